@@ -53,6 +53,8 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /** Called each time that another deployment goes on with a stream, with how often one has; for the log. */
+  onContinued?(times: number): void;
   /**
    * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
    * while it waits, with where it stands as well.

@@ -5,7 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
-import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
+import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
@@ -30,6 +30,7 @@ import { spentCode } from "./answer/stop-mark.ts";
 import type { CachedRequest } from "./cache/cached-request.ts";
 import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
+import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
 import type { Standing } from "./routing/capacity.ts";
@@ -68,7 +69,7 @@ type Phase =
  */
 export class OpenRequest<Result>
   extends Later<Result>
-  implements Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
+  implements ContinuedRequest, Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
 {
   /** Stops those who work for it. */
   readonly cancellation = new Cancellation();
@@ -102,6 +103,10 @@ export class OpenRequest<Result>
   /** Where a request has one; read when somebody asks for it. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
+  /** Only for a stream of a model whose streams are continued. */
+  #continuation: Continuation | undefined;
+  /** The one of which the trail has told already that it broke off. */
+  #toldCut: Dispatched | undefined;
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
@@ -216,8 +221,27 @@ export class OpenRequest<Result>
     return dialect.kept?.members(this.recording, goesOn);
   }
 
+  get continuation(): Continuation | undefined {
+    return this.#continuation;
+  }
+
+  /** Only while another deployment is looked for in the middle of the answer. */
+  get continuing(): Continuation | undefined {
+    return this.#continuation?.isUnderWay ? this.#continuation : undefined;
+  }
+
+  get said(): SaidListener | undefined {
+    return this.#continuation?.said;
+  }
+
+  get continuations(): InferenceCourse["continuations"] {
+    return this.#continuation?.outcomes;
+  }
+
   mostTokensOf({ price }: Model): number | undefined {
-    const most = this.meter.stop?.mostTokens(this.promptTokens, price) ?? Number.POSITIVE_INFINITY;
+    const again = this.continuing;
+    const read = this.promptTokens + (again ? again.rereadTokens + this.promptTokens + again.writtenTokens : 0);
+    const most = this.meter.stop?.mostTokens(read, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
 
@@ -253,6 +277,8 @@ export class OpenRequest<Result>
 
   /** Only what the key may use, and what could serve the request if it were asked for. */
   standIns(): readonly Model[] {
+    // The rest of an answer is the same model's.
+    if (this.continuing) return [];
     const { principal, request } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
       const model = this.deps.catalog.get(id);
@@ -374,6 +400,30 @@ export class OpenRequest<Result>
     }
   }
 
+  cutOff(dispatched: Dispatched, error: unknown): void {
+    const { deployment, model } = dispatched;
+    this.#toldCut = dispatched;
+    this.tried({
+      deployment,
+      model: model.id,
+      sinceMs: this.#sentMs,
+      result: this.#resultOf(error),
+      said: faultSaid(error),
+    });
+  }
+
+  wentOn(dispatched: Dispatched): void {
+    this.#dispatched = dispatched;
+    const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
+    const { bodyBytes, hasMedia, maxCompletionTokens, width, readings } = this.request;
+    const all = { bodyBytes: bodyBytes + writtenBytes, hasMedia, maxCompletionTokens, width };
+    this.meter.servedBy(
+      dispatched.model.price,
+      usageBounds(dispatched.model, { ...all, readings: readings * (times + 1) }),
+    );
+    this.call.onContinued?.(times);
+  }
+
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
     this.#phase = "silent";
@@ -450,6 +500,8 @@ export class OpenRequest<Result>
 
   #relay(source: Dispatched | Later<Dispatched>): void {
     clearTimeout(this.#silence);
+    if (this.#model.policies?.continuation && this.request.dialect.generates)
+      this.#continuation = new Continuation(this);
     // From here on the relay tells the client itself when the server ends.
     this.deps.stopping.remove(this);
     this.resolve(this.call.answer((client) => relayTo(client, source, this)));
@@ -486,7 +538,7 @@ export class OpenRequest<Result>
   /** With what became of the engine that took the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
-    if (dispatched && (this.#trail || outcome === "failed")) {
+    if (dispatched && dispatched !== this.#toldCut && (this.#trail || outcome === "failed")) {
       const { deployment, model } = dispatched;
       const step = { deployment, model: model.id, sinceMs: this.#sentMs };
       if (outcome === "failed") this.tried({ ...step, result: this.#resultOf(error), said: faultSaid(error) });
@@ -506,6 +558,7 @@ export class OpenRequest<Result>
     const { call, deps } = this;
     call.left.off(this);
     deps.stopping.remove(this);
+    this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
     const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
     this.understated = reported.understated === true;

@@ -3,7 +3,14 @@
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
-import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/usage/observer.ts";
+import {
+  type ContinuationOutcome,
+  continuationOutcomes,
+  type HttpEnd,
+  type InferenceCourse,
+  type Observer,
+  type RefusedInference,
+} from "../domain/usage/observer.ts";
 import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries, otherLabel } from "./bounded-series.ts";
 import { Exchanges } from "./exchanges.ts";
@@ -58,6 +65,8 @@ interface ModelSeries {
   standIns: number;
   /** What came of looking for a kept answer; undefined as long as none was looked for. */
   cache: Map<CacheResult, number> | undefined;
+  /** Undefined as long as no stream was to be continued. */
+  continuations: Record<ContinuationOutcome, number> | undefined;
 }
 
 interface UpstreamSeries {
@@ -102,7 +111,7 @@ export class Traffic implements Observer {
   }
 
   inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
-    const { attempts, standIn, refusal, understated, cache } = course;
+    const { attempts, standIn, refusal, understated, cache, continuations } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -126,6 +135,10 @@ export class Traffic implements Observer {
     if (cache !== undefined) {
       series.cache ??= new Map();
       series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
+    }
+    if (continuations) {
+      series.continuations ??= { continued: 0, failed: 0, unfit: 0 };
+      for (const outcome of continuations) series.continuations[outcome]++;
     }
     if (refusal !== undefined) this.#refused(refusal);
     if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
@@ -228,6 +241,17 @@ export class Traffic implements Observer {
     for (const { label, cache } of this.#models.all()) {
       for (const [result, count] of cache ?? []) out.sample(labelText({ model: label, result }), count);
     }
+    out.family(
+      "headrace_continuations_total",
+      "counter",
+      "Streams whose upstream broke off, by whether another went on.",
+    );
+    for (const { label, continuations } of this.#models.all()) {
+      if (!continuations) continue;
+      for (const outcome of continuationOutcomes) {
+        out.sample(labelText({ model: label, outcome }), continuations[outcome]);
+      }
+    }
     out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
     for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, usdOf(nanoUsd));
   }
@@ -283,6 +307,7 @@ function newModel(label: string): ModelSeries {
     retries: 0,
     standIns: 0,
     cache: undefined,
+    continuations: undefined,
   };
 }
 

@@ -4,11 +4,13 @@ import { BlamelessError, type GatewayError } from "../errors.ts";
 /**
  * `heads`: of requests, not complete yet. `requests`: bodies. `received`: not looked at yet. `answers`: whole ones. `events`: of a stream, not complete yet.
  * `chats`: answers that are collected to be stored. `unsent`: what a client or a node did not take yet. `tunnels`: messages
- * of nodes, not complete or not taken yet. `cache`: answers that are kept to be given again.
+ * of nodes, not complete or not taken yet. `cache`: answers that are kept to be given again. `continued`: the text of streams
+ * with which another model server may go on.
  */
 export const heldKinds = [
   ...(["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const),
   "cache",
+  "continued",
 ] as const;
 export type HeldKind = (typeof heldKinds)[number];
 
@@ -63,6 +65,7 @@ export class HeldBytes {
     unsent: 0,
     tunnels: 0,
     cache: 0,
+    continued: 0,
   };
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };

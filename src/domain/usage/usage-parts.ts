@@ -76,6 +76,26 @@ export function partsWithin(
   };
 }
 
+/** Those of several readings and writings as one; undefined where nothing of them was told. */
+export function partsTogether(all: readonly UsageParts[]): UsageParts | undefined {
+  const [first, ...others] = all;
+  return first && others.reduce(bothParts, first);
+}
+
+function bothParts(one: UsageParts, other: UsageParts): UsageParts {
+  const details: UsageDetails = { ...one.details, ...other.details };
+  for (const name of [...(Object.keys(detailCounts) as (keyof typeof detailCounts)[]), "billedNanoUsd"] as const) {
+    const [a, b] = [one.details?.[name], other.details?.[name]];
+    if (a !== undefined && b !== undefined) details[name] = a + b;
+  }
+  return {
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+    details: one.details || other.details ? details : undefined,
+  };
+}
+
 type Wholes = Record<Exclude<(typeof detailCounts)[keyof typeof detailCounts], null>, number>;
 
 function detailsWithin(details: UsageDetails, wholes: Wholes): UsageDetails {

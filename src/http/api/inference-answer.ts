@@ -290,6 +290,10 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
   }
 
+  onContinued(times: number): void {
+    this.#exchange.line["continued"] = times;
+  }
+
   onQueued(waitedMs: number, standing: Standing | undefined): void {
     Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
   }

@@ -12,6 +12,7 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
 import type { CachedRequest } from "../cache/cached-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
@@ -35,6 +36,8 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
+  /** Undefined where its model has none. */
+  readonly continuation?: Continuation | undefined;
   /** Stops what works for it. */
   readonly cancellation: Cancellation;
   /** `code`: why it ended, where that is no error. */
@@ -83,6 +86,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   mark(): StopMark {
     this.#isStopped = true;
     return stopMark(this.#open.meter.stop?.tightest);
+  }
+
+  get continuation(): Continuation | undefined {
+    return this.#open.continuation;
   }
 
   get request(): DecodedRequest {
@@ -138,7 +145,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   onPiece(observed: StreamObservation, due: PieceDue): void {
     if (observed.deliveredBytes === 0) return;
-    const { trace, promptTokens, meter } = this.#open;
+    const { trace, meter, continuation } = this.#open;
+    const promptTokens = this.#open.promptTokens + (continuation?.rereadTokens ?? 0);
     trace?.firstToken();
     this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
     meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
