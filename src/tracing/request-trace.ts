@@ -155,6 +155,7 @@ export class SpanTrace implements RequestTrace {
 
   answered(end: UsageEnd): void {
     this.#span.setAttribute("headrace.outcome", end.outcome);
+    if (end.parts?.details?.replayed !== undefined) this.#span.setAttribute("headrace.from_cache", true);
     if (this.#attempts > 0) this.#span.setAttribute("headrace.attempts", this.#attempts);
     // All of a short stream may come at once, with its end.
     if (end.completionTokens > 0 && this.#firstByteMs !== undefined && !this.#isFirstTokenTold) {

@@ -339,6 +339,17 @@ test("a model is served by the primary process alone while it has policies, and 
   expect(await inWorkers()).toEqual(counted);
 });
 
+test("a key that has kept answers on gets them from the primary process, whichever worker it reaches", async () => {
+  const { upstream, server } = await start();
+  const { key } = await makeKey(server, { response_cache: "on" });
+  const before = upstream.requests.length;
+  const asked = { temperature: 0, messages: [{ role: "user", content: "Again and again" }] };
+  expect(await chat(server, asked, key)).toBe(200);
+  expect(counts(await Promise.all(Array.from({ length: 20 }, () => chat(server, asked, key))))).toEqual({ 200: 20 });
+  expect(upstream.requests.length - before).toBe(1);
+  expect(await metric(server, /^headrace_cache_requests_total\{.*result="hit"/)).toBe(20);
+});
+
 test("a quota that is read while a worker is being replaced has what the one before it had settled", async () => {
   const { server } = await start();
   const { id, key } = await makeKey(server, {});
