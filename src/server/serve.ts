@@ -45,6 +45,7 @@ import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { openAnswerCache } from "./inference/answer-cache.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
@@ -229,12 +230,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   };
   const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
   const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
+  const { answerCache, keptAnswers } = await openAnswerCache({
+    ...{ config, governance, feed, ownCalls, clock, log, opened },
+  });
   const guardrails = new ConfiguredGuardrails({
     ownCalls,
     settings: () => sources.config.guardrails,
     found: (finding) => observation.guardrailFound(finding),
   });
-  const inference = { ...plain, shadows, guardrails };
+  const inference = { ...plain, shadows, answerCache, guardrails };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -242,6 +246,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const { routes, others } = createFirstRoutes({
     ...inference,
+    keptAnswers,
     ...files,
     ...batches,
     backgroundRuns,
