@@ -248,7 +248,12 @@ export class OpenRequest<Result>
   }
 
   get mayBeStopped(): boolean {
-    return (this.meter.stop !== undefined && !this.#replayed) || this.call.guarding?.answer !== undefined;
+    return this.isStoppable || this.call.guarding?.answer !== undefined;
+  }
+
+  /** Whether a quota may end it. */
+  get isStoppable(): boolean {
+    return this.meter.stop !== undefined && !this.#replayed;
   }
 
   get standIn(): string | undefined {

@@ -36,8 +36,7 @@ const endMark = "[DONE]";
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
 export class GuardedStream implements AnswerStream {
-  /** The stream as its engine tells it. */
-  readonly inner: AnswerStream;
+  readonly #inner: AnswerStream;
   readonly #guard: TextGuard;
   readonly #texts = new Map<string, OpenText>();
   /** Texts that have ended, by what their engine told of them. */
@@ -52,41 +51,41 @@ export class GuardedStream implements AnswerStream {
   #isCut = false;
 
   constructor(inner: AnswerStream, guard: TextGuard) {
-    this.inner = inner;
+    this.#inner = inner;
     this.#guard = guard;
   }
 
   get reported(): TokenUsage | undefined {
-    return this.inner.reported;
+    return this.#inner.reported;
   }
 
   get deliveredBytes(): number {
-    return this.inner.deliveredBytes;
+    return this.#inner.deliveredBytes;
   }
 
   get deliveredPieces(): number {
-    return this.inner.deliveredPieces;
+    return this.#inner.deliveredPieces;
   }
 
   get context(): number | undefined {
-    return this.inner.context;
+    return this.#inner.context;
   }
 
   get finishSeen(): boolean {
-    return this.inner.finishSeen;
+    return this.#inner.finishSeen;
   }
 
   get isOpen(): boolean {
-    return this.inner.isOpen;
+    return this.#inner.isOpen;
   }
 
   usageSoFar(): TokenUsage | undefined {
-    return this.inner.usageSoFar?.();
+    return this.#inner.usageSoFar?.();
   }
 
   servedBy({ model, deployment }: Serving): void {
     // A trace would have what the guardrails hold back.
-    this.inner.servedBy({ model, deployment });
+    this.#inner.servedBy({ model, deployment });
   }
 
   takeInPlace(): undefined {
@@ -98,7 +97,7 @@ export class GuardedStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    return this.inner.isEnd(data);
+    return this.#inner.isEnd(data);
   }
 
   /** Whether what is held has to be asked about before more is taken. */
@@ -107,24 +106,24 @@ export class GuardedStream implements AnswerStream {
   }
 
   translate(data: string): string {
-    return this.#cutWhereBlocked(this.#pass(this.inner.translate(data, undefined)));
+    return this.#cutWhereBlocked(this.#pass(this.#inner.translate(data, undefined)));
   }
 
   whole(bytes: ByteSpan): string {
-    return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
+    return this.#cutWhereBlocked(this.#pass(this.#inner.whole(bytes)));
   }
 
   /** With asking, what is held has to be asked about, and taken by `taken`, before the answer ends. */
   ending(): string {
     this.#end("");
-    return this.#pass(this.inner.ending());
+    return this.#pass(this.#inner.ending());
   }
 
   stopped(mark: StopMark): string {
     // Nobody is asked any more: what is held was passed by nobody.
     if (this.#guard.asks) this.#held = [];
     else this.#end("");
-    for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
+    for (const event of this.#inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
     return this.#release();
   }
 
@@ -132,7 +131,7 @@ export class GuardedStream implements AnswerStream {
     if (error instanceof ContentBlocked) return this.#last + this.#cutEnding();
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
-    return rest + this.inner.errorEvent(rendered, error);
+    return rest + this.#inner.errorEvent(rendered, error);
   }
 
   /** Asks about all that is held; settles when `taken` has what came of it. */
@@ -276,7 +275,7 @@ export class GuardedStream implements AnswerStream {
   #cutEnding(): string {
     for (const [key, open] of this.#texts) this.#close(key, open);
     let events = "";
-    for (const written of this.inner.stopped(noMark).split("\n\n")) {
+    for (const written of this.#inner.stopped(noMark).split("\n\n")) {
       const event = written === "" ? undefined : eventOf(written);
       if (event === undefined) {
         if (written !== "") events += `${written}\n\n`;

@@ -328,7 +328,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** Another server goes on with an answer of which the client has a part. */
   #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
-    const chunks = this.#guarded?.inner ?? this.#chunks;
+    const chunks = this.#chunks;
     if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
     else if (chunks instanceof ChunkTranslator) chunks.goOn(serving);
   }

@@ -39,6 +39,8 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
+  /** Whether a quota may end it. */
+  readonly isStoppable?: boolean;
   /** Undefined where its model has none. */
   readonly continuation?: Continuation | undefined;
   /** Stops what works for it. */
@@ -72,7 +74,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   get stop(): StreamStop | undefined {
-    return this.#open.mayBeStopped ? this : undefined;
+    return this.#open.isStoppable ? this : undefined;
   }
 
   get guard(): TextGuard | undefined {
@@ -96,7 +98,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   get continuation(): Continuation | undefined {
-    return this.#open.continuation;
+    // What guardrails hold back was not said: nobody could go on from there.
+    return this.guard ? undefined : this.#open.continuation;
   }
 
   get request(): DecodedRequest {
