@@ -68,7 +68,16 @@ export class SqlComparisons implements Comparisons {
     const db = this.#db;
     const columns = (of: string) =>
       db.unsafe(
-        ["model", "outcome", "prompt_tokens", "completion_tokens", "nano_usd", "first_token_ms", "duration_ms", "queue_ms"]
+        [
+          "model",
+          "outcome",
+          "prompt_tokens",
+          "completion_tokens",
+          "nano_usd",
+          "first_token_ms",
+          "duration_ms",
+          "queue_ms",
+        ]
           .map((name) => `${of}.${name} AS ${name}`)
           .join(", "),
       );

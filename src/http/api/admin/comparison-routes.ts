@@ -7,7 +7,7 @@ import { shown } from "../../../base/text/shown.ts";
 import type { ModelPolicies } from "../../../domain/models/policies/model-policies.ts";
 import type { ComparedSide, ComparisonKind, Comparisons } from "../../../domain/usage/comparison.ts";
 import type { Catalog } from "../../../inference/models/catalog.ts";
-import { type ComparisonWire, comparisonList } from "../../../wire/comparisons.ts";
+import { type ComparisonWire, comparisonList } from "../../../wire/models.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
@@ -40,9 +40,13 @@ const compare = endpoint("GET", "/v1/admin/comparisons", {
   async answer({ deps: { comparisons, catalog, clock }, query: { model: name, ...span } }) {
     const model = catalog.find(name);
     if (!model) {
-      throw new GatewayError("model_not_found", `There is no model \`${shown(name)}\`. GET /v1/admin/models lists all.`, {
-        param: "model",
-      });
+      throw new GatewayError(
+        "model_not_found",
+        `There is no model \`${shown(name)}\`. GET /v1/admin/models lists all.`,
+        {
+          param: "model",
+        },
+      );
     }
     const { start, end } = spanOf(span, clock.nowSeconds());
     const data: ComparisonWire[] = [];
@@ -63,7 +67,10 @@ function spanOf(asked: { start?: number | undefined; end?: number | undefined },
   const { end = now + 1, start = Math.max(0, end - usualSeconds) } = asked;
   if (start >= end) throw fieldError("start", `must be a time before \`end\`, ${end} (got ${start}).`);
   if (end - start > longestSeconds) {
-    throw fieldError("start", `must be at most 31 days before \`end\`, from ${end - longestSeconds} on (got ${start}).`);
+    throw fieldError(
+      "start",
+      `must be at most 31 days before \`end\`, from ${end - longestSeconds} on (got ${start}).`,
+    );
   }
   return { start, end };
 }
