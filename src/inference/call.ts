@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
@@ -19,7 +20,7 @@ import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
-import type { Capacity } from "./routing/capacity.ts";
+import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
@@ -30,6 +31,8 @@ export interface InferenceCall<Result> extends LimitListener {
   requestId: string;
   /** `x-headrace-tags` as the client sent it; null: it did not. */
   tagHeader: string | null;
+  /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
+  readonly priority?: Priority | undefined;
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
@@ -46,6 +49,11 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /**
+   * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
+   * while it waits, with where it stands as well.
+   */
+  onQueued?(waitedMs: number, standing: Standing | undefined): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */

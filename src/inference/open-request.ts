@@ -9,6 +9,8 @@ import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
+import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
+import { partyOf } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -25,6 +27,7 @@ import { spentCode } from "./answer/stop-mark.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
+import type { Standing } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
@@ -74,6 +77,8 @@ export class OpenRequest<Result>
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** Once it had to wait. */
+  #standing: (() => Standing | undefined) | undefined;
   /** When the engine that was asked last was given the request: monotonic milliseconds. */
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
@@ -119,8 +124,16 @@ export class OpenRequest<Result>
     return this.call.requestId;
   }
 
+  get priority(): Priority {
+    return this.call.priority ?? this.call.principal.priority ?? usualPriority;
+  }
+
   get accountId(): string {
     return this.call.principal.account.id;
+  }
+
+  get partyId(): string {
+    return partyOf(this.call.principal);
   }
 
   get holder(): Holder {
@@ -228,6 +241,15 @@ export class OpenRequest<Result>
     });
   }
 
+  waits(standing: () => Standing | undefined): void {
+    this.#standing = standing;
+  }
+
+  /** Where it stands among those that wait; undefined where it does not. */
+  get standing(): Standing | undefined {
+    return this.#standing?.();
+  }
+
   waited(ms: number): void {
     this.#queueMs += ms;
   }
@@ -290,6 +312,7 @@ export class OpenRequest<Result>
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
       if (ignored.length > 0) this.call.onIgnored(ignored);
       if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
+      if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
       if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
@@ -304,6 +327,8 @@ export class OpenRequest<Result>
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
     this.#phase = "silent";
+    const { standing } = this;
+    if (standing) this.call.onQueued?.(this.#queueMs + standing.waitedMs, standing);
     this.#late = new Later();
     this.#relay(this.#late);
   }

@@ -264,6 +264,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     refusals,
     unknown: unknownCredentials,
     limitsOf: (chain) => droppedQuotas.seen(limitsOfChain(chain)),
+    priorityOf: (account) => tiers.find(account.tier).priority,
     reread,
     clock,
     log,

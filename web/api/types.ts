@@ -5372,6 +5372,10 @@ export interface TierOverview {
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
+  /**
+   * The highest that requests of its accounts may have, in all environments.
+   */
+  priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
    * Whether it is the account's own.
@@ -5431,6 +5435,10 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5512,6 +5520,10 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5613,6 +5625,10 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
 }
@@ -5694,6 +5710,10 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5809,6 +5829,10 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5896,6 +5920,10 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7826,6 +7854,10 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -7899,6 +7931,10 @@ export interface Tier {
    */
   environments: ("live" | "test" | "dev")[];
   /**
+   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
    * Where its figures come from; those of `file` are changed in headrace.yaml alone.
    */
   source: "built-in" | "file" | "database";
@@ -7960,6 +7996,7 @@ export interface TierRequest {
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
 }
 export interface DeletedTier {
   object: "tier";

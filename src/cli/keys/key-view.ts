@@ -44,6 +44,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   facts.push(
     ["Models", modelsOf(key)],
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
+    ["Priority", key.priority == null ? "that of the account's tier" : `at most ${printable(key.priority)}`],
     ["Rate limit", rateLimitOf(key)],
     ...Object.entries(quotaNames).map(([period, name]): [string, string] => [name, quotaOf(key, period)]),
     ...windowFacts(key, terminal.unicode, nowSeconds),

@@ -165,6 +165,7 @@ test("show tells everything but the secret", async () => {
       monthly_spend: 20,
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      priority: "low",
       tags: ["env:prod", "team-a"],
       note: "of the\nnight batch",
     }),
@@ -183,6 +184,7 @@ test("show tells everything but the secret", async () => {
       "  Tags           env:prod, team-a",
       "  Models         gpt-*, tiny; only where they are marked as local",
       "  Allowed IPs    10.0.0.0/8, 2001:db8::1",
+      "  Priority       at most low",
       "  Rate limit     100 requests in 1 min",
       "  Monthly quota  1,000,000 tokens, $20.00",
       "",
@@ -233,6 +235,8 @@ describe("create", () => {
       "gpt-*, tiny",
       "--never-leaves",
       "yes",
+      "--priority",
+      "low",
       "--tags",
       "env:prod,team-a",
       "--note",
@@ -257,6 +261,7 @@ describe("create", () => {
       ],
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      priority: "low",
       tags: ["env:prod", "team-a"],
       note: "of the batch",
     });
@@ -283,6 +288,7 @@ describe("create", () => {
     ["--scopes", ","],
     ["--models", ","],
     ["--never-leaves", "maybe"],
+    ["--priority", "urgent"],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
@@ -317,7 +323,7 @@ describe("update", () => {
     const none = ["--rate-limit", "--quotas", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap(
       (flag) => [flag, "none"],
     );
-    const what = ["--models", "all", "--never-leaves", "no", "--tags", "none", "--note", ""];
+    const what = ["--models", "all", "--never-leaves", "no", "--priority", "tier", "--tags", "none", "--note", ""];
     await keys(["update", "ci", "--expires", "never", ...none, ...what]);
     expect(sent("PATCH")[0]?.body).toEqual({
       expires_at: null,
@@ -329,6 +335,7 @@ describe("update", () => {
       allowed_ips: [],
       models: null,
       never_leaves: false,
+      priority: null,
       tags: [],
       note: "",
     });

@@ -8,6 +8,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
+import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
 /** When to tell of a piece again: at whichever comes first. */
@@ -38,6 +39,8 @@ export interface RelayOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
+  /** Where it stands while no engine has it yet, to be told in a comment; left out, or undefined: it does not wait. */
+  readonly standing?: Standing | undefined;
   renderError(error: GatewayError): string;
   /**
    * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets

@@ -10,7 +10,7 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
-import { comment } from "../../dialects/keep-alive.ts";
+import { comment, queuedComment } from "../../dialects/keep-alive.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
@@ -91,8 +91,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
     left.onCancel(this);
     if (!this.#over) stopping.add(this);
-    if (source instanceof Later || source instanceof Promise) whenSettled(source, onSource, onNoSource, this);
-    else this.begin(source);
+    if (source instanceof Later || source instanceof Promise) {
+      // Its client has heard nothing for long, and learns at once what it waits for.
+      const { standing } = this.#options;
+      if (standing && !this.#over) this.#write(queuedComment(standing));
+      whenSettled(source, onSource, onNoSource, this);
+    } else {
+      this.begin(source);
+    }
   }
 
   data(bytes: ByteSpan): void {
@@ -237,7 +243,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       // A timer may come a moment early.
       if (dueMs < 1) {
         // Before an answer has begun no event of its format can be told.
-        this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : comment);
+        this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
     } else {
@@ -249,6 +255,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     // A write may have ended it.
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
+  }
+
+  #comment(): string {
+    const standing = this.#dispatched ? undefined : this.#options.standing;
+    return standing ? queuedComment(standing) : comment;
   }
 
   begin(dispatched: Dispatched): void {

@@ -12,6 +12,7 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
@@ -27,6 +28,8 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
+  /** While it waits for a place. */
+  readonly standing?: Standing | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
@@ -90,6 +93,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   get clock(): InferenceDeps["clock"] {
     return this.#open.deps.clock;
+  }
+
+  get standing(): Standing | undefined {
+    return this.#open.standing;
   }
 
   get heartbeatMs(): number {

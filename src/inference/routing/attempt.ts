@@ -8,12 +8,14 @@ import type { Translation } from "../../dialects/translation/translation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { isConversation, type Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
 import { askingOf } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
+import type { Standing } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Place } from "./gate.ts";
 import type { FailureScope, Router, Workload } from "./route.ts";
@@ -43,8 +45,11 @@ export interface Dispatched {
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
 export interface Sender {
   readonly requestId: string;
-  /** Whose turn it is where requests wait. */
+  /** How urgent it is where requests wait, and for servers that ask; then whose turn it is. */
+  readonly priority: Priority;
   readonly accountId: string;
+  /** The person or key within the account. */
+  readonly partyId: string;
   /** On whose account bytes are held for it. */
   readonly holder: Holder;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
@@ -66,6 +71,8 @@ export interface Sender {
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Models that may stand in for the one that was asked for, best first. */
   standIns(): readonly Model[];
+  /** It has to wait: `standing` tells where it stands, for as long as it does. */
+  waits(standing: () => Standing | undefined): void;
   waited(ms: number): void;
   /** `sinceMs`: monotonic milliseconds of when its place was taken. */
   sending(sinceMs: number): void;

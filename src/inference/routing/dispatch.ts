@@ -5,6 +5,7 @@ import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { Attempt, type Dispatched, type Refused, type Sender } from "./attempt.ts";
@@ -90,8 +91,16 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     this.#wanted = model;
   }
 
+  get priority(): Priority {
+    return this.#sender.priority;
+  }
+
   get accountId(): string {
     return this.#sender.accountId;
+  }
+
+  get partyId(): string {
+    return this.#sender.partyId;
   }
 
   get operation(): Operation {
@@ -266,6 +275,8 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const { capacity, clock } = this.#deps;
     const { cancellation, trace } = this.#sender;
     this.#way.turn ??= capacity.arrive();
+    const { turn } = this.#way;
+    this.#sender.waits(() => capacity.standing(turn));
     const sinceMs = clock.monotonicMs();
     const goesOn = trace?.waits("queue");
     const over = () => {
@@ -273,7 +284,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
       this.#sender.waited(clock.monotonicMs() - sinceMs);
     };
     this.#goOn(
-      capacity.wait(candidates, this, this.#way.turn, cancellation),
+      capacity.wait(candidates, this, turn, cancellation),
       (place) => {
         over();
         if (place) this.#ask(place);

@@ -96,6 +96,10 @@ export class KeptKey implements ChainKey {
     return this.#terms.neverLeaves;
   }
 
+  get priority() {
+    return this.#terms.priority;
+  }
+
   get tags() {
     return this.#terms.tags;
   }
@@ -123,6 +127,7 @@ export function termsOf(key: ChainKey): KeyTerms {
     quotas: key.quotas,
     models: key.models,
     neverLeaves: key.neverLeaves,
+    priority: key.priority,
     tags: key.tags,
   };
 }

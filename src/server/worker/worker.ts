@@ -185,6 +185,7 @@ class Worker {
       tokens: { verify: handOver },
       unknown: new UnknownCredentials(this.#addressThrottle),
       limitsOf: (chain) => this.#limitsOf(chain),
+      priorityOf: (account) => this.#tiers.find(account.tier).priority,
       reread: () => this.#reread(),
     });
     heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / setup.workers);

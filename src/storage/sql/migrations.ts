@@ -826,4 +826,9 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batch_lines_unpaid ON batch_lines (claimed_until) WHERE done_at IS NOT NULL AND paid = 0`,
     `CREATE INDEX batch_lines_claimed ON batch_lines (claim) WHERE claim IS NOT NULL AND paid = 0`,
   ],
+  [
+    // The highest priority that requests may have; null, of a key: that of its account's tier.
+    `ALTER TABLE api_keys ADD COLUMN priority TEXT`,
+    `ALTER TABLE tiers ADD COLUMN priority TEXT NOT NULL DEFAULT 'normal'`,
+  ],
 ];

@@ -2,6 +2,7 @@
 import { Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
+import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
 import type { Field, KeyDraft } from "./key-draft.ts";
 
 interface PartProps {
@@ -35,6 +36,14 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
         checked={draft.neverLeaves}
         onChange={(event) => change({ neverLeaves: event.currentTarget.checked })}
         error={errorOf("never_leaves")}
+      />
+      <PrioritySelect
+        label="Highest priority"
+        description="Whose requests are first where several wait for a model"
+        unset="That of the account's tier"
+        value={draft.priority}
+        change={(priority) => change({ priority })}
+        error={errorOf("priority")}
       />
     </Stack>
   );
