@@ -3,6 +3,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
+import { usualPriority } from "../../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
 import { shadowIdOf } from "../../domain/usage/comparison.ts";
 import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
@@ -80,7 +81,8 @@ export class Shadows implements ShadowSender {
     if (this.#underWay >= mostAtOnce) return false;
     const open = second.deployments.filter(({ engine }) => engine.accepts !== false);
     const { operation, width } = request;
-    const asked = { accountId: "", operation, stream: false, width, model: second.id, onWanted: () => {} };
+    const whose = { priority: usualPriority, accountId: "", partyId: "" };
+    const asked = { ...whose, operation, stream: false, width, model: second.id, onWanted: () => {} };
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
 
