@@ -16,6 +16,7 @@ import {
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { comparisonKinds } from "../domain/usage/comparison.ts";
 import { unixSeconds } from "./parts.ts";
+import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
 /** How a deployment does, wherever it is shown. */
@@ -97,6 +98,11 @@ const settings = {
     .nullish()
     .describe(
       `Other names by which clients may ask for it, or, with a \`*\` at the end, all names that begin so: ${aliasText}. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.`,
+    ),
+  policies: policiesShape
+    .nullish()
+    .describe(
+      "What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.",
     ),
 };
 

@@ -15,6 +15,7 @@ import { State } from "../../parts/words/state.tsx";
 import { Comparisons } from "./comparisons.tsx";
 import { managedPathOf, staleWithModels } from "./managed-models.ts";
 import { abilityText, placeStates, sourceNames, statusNames } from "./managed-words.ts";
+import { ModelPolicies } from "./policies/model-policies.tsx";
 import { ModelPrice } from "./prices/model-price.tsx";
 
 interface ModelViewProps {
@@ -51,6 +52,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       <Facts facts={factsOf(model)} />
       <ModelPrice model={model} />
       <Places model={model} />
+      <ModelPolicies model={model} />
       {status === "ok" && <Comparisons model={id} />}
       {strangers.length > 0 && (
         <Note>
