@@ -1,4 +1,4 @@
-// The shapes of models on the wire, as operators read, declare and change them.
+// The shapes of models on the wire, as operators read, declare, change and compare them.
 
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
@@ -14,6 +14,7 @@ import {
   mostWeight,
 } from "../domain/models/model-entry.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
+import { comparisonKinds } from "../domain/usage/comparison.ts";
 import { unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
@@ -176,3 +177,46 @@ export const managedModelShape = z
   })
   .meta({ id: "ManagedModel" });
 export type ManagedModelWire = z.infer<typeof managedModelShape>;
+
+const comparedTimes = (what: string) =>
+  z
+    .object({ p50: z.int().nullable(), p95: z.int().nullable() })
+    .describe(`${what}, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.`);
+
+const comparedSide = z
+  .object({
+    model: z.string(),
+    requests: z.int(),
+    errors: z.int().describe("Those that failed: they are in no figure of answers."),
+    prompt_tokens: z.int(),
+    completion_tokens: z.int(),
+    cost: z.number().nullable().describe("USD; null where a request had no price."),
+    first_token_ms: comparedTimes("Time to the first token of streams"),
+    duration_ms: comparedTimes("Time to the end"),
+    tokens_per_second: z
+      .number()
+      .nullable()
+      .describe("Completion tokens by the time of their requests, without waits."),
+    answer_tokens: z.number().nullable().describe("Mean completion tokens of an answer."),
+  })
+  .meta({ id: "ComparedModel" });
+
+export const comparisonShape = z
+  .object({
+    object: z.literal("comparison"),
+    kind: z
+      .enum(comparisonKinds)
+      .describe("`shadow`: of the requests that both answered. `split`: of those that each was given."),
+    percent: z.number().describe("The share of the other model, as it is configured now."),
+    start: unixSeconds,
+    end: unixSeconds,
+    own: comparedSide,
+    other: comparedSide,
+    partial: z.boolean().describe("Whether only the newest were looked at, as there are very many: ask for less time."),
+  })
+  .meta({ id: "Comparison" });
+export type ComparisonWire = z.infer<typeof comparisonShape>;
+
+export const comparisonList = z
+  .object({ object: z.literal("list"), data: z.array(comparisonShape) })
+  .meta({ id: "ComparisonList" });

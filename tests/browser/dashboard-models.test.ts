@@ -7,7 +7,7 @@ import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts"
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
-import { chatScript, chunk } from "../support/scripted-upstream.ts";
+import { chatScript, chunk, json, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 let world: DashboardWorld;
 
@@ -353,5 +353,33 @@ test("an operator sees what is loaded of the commands that serve models, loads a
   await part.getByText("loading small, with 0 bytes", { exact: false }).waitFor();
   await part.getByText(/set aside: RAM 4.* GB of 6.* GB/).waitFor();
   await look(visitor, "models-processes");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("an operator sees a model beside its shadow, with what both did", async () => {
+  await using upstream = await startUpstream(({ body }, res) =>
+    json(res, 200, {
+      ...{ id: "c", object: "chat.completion", created: 1, model: body["model"] },
+      choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 1_234, completion_tokens: 5, total_tokens: 1_239 },
+    }),
+  );
+  const models = ["old", "new"].map((id) => `{ id: ${id}, deployments: [{ upstream: up, model: upstream-model }]`);
+  const policies = "policies: { shadow: { model: new, percent: 100 } }";
+  const yaml = upstreamYaml(upstream, `models:\n  - ${models[0]}, ${policies} }\n  - ${models[1]} }\n`);
+  await using server = await startHeadrace({ yaml });
+  const desk = await setUp(server, { person: operator });
+  await server.request("/v1/chat/completions", { body: { model: "old", messages: [{ role: "user", content: "Hi" }] } });
+  await until(() => upstream.requests.length === 2, "the shadow's request");
+  await Bun.sleep(200);
+  await server.governance.ledger.flush();
+  await using visitor = await visitorAs(desk, server);
+  await visitor.go("/catalog");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Details of old" }).click();
+  const part = page.getByRole("region", { name: "old and new" });
+  await part.getByText("1,234", { exact: true }).first().waitFor();
+  expect(await part.getByText("1,234", { exact: true }).count()).toBe(2);
+  await look(visitor, "model-beside-its-shadow");
   expect(visitor.trouble).toEqual([]);
 });

@@ -4,9 +4,11 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import { partOf } from "../../src/inference/shadow/split.ts";
-import type { ComparisonWire } from "../../src/wire/comparisons.ts";
+import type { ComparisonWire } from "../../src/wire/models.ts";
+import { runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
 const metricsToken = "metrics-token-0123456789";
@@ -272,3 +274,18 @@ test("a comparison is for operators, of a model that there is, and of 31 days at
 function fail(): never {
   throw new Error("There is no comparison.");
 }
+
+test("headrace models compare prints both sides, and says where there is nothing to compare", async () => {
+  const operator = await makeOperatorKey(server.dataDir);
+  const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: operator, LANG: "C.UTF-8" };
+  const none = await runCommand(["models", "compare", "old"], { env });
+  expect(none.stderr).toContain("neither a shadow nor a split");
+  await server.reconfigure(yamlOf(shadowing));
+  await ask("Hello");
+  await until(() => shadows("answered"), "the shadow's answer");
+  await server.governance.ledger.flush();
+  const { stdout } = await runCommand(["models", "compare", "old"], { env });
+  expect(stdout).toContain("100 % of old also go to new");
+  expect(stdout).toMatch(/^old +1 +0 +/m);
+  expect(stdout).toMatch(/^new +1 +0 +/m);
+});

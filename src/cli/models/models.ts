@@ -9,6 +9,7 @@ import { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { CliError } from "../terminal/terminal.ts";
+import { compareCommand } from "./compare.ts";
 import { addCommand, removeCommand, setCommand, showCommand } from "./model-changes.ts";
 import { listFiles } from "./model-files.ts";
 import { loadCommand, logCommand, pinCommand, psCommand, stopCommand, unpinCommand } from "./model-processes.ts";
@@ -53,11 +54,13 @@ export const modelsCommand = command({
     "headrace models remove fast",
     "headrace models ps                           what is loaded, loading or waiting for memory",
     "headrace models log qwen3 --follow",
+    "headrace models compare llama3.3             beside its shadow and the models of its split",
   ],
   help: ["Without a server, pulled files are listed by headrace list, and deleted by headrace rm."],
   commands: [
     ...[listCommand, showCommand, addCommand, setCommand, removeCommand],
     ...[psCommand, loadCommand, stopCommand, pinCommand, unpinCommand, logCommand],
+    compareCommand,
   ],
 });
 

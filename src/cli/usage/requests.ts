@@ -8,9 +8,9 @@ import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
+import { parseEnd, parseStart } from "../terminal/when.ts";
 import { listedRequest, requestDetail } from "./request-records.ts";
 import { printRequest, printRequests } from "./request-view.ts";
-import { parseEnd, parseStart } from "./usage.ts";
 import { withNames } from "./usage-names.ts";
 
 const outcomes = ["completed", "failed", "refused", "cancelled", "interrupted"] as const;

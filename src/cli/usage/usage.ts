@@ -9,8 +9,8 @@ import type { connectionOptions } from "../login/client.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
-import { parseDate, parseTime } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
+import { parseEnd, parseStart } from "../terminal/when.ts";
 import { withNames } from "./usage-names.ts";
 import { costsNothing, printUsage, type UsageRow, usageRow } from "./usage-table.ts";
 
@@ -178,21 +178,4 @@ function parseGroups(text: string): UsageGroup[] {
     if (found) return found;
     throw new InvalidArgumentError(`Choose from ${usageGroups.join(", ")}, separated by commas.`);
   });
-}
-
-export function parseStart(text: string): number {
-  return parseWhen(text, 0);
-}
-
-export function parseEnd(text: string): number {
-  return parseWhen(text, 1);
-}
-
-/** Unix seconds; of a date alone its beginning in UTC, `dayOffset` days later. */
-function parseWhen(text: string, dayOffset: number): number {
-  const date = parseDate(text);
-  if (date) return Date.UTC(date.year, date.month - 1, date.day + dayOffset) / 1000;
-  const at = parseTime(text);
-  if (at !== undefined) return at;
-  throw new InvalidArgumentError("Give a date such as 2026-11-20 or a time such as 2026-11-20T18:00.");
 }

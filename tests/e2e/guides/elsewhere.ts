@@ -51,6 +51,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/sign-in.md: $ npx headrace login": "waits for a person at a browser: login.test.ts is one",
   "docs/media.md: curl http://127.0.0.1:7545/v1/audio": "needs a model that hears: media.test.ts has a server of one",
   "docs/realtime.md: import OpenAI": "needs a server with realtime: tests/e2e/agents/realtime.test.ts has one",
+  "docs/split-and-shadow.md: headrace models compare": "needs a model with a shadow: split-and-shadow.test.ts has one",
   "docs/tasks.md: curl http://127.0.0.1:7545/v1/rerank": "needs a model that ranks: tasks.test.ts has a server of one",
   "docs/upgrading.md: systemctl stop headrace": system,
   "docs/upgrading.md: The database has schema": shown,

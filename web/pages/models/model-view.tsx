@@ -12,6 +12,7 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
+import { Comparisons } from "./comparisons.tsx";
 import { managedPathOf, staleWithModels } from "./managed-models.ts";
 import { abilityText, placeStates, sourceNames, statusNames } from "./managed-words.ts";
 import { ModelPolicies } from "./policies/model-policies.tsx";
@@ -52,6 +53,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       <ModelPrice model={model} />
       <Places model={model} />
       <ModelPolicies model={model} />
+      {status === "ok" && <Comparisons model={id} />}
       {strangers.length > 0 && (
         <Note>
           {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} on offer nowhere at the moment, and cannot

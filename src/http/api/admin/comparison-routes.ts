@@ -7,7 +7,7 @@ import { shown } from "../../../base/text/shown.ts";
 import type { ModelPolicies } from "../../../domain/models/policies/model-policies.ts";
 import type { ComparedSide, ComparisonKind, Comparisons } from "../../../domain/usage/comparison.ts";
 import type { Catalog } from "../../../inference/models/catalog.ts";
-import { type ComparisonWire, comparisonList } from "../../../wire/comparisons.ts";
+import { type ComparisonWire, comparisonList } from "../../../wire/models.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";

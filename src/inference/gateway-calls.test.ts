@@ -1,0 +1,49 @@
+// Calls of the gateway's own are bounded in number and in bytes, and whatever is refused takes nothing.
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import type { InferenceDeps } from "./call.ts";
+import { GatewayCalls, type Operator } from "./gateway-calls.ts";
+import type { OwnPurpose } from "./own-calls.ts";
+
+/** Its calls wait for whose account it is, until they are told that there is none. */
+function waiting() {
+  const none: ((operator: Operator | undefined) => void)[] = [];
+  const ledger = new HeldBytes(1_000_000);
+  const calls = new GatewayCalls({
+    inference: {} as InferenceDeps,
+    operator: () => new Promise((resolve) => none.push(resolve)),
+    decode: (operation, body) => decodedRequest(JSON.parse(body), operation),
+    renderError: ({ message }) => message,
+  });
+  const holder = ledger.holder(new AccountBytes());
+  const ask = (purpose: OwnPurpose, content = "Hello") =>
+    calls.ask({
+      ...{ purpose, operation: "chat", holder, neverLeaves: false, cancellation: new Cancellation() },
+      body: JSON.stringify({ model: "m", messages: [{ role: "user", content }] }),
+    });
+  return { ask, ledger, end: () => none.splice(0).map((resolve) => resolve(undefined)) };
+}
+
+test("so many are under way for one purpose, and for all; one beyond is refused at once, and there is room again", async () => {
+  const { ask, end, ledger } = waiting();
+  const first = Array.from({ length: 512 }, () => ask("guardrail"));
+  await expect(ask("guardrail")).rejects.toThrow("gateway:guardrail");
+  const others = Array.from({ length: 512 }, () => ask("cache"));
+  await expect(ask("shadow")).rejects.toThrow("gateway:shadow");
+  expect(ledger.held).toBeGreaterThan(0);
+  end();
+  const ended = await Promise.allSettled([...first, ...others]);
+  expect(ended.every(({ status }) => status === "rejected")).toBeTrue();
+  expect(ledger.held).toBe(0);
+  const again = ask("guardrail");
+  end();
+  await expect(again).rejects.toThrow("no account yet");
+});
+
+test("a body that its holder has no room for is not asked", async () => {
+  const { ask, ledger } = waiting();
+  await expect(ask("cache", "x".repeat(900_000))).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+  expect(ledger.held).toBe(0);
+});

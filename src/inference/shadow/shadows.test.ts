@@ -1,0 +1,124 @@
+// The share that a shadow gets: as many as its percent says, none that it may not have, and never more than there is room for.
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { AccountBytes, heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { OwnCall } from "../own-calls.ts";
+import { isSampled, Shadows } from "./shadows.ts";
+
+const policy = { model: "second", percent: 100 };
+
+function started(changes: Partial<Model> = {}, idlePlaces = 1_000) {
+  const second: Model = {
+    ...{ id: "second", created: 1, ownedBy: "o", capabilities: undefined, context: undefined, price: undefined },
+    ...{ environments: ["live"], deployments: [] },
+    ...changes,
+  };
+  const asked: OwnCall[] = [];
+  const ends: (() => void)[] = [];
+  const shadows = new Shadows({
+    ownCalls: {
+      ask: (call) => {
+        asked.push(call);
+        return new Promise((resolve) => ends.push(() => resolve("{}")));
+      },
+    },
+    catalog: { get: () => second },
+    capacity: { idlePlaces: () => idlePlaces },
+    holder: heldBytes.holder(new AccountBytes()),
+  });
+  return { shadows, asked, ends };
+}
+
+function callOf(body: Record<string, unknown> = {}, principal: Partial<Principal> = {}, more: object = {}) {
+  const request = decodedRequest({ messages: [{ role: "user", content: "Hello" }], ...body });
+  return {
+    request,
+    principal: principalFor(principal),
+    requestId: `req_${Bun.randomUUIDv7()}`,
+    onWanted: undefined,
+    ...more,
+  };
+}
+
+async function resultsOf({ shadows }: { shadows: Shadows }): Promise<Record<string, number>> {
+  await Bun.sleep(2);
+  return Object.fromEntries(Array.from(shadows.counts, ({ result, count }) => [result, count]));
+}
+
+test("a percent of all requests is chosen, within 1", () => {
+  const ids = Array.from({ length: 100_000 }, () => `req_${Bun.randomUUIDv7()}`);
+  for (const percent of [1, 20, 75]) {
+    const chosen = ids.filter((id) => isSampled(id, percent)).length / 1_000;
+    expect(Math.abs(chosen - percent)).toBeLessThan(1);
+  }
+  expect(ids.every((id) => isSampled(id, 100))).toBeTrue();
+});
+
+test("nothing of it is done in the turn in which the client's own request is sent", async () => {
+  const one = started();
+  one.shadows.sent(policy, "first", callOf());
+  expect(one.asked).toHaveLength(0);
+  await resultsOf(one);
+  expect(one.asked).toHaveLength(1);
+});
+
+test("64 are under way at once, and what comes beyond is dropped and counted", async () => {
+  const one = started();
+  for (let at = 0; at < 70; at++) one.shadows.sent(policy, "first", callOf());
+  expect(await resultsOf(one)).toEqual({ dropped: 6 });
+  expect(one.asked).toHaveLength(64);
+  for (const end of one.ends) end();
+  expect(await resultsOf(one)).toEqual({ dropped: 6, answered: 64 });
+  one.shadows.sent(policy, "first", callOf());
+  await resultsOf(one);
+  expect(one.asked).toHaveLength(65);
+});
+
+test("without an idle place nothing is asked", async () => {
+  const one = started({}, 0);
+  one.shadows.sent(policy, "first", callOf());
+  expect(await resultsOf(one)).toEqual({ dropped: 1 });
+  expect(one.asked).toHaveLength(0);
+});
+
+test("what never leaves goes to a model that is local at all of its places alone, as such", async () => {
+  const engine = { name: "e" } as Model["deployments"][number]["engine"];
+  const reach = { models: [], neverLeaves: true };
+  const [near, far] = [
+    { engine, model: "m", weight: 1, local: true },
+    { engine, model: "m", weight: 1 },
+  ];
+  for (const deployments of [[far], [near, far], []]) {
+    const one = started({ deployments });
+    one.shadows.sent(policy, "first", callOf({}, { reach }));
+    expect(await resultsOf(one)).toEqual({ skipped: 1 });
+    expect(one.asked).toHaveLength(0);
+  }
+  const one = started({ deployments: [near] });
+  one.shadows.sent(policy, "first", callOf({}, { reach }));
+  await resultsOf(one);
+  expect(one.asked.map(({ neverLeaves }) => neverLeaves)).toEqual([true]);
+});
+
+test("lines of batches are not shadowed, nor is what the second model cannot serve", async () => {
+  const one = started();
+  one.shadows.sent(policy, "first", callOf({}, {}, { onWanted: () => {} }));
+  expect(await resultsOf(one)).toEqual({});
+  const other = started({ capabilities: { chat: false } });
+  other.shadows.sent(policy, "first", callOf());
+  expect(await resultsOf(other)).toEqual({ skipped: 1 });
+  expect([...one.asked, ...other.asked]).toHaveLength(0);
+});
+
+test("the body is the client's but for the model, the stream and what is stored", async () => {
+  const one = started();
+  const more = { stream: true, stream_options: { include_usage: true }, store: true, max_tokens: 9, temperature: 0 };
+  one.shadows.sent(policy, "first", callOf(more));
+  await resultsOf(one);
+  expect(JSON.parse(one.asked[0]?.body ?? "")).toEqual({
+    ...{ model: "second", messages: [{ role: "user", content: "Hello" }], max_tokens: 9, temperature: 0, store: false },
+  });
+});

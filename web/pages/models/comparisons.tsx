@@ -1,0 +1,74 @@
+// A model beside its shadow and those that answer a share of its requests, over the last week.
+import { Stack, Table, Title } from "@mantine/core";
+import { useRead } from "../../api/queries.ts";
+import type { ComparedModel, Comparison, ComparisonList } from "../../api/types.ts";
+import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
+import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
+
+const figures: readonly (readonly [name: string, of: (side: ComparedModel) => string])[] = [
+  ["Requests", ({ requests }) => count(requests)],
+  ["Errors", ({ errors }) => count(errors)],
+  ["First token, median", ({ first_token_ms: { p50 } }) => timeText(p50)],
+  ["First token, 95 %", ({ first_token_ms: { p95 } }) => timeText(p95)],
+  ["Whole answer, median", ({ duration_ms: { p50 } }) => timeText(p50)],
+  ["Whole answer, 95 %", ({ duration_ms: { p95 } }) => timeText(p95)],
+  ["Tokens a second", ({ tokens_per_second: speed }) => (speed === null ? "–" : perSecond(speed))],
+  ["Tokens of prompts", ({ prompt_tokens: tokens }) => count(tokens)],
+  ["Tokens of answers", ({ completion_tokens: tokens }) => count(tokens)],
+  ["Tokens of an answer", ({ answer_tokens: tokens }) => (tokens === null ? "–" : count(tokens))],
+  ["Cost", ({ cost }) => (cost === null ? "–" : money(cost))],
+];
+
+/** Nothing where its requests are shared with no other model. */
+export function Comparisons({ model }: { model: string }) {
+  const { data } = useRead<ComparisonList>("/v1/admin/comparisons", { model });
+  return data?.data.map((one) => <OneComparison key={`${one.kind} ${one.other.model}`} comparison={one} />);
+}
+
+function OneComparison({ comparison: { kind, percent, own, other, partial } }: { comparison: Comparison }) {
+  const sides = [own, other];
+  return (
+    <Stack gap="xs">
+      <Title order={3} size="sm">
+        {kind === "shadow" ? "Beside its shadow" : "Beside a part of its split"}
+      </Title>
+      <SmallNote>
+        {kind === "shadow"
+          ? `${percent} % of its requests also go to ${other.model}. Those that both had in the last week:`
+          : `${percent} % of its requests are answered by ${other.model}. What each answered in the last week:`}
+      </SmallNote>
+      <ScrollRegion label={`${own.model} and ${other.model}`}>
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Figure</Table.Th>
+              {sides.map(({ model }) => (
+                <Table.Th key={model} ta="right" style={{ overflowWrap: "anywhere" }}>
+                  {model}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {figures.map(([name, of]) => (
+              <Table.Tr key={name}>
+                <Table.Td>{name}</Table.Td>
+                {sides.map((side) => (
+                  <Table.Td key={side.model} ta="right" className="numeric">
+                    {of(side)}
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </ScrollRegion>
+      {partial && <SmallNote>Only the newest were looked at, as there are very many.</SmallNote>}
+    </Stack>
+  );
+}
+
+function timeText(ms: number | null): string {
+  return ms === null ? "–" : duration(ms);
+}
