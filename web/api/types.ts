@@ -3945,6 +3945,22 @@ export interface DeploymentStatus {
    */
   waiting: number;
   /**
+   * Those of them with each priority.
+   */
+  waiting_by_priority: {
+    low: number;
+    normal: number;
+    high: number;
+  };
+  /**
+   * Milliseconds that a request of each priority would wait there if it came now; 0: not at all, null: nothing is known yet of how long answers take.
+   */
+  expected_wait_ms: {
+    low: number | null;
+    normal: number | null;
+    high: number | null;
+  };
+  /**
    * How many it takes at once: declared, or measured so far. Null before its first request.
    */
   concurrency: number | null;

@@ -47,6 +47,14 @@ const tiers = [
   { ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null, current: true },
 ];
 
+const none = { low: 0, normal: 0, high: 0 };
+const statuses = [
+  {
+    id: "qwen",
+    deployments: [{ upstream: "vllm", waiting: 0, waiting_by_priority: none, expected_wait_ms: none, later: "kept" }],
+  },
+];
+
 let api: ApiServer;
 let answers: Record<string, () => Response>;
 
@@ -57,6 +65,7 @@ beforeEach(() => {
     "/openapi.json": () => Response.json({ openapi: "3.1.0", info: { version: "0.2.0" } }),
     "/account": () => Response.json(account),
     "/tiers": () => Response.json({ object: "list", data: tiers }),
+    "/model-status": () => Response.json({ object: "list", data: statuses }),
     "/models": () => Response.json({ object: "list", data: [{ id: "qwen" }, { id: "tiny-demo" }] }),
   };
   api.answer = (_method, path) => answers[path]?.();
@@ -79,6 +88,7 @@ describe("status", () => {
         "",
         "  Checks         database ok, engines ok",
         "  Models         2: qwen, tiny-demo",
+        "  Waiting        nobody",
         `  Key            sk_live_hr_…${api.key.slice(-4)} "own", from HEADRACE_API_KEY`,
         "  Scopes         chat:write, keys:manage, usage:read",
         "  Expires        never",
@@ -93,6 +103,21 @@ describe("status", () => {
         "",
       ].join("\n"),
     });
+  });
+
+  test("status shows for each model who waits by priority, and how long one that came now would wait", async () => {
+    const busy = {
+      waiting_by_priority: { low: 0, normal: 9, high: 2 },
+      expected_wait_ms: { low: null, normal: 8_600, high: 400 },
+    };
+    const deployments = [
+      { upstream: "vllm", waiting: 11, ...busy },
+      { upstream: "before", waiting: 12 },
+    ];
+    answers["/model-status"] = () => Response.json({ object: "list", data: [{ id: "qwen", deployments }] });
+    const { stdout } = await run(["status"]);
+    expect(stdout).toContain("  Waiting        qwen at before: 12\n");
+    expect(stdout).toContain("qwen at vllm: 11 (2 high, about 1 s; 9 normal, about 9 s)\n");
   });
 
   test("status shows each quota per window that holds, what is used of it, of which models, and when it opens", async () => {
@@ -131,6 +156,7 @@ describe("status", () => {
       limits: null,
       key: api.keys[0],
       models: ["qwen", "tiny-demo"],
+      queues: [{ model: "qwen", upstream: "vllm", waiting: 0, waiting_by_priority: none, expected_wait_ms: none }],
       missing: [],
     });
   });
