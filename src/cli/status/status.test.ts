@@ -44,7 +44,10 @@ const tiers = [
     monthly_tokens: 500_000,
     current: false,
   },
-  { ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null, current: true },
+  {
+    ...{ ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null },
+    ...{ priority: "high", current: true },
+  },
 ];
 
 const none = { low: 0, normal: 0, high: 0 };
@@ -217,9 +220,9 @@ describe("tiers", () => {
   test("tiers are a table with the account's own marked", async () => {
     expect((await run(["tiers"])).stdout).toBe(
       [
-        "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  LIMITS APPLY TO",
-        "Free                     10      10,000       500,000    unlimited  live, test",
-        "Pro   current           100   unlimited     unlimited    unlimited  live, test",
+        "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  PRIORITY  LIMITS APPLY TO",
+        "Free                     10      10,000       500,000    unlimited  -         live, test",
+        "Pro   current           100   unlimited     unlimited    unlimited  high      live, test",
         "",
       ].join("\n"),
     );
