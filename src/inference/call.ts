@@ -6,6 +6,7 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
+import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -81,8 +82,15 @@ export interface InferenceDeps {
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
+  /** Told of requests for models with a shadow as they are sent; undefined: nothing is shadowed here. */
+  shadows?: ShadowSender | undefined;
   /** Told of each request that has settled: what its limits have left is looked at later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
+}
+
+export interface ShadowSender {
+  /** A request for `model`, which has a shadow, is being sent to its engine. */
+  sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
 /** JSON, or what sends a stream of events to the client, or bytes as they come. */

@@ -16,7 +16,7 @@ import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
-import { usableModel } from "../policy/authorize.ts";
+import { usableModel, withinReach } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
@@ -220,9 +220,8 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    const { principal } = this.call;
     // Whether the key may use it was settled when its turn came.
-    return model && (principal.reach?.neverLeaves ? usableModel(principal, model) : model);
+    return model && withinReach(this.call.principal, model);
   }
 
   /** An operator may have said otherwise since the request was given its way. */
@@ -256,6 +255,8 @@ export class OpenRequest<Result>
   }
 
   sending(sinceMs: number): void {
+    const shadow = this.#model.policies?.shadow;
+    if (shadow && this.attempts === 0) this.deps.shadows?.sent(shadow, this.#model.id, this.call);
     this.attempts++;
     this.#sentMs = sinceMs;
   }

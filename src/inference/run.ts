@@ -3,6 +3,7 @@
 import type { Eventual } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
+import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
@@ -13,6 +14,7 @@ import { recorderFor } from "./answer/recorder.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import { OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
+import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
@@ -30,11 +32,14 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
 
 function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
   const { request, principal, requestId } = call;
-  const model = requireModel(principal, found, request.model);
+  const asked = requireModel(principal, found, request.model);
+  const split = asked.policies?.split;
+  const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
   const recorder = recorderFor(call, model.id, deps);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
-  const tags = deps.requestTags.of(principal, call.tagHeader, request);
+  const said = deps.requestTags.of(principal, call.tagHeader, request);
+  const tags = split ? [...(said ?? []), askedTag(asked.id)] : said;
   const isLimitable = request.dialect.task === undefined;
   const size = {
     ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },

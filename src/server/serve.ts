@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
@@ -24,6 +24,7 @@ import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
+import { Shadows } from "../inference/shadow/shadows.ts";
 import { Stopping } from "../inference/stopping.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
@@ -201,6 +202,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     formSpace,
     notices: () => notices.figures(),
     batches: () => batches.batchRunner.figures,
+    shadows: () => shadows.counts,
     isDraining: () => draining,
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
@@ -218,13 +220,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const { deletionClock } = governance;
   const files = await openFiles({ db, config, clock, deletionClock, log, opened });
-  const inference = {
+  const plain = {
     ...governance,
     ...{ catalog, router, capacity, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
   };
-  const ownCalls = openOwnCalls({ config, governance, inference, clock, current: () => sources.config });
+  const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
+  const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
+  const inference = { ...plain, shadows };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,

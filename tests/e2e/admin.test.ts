@@ -442,6 +442,7 @@ test("models are declared, changed and deleted", async () => {
   expect((await call("PATCH", path, { price })).body.price).toEqual(price);
   expect((await call("GET", path)).body.price).toEqual(price);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
+  expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toEqual([]);
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
@@ -621,6 +622,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(36);
+  expect(documented).toHaveLength(37);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

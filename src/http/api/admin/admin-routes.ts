@@ -2,6 +2,7 @@
 
 import { adminAccountRoutes } from "./account-routes.ts";
 import { adminAuditRoutes } from "./audit-routes.ts";
+import { adminComparisonRoutes } from "./comparison-routes.ts";
 import { adminKeyRoutes } from "./key-routes.ts";
 import { adminModelProcessRoutes } from "./model-process-routes.ts";
 import { adminModelRoutes } from "./model-routes.ts";
@@ -18,6 +19,7 @@ export const adminRoutes = [
   adminTierRoutes,
   adminUpstreamRoutes,
   adminModelRoutes,
+  adminComparisonRoutes,
   adminPulledModelRoutes,
   adminModelProcessRoutes,
   adminNodeRoutes,
