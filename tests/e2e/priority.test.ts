@@ -195,7 +195,9 @@ test("a change of the tier holds for the next request of its keys, and no key is
   const refused = await make("high");
   expect(refused.status).toBe(403);
   expect(await refused.json()).toMatchObject({
-    error: { message: expect.stringContaining("priority: must be at most low, the highest that you may have yourself.") },
+    error: {
+      message: expect.stringContaining("priority: must be at most low, the highest that you may have yourself."),
+    },
   });
 });
 

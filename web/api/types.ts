@@ -1063,6 +1063,9 @@ export interface Shapes {
   CreateManagedModelRequest?: CreateManagedModelRequest;
   UpdateManagedModelRequest?: UpdateManagedModelRequest;
   DeletedManagedModel?: DeletedManagedModel;
+  ComparisonList?: ComparisonList;
+  Comparison?: Comparison;
+  ComparedModel?: ComparedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
   MemoryNeed?: MemoryNeed;
@@ -9407,6 +9410,71 @@ export interface DeletedManagedModel {
   object: "managed_model";
   id: string;
   deleted: true;
+}
+export interface ComparisonList {
+  object: "list";
+  data: Comparison[];
+}
+export interface Comparison {
+  object: "comparison";
+  /**
+   * `shadow`: of the requests that both answered. `split`: of those that each was given.
+   */
+  kind: "shadow" | "split";
+  /**
+   * The share of the other model, as it is configured now.
+   */
+  percent: number;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix time in seconds.
+   */
+  end: number;
+  own: ComparedModel;
+  other: ComparedModel;
+  /**
+   * Whether only the newest were looked at, as there are very many: ask for less time.
+   */
+  partial: boolean;
+}
+export interface ComparedModel {
+  model: string;
+  requests: number;
+  /**
+   * Those that failed: they are in no figure of answers.
+   */
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  /**
+   * USD; null where a request had no price.
+   */
+  cost: number | null;
+  /**
+   * Time to the first token of streams, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  first_token_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Time to the end, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  duration_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Completion tokens by the time of their requests, without waits.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Mean completion tokens of an answer.
+   */
+  answer_tokens: number | null;
 }
 export interface PulledModelList {
   object: "list";
