@@ -5,6 +5,7 @@ import type { AuditEvent } from "./audit.ts";
 import { type ByName, byName, type KeyAmount, keyAmounts } from "./limits/amounts.ts";
 import type { LimitSet } from "./limits/limits.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
+import type { ResponseCache } from "./models/policies/cache.ts";
 import type { Priority } from "./models/policies/priority.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
@@ -31,6 +32,8 @@ export interface Principal {
   priority?: Priority | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
+  /** What its keys say of kept answers: off where any of them does; undefined: as each model. */
+  responseCache?: ResponseCache | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
@@ -107,6 +110,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   neverLeaves: boolean;
   /** The highest priority that its requests may have; null: that of its account's tier. */
   priority: Priority | null;
+  /** Whether its requests get answers that are kept; null: as each model says. */
+  responseCache: ResponseCache | null;
   /** What its usage is counted under; see `key-tags.ts`. */
   tags: readonly string[];
   /** What people wrote down about it. */
@@ -133,6 +138,7 @@ export const newAndUnbounded = {
   models: null,
   neverLeaves: false,
   priority: null,
+  responseCache: null,
   tags: [],
   note: null,
   ...byName(keyAmounts, () => null),
@@ -159,6 +165,7 @@ export type KeyChanges = Partial<
     | "models"
     | "neverLeaves"
     | "priority"
+    | "responseCache"
     | "tags"
     | "note"
     | "revokedAt"

@@ -124,7 +124,7 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /** The client's own format is best; chat completions are what most servers know best of the others. */
-function formatFor(request: DecodedRequest, { formats }: Pick<Engine, "formats">): Dialect {
+export function formatFor(request: DecodedRequest, { formats }: Pick<Engine, "formats">): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
   const spoken: EngineFormats = formats ?? chatAlone;
@@ -135,7 +135,8 @@ function formatFor(request: DecodedRequest, { formats }: Pick<Engine, "formats">
   return other ? dialects[other] : own ? dialect : dialects.chat;
 }
 
-const chatAlone = { chat: "whole" } as const;
+/** What an engine speaks that says nothing. */
+export const chatAlone = { chat: "whole" } as const;
 
 function unspoken({ endpoint }: Dialect): GatewayError {
   return new GatewayError("upstream_error", `The model server does not speak ${endpoint}.`);

@@ -11,6 +11,7 @@ import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Seal } from "../domain/seal.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { Ledger, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
@@ -18,6 +19,7 @@ import type { Admitter, LimitListener } from "../policy/admit.ts";
 import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
+import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Capacity, Standing } from "./routing/capacity.ts";
@@ -33,6 +35,8 @@ export interface InferenceCall<Result> extends LimitListener {
   tagHeader: string | null;
   /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
   readonly priority?: Priority | undefined;
+  /** `x-headrace-cache` as the client sent it; null, or left out: it did not. */
+  cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
@@ -49,11 +53,15 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /** Called each time that another deployment goes on with a stream, with how often one has; for the log. */
+  onContinued?(times: number): void;
   /**
    * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
    * while it waits, with where it stands as well.
    */
   onQueued?(waitedMs: number, standing: Standing | undefined): void;
+  /** Called where answers of the model are kept for this request, with what came of that; likewise. */
+  onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -79,6 +87,8 @@ export interface InferenceDeps {
   sealFor(accountId: string): Seal;
   clock: Clock;
   stopping: Stopping;
+  /** Answers that are given again; left out: none are. */
+  answerCache?: Pick<AnswerCache, "open"> | undefined;
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;

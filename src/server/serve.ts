@@ -44,6 +44,7 @@ import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { openAnswerCache } from "./inference/answer-cache.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
@@ -228,7 +229,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   };
   const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
   const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
-  const inference = { ...plain, shadows };
+  const { answerCache, keptAnswers } = await openAnswerCache({
+    ...{ config, governance, feed, ownCalls, clock, log, opened },
+  });
+  const inference = { ...plain, shadows, answerCache };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -236,6 +240,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const { routes, others } = createFirstRoutes({
     ...inference,
+    keptAnswers,
     ...files,
     ...batches,
     backgroundRuns,

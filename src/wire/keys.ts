@@ -4,6 +4,7 @@ import { environments } from "../domain/api-key.ts";
 import { longestTag, mostKeyTags, tagPattern } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
 import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
+import { responseCaches } from "../domain/models/policies/cache.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
 import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
@@ -55,6 +56,11 @@ const priority = z
   .describe(
     "The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.",
   );
+const responseCache = z
+  .enum(responseCaches)
+  .describe(
+    "on: its requests get answers that are kept, also of models without a cache of their own; off: all of them are answered anew, and nothing is kept; null: as each model says.",
+  );
 const tagList = z
   .array(z.string().min(1).max(longestTag).regex(tagPattern))
   .max(mostKeyTags)
@@ -83,6 +89,7 @@ export const createKeyRequest = z
     models: modelList.nullish(),
     never_leaves: neverLeaves.nullish(),
     priority: priority.optional(),
+    response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
   })
@@ -102,6 +109,7 @@ export const updateKeyRequest = z
     models: modelList.nullish(),
     never_leaves: neverLeaves.optional(),
     priority: priority.optional(),
+    response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
   })
@@ -144,6 +152,7 @@ const keyMembers = {
   models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
   never_leaves: neverLeaves,
   priority,
+  response_cache: responseCache.nullable(),
   tags: z.array(z.string()),
   note: z.string().nullable(),
 } as const;

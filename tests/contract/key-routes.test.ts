@@ -152,6 +152,7 @@ describe("POST /v1/keys", () => {
       models: null,
       never_leaves: false,
       priority: null,
+      response_cache: null,
       tags: [],
       note: null,
     });
@@ -478,16 +479,20 @@ test("models, priority, tags and a note of a key are given, changed and cleared,
     models: ["tiny", "gpt-*", "tiny"],
     never_leaves: true,
     priority: "low",
+    response_cache: "off",
     tags: ["b", "a", "b"],
     note: " for\nthe batch ",
   };
-  const said = { tags: ["a", "b"], note: "for\nthe batch" };
+  const said = { response_cache: "off", tags: ["a", "b"], note: "for\nthe batch" };
   const kept = { models: ["gpt-*", "tiny"], never_leaves: true, priority: "low", ...said };
   const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
   expect(body).toMatchObject(kept);
   const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);
   expect((await change({ name: "b" })).body).toMatchObject(kept);
-  const none = { models: null, never_leaves: false, priority: null, tags: [], note: null };
+  const none = {
+    ...{ models: null, never_leaves: false, priority: null, response_cache: null },
+    ...{ tags: [], note: null },
+  };
   expect((await change({ ...none, tags: null })).body).toMatchObject(none);
   expect((await change({ note: "  " })).body.note).toBeNull();
   expect((await audit({ targetId: body.id })).map(({ detail }) => detail)).toMatchObject([
@@ -495,6 +500,7 @@ test("models, priority, tags and a note of a key are given, changed and cleared,
       models: { before: kept.models, after: null },
       never_leaves: { before: true, after: false },
       priority: { before: "low", after: null },
+      response_cache: { before: "off", after: null },
       tags: { before: kept.tags, after: [] },
       note: { before: kept.note, after: null },
     },

@@ -166,6 +166,7 @@ test("show tells everything but the secret", async () => {
       models: ["gpt-*", "tiny"],
       never_leaves: true,
       priority: "low",
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the\nnight batch",
     }),
@@ -182,6 +183,7 @@ test("show tells everything but the secret", async () => {
       "  Expires        2026-12-19 18:30 (in 29 days)",
       "  Note           of the night batch",
       "  Tags           env:prod, team-a",
+      "  Kept answers   on",
       "  Models         gpt-*, tiny; only where they are marked as local",
       "  Allowed IPs    10.0.0.0/8, 2001:db8::1",
       "  Priority       at most low",
@@ -237,6 +239,8 @@ describe("create", () => {
       "yes",
       "--priority",
       "low",
+      "--response-cache",
+      "on",
       "--tags",
       "env:prod,team-a",
       "--note",
@@ -262,6 +266,7 @@ describe("create", () => {
       models: ["gpt-*", "tiny"],
       never_leaves: true,
       priority: "low",
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the batch",
     });
@@ -289,6 +294,7 @@ describe("create", () => {
     ["--models", ","],
     ["--never-leaves", "maybe"],
     ["--priority", "urgent"],
+    ["--response-cache", "maybe"],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);

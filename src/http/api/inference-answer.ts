@@ -11,10 +11,12 @@ import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { FormSettings } from "../../forms/form-settings.ts";
+import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
@@ -249,6 +251,10 @@ class HttpCall implements InferenceCall<Answer> {
     return this.#exchange.req.headers.get(tagHeader);
   }
 
+  get cacheHeader(): string | null {
+    return this.#exchange.req.headers.get(cacheHeader);
+  }
+
   get left(): Cancellation {
     return this.#exchange.req.left;
   }
@@ -284,8 +290,18 @@ class HttpCall implements InferenceCall<Answer> {
     this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
   }
 
+  onContinued(times: number): void {
+    this.#exchange.line["continued"] = times;
+  }
+
   onQueued(waitedMs: number, standing: Standing | undefined): void {
     Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
+  }
+
+  onCache(result: CacheResult, ageSeconds: number | undefined): void {
+    this.#exchange.line["cache"] = result;
+    this.#exchange.answerHeaders[cacheHeader] = result;
+    if (ageSeconds !== undefined) this.#exchange.answerHeaders["age"] = String(ageSeconds);
   }
 
   onLedger(): void {

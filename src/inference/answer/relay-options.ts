@@ -6,6 +6,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import type { Standing } from "../routing/capacity.ts";
@@ -32,6 +33,8 @@ export interface StreamStop {
 export interface RelayOptions {
   /** Undefined where no quota ends it. */
   readonly stop: StreamStop | undefined;
+  /** Goes on where a model server breaks off; left out, or undefined: nobody does. */
+  readonly continuation?: Continuation | undefined;
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;

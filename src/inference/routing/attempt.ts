@@ -12,7 +12,7 @@ import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
-import { askingOf } from "../asking.ts";
+import { askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Standing } from "./capacity.ts";
@@ -42,6 +42,16 @@ export interface Dispatched {
   done(failed: boolean, completionTokens?: number): void;
 }
 
+/** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
+export interface Continuing {
+  /** Whether the rest is asked for; else all of it once more, as nothing was delivered. */
+  readonly asksRest: boolean;
+  /** Those that can go on with it. */
+  candidates(ranked: readonly Deployment[]): readonly Deployment[];
+  /** Asks the deployment for the rest; `whole` asks for all of the answer. */
+  sendRest(deployment: Deployment, whole: EngineRequest): Eventual<EngineResponse>;
+}
+
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
 export interface Sender {
   readonly requestId: string;
@@ -63,6 +73,8 @@ export interface Sender {
   readonly onWanted?: (() => void) | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
+  /** Where another deployment is looked for in the middle of an answer; left out, or undefined: it is a whole one. */
+  readonly continuing?: Continuing | undefined;
   /** Stops it until the response is here. */
   readonly cancellation: Cancellation;
   /** Undefined where the model is no longer offered. */
@@ -132,8 +144,10 @@ export class Attempt implements Dispatched {
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
-    const options = { engine, model, context, recording, seal, mostTokens };
-    const { operation, body, form, translation, leftOut, capped } = askingOf(request, options);
+    const { continuing } = this.#sender;
+    const spoken = continuing?.asksRest ? { formats: chatAlone } : engine;
+    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens });
+    const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
@@ -146,6 +160,7 @@ export class Attempt implements Dispatched {
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
+    if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
     return engine.send(sent, this.#sender.cancellation);
   }
 

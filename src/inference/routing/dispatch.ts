@@ -124,7 +124,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   }
 
   begin(): void {
-    this.#budget?.requested();
+    if (!this.#sender.continuing) this.#budget?.requested();
     if (this.#wanted.fallbacks) this.#lineUp();
     this.#next();
   }
@@ -168,7 +168,8 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const detour = this.#detour;
     const offered = detour?.offered ?? this.#wanted;
     const all = router.order(offered, workload);
-    const ranked = this.#request.form ? all.filter(takesForms) : all;
+    const taking = this.#request.form ? all.filter(takesForms) : all;
+    const ranked = this.#sender.continuing?.candidates(taking) ?? taking;
     const candidates = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
     const refused = detour?.refused;
     if (candidates.length === 0) {

@@ -3,6 +3,7 @@
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { lowestPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
@@ -26,6 +27,7 @@ interface ChainTerms {
   readonly reach: ModelReach | undefined;
   readonly priority: Priority;
   readonly tags: readonly string[] | undefined;
+  readonly responseCache: ResponseCache | undefined;
   readonly party: Pick<Principal, "appId" | "person">;
   readonly expiresAt: number;
   readonly revokedAt: number;
@@ -94,7 +96,7 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, priority, tags, party, recent } = this.#terms;
+    const { own, makers, account, scopes, limits, reach, priority, tags, responseCache, party, recent } = this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
@@ -109,6 +111,7 @@ export class CachedChain implements KeyUse {
       reach,
       priority,
       tags,
+      responseCache,
       appId: party.appId,
       person: party.person,
     };
@@ -197,6 +200,7 @@ export class CachedChains {
       reach: this.#reachOf(keys),
       priority: lowestPriority([most, ...keys.map(({ priority }) => priority)]) ?? most,
       tags: this.#tagsOf(keys),
+      responseCache: responseCacheOf(keys),
       party: actingParty(keys),
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
@@ -228,6 +232,12 @@ export class CachedChains {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
+}
+
+/** Off for all that hangs on a key that has it off; else as the nearest says that says anything. */
+function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
+  const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
+  return said.includes("off") ? "off" : said[0];
 }
 
 /** An app acts for itself; the command line tool, and a membership, for the person. */

@@ -100,6 +100,10 @@ export class KeptKey implements ChainKey {
     return this.#terms.priority;
   }
 
+  get responseCache() {
+    return this.#terms.responseCache;
+  }
+
   get tags() {
     return this.#terms.tags;
   }
@@ -128,6 +132,7 @@ export function termsOf(key: ChainKey): KeyTerms {
     models: key.models,
     neverLeaves: key.neverLeaves,
     priority: key.priority,
+    responseCache: key.responseCache,
     tags: key.tags,
   };
 }

@@ -4,6 +4,7 @@ import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/t
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { isWithinPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -181,6 +182,7 @@ function firstExcess(
       modelExcess(wanted.models, bound) ??
       leavingExcess(wanted.neverLeaves, bound) ??
       priorityExcess(wanted.priority, bound, bounded) ??
+      cacheExcess(wanted.responseCache, bound) ??
       tagExcess(wanted.tags, bound, bounded);
     if (excess) return excess;
   }
@@ -256,6 +258,13 @@ function priorityExcess(wanted: Priority | null | undefined, bound: ChainKey, bo
   if (wanted === undefined || bound.priority === null || (wanted === null && bounded)) return undefined;
   if (wanted !== null && isWithinPriority(wanted, bound.priority)) return undefined;
   return { field: "priority", must: `at most ${bound.priority}, the priority` };
+}
+
+/** Its maker's answers are made anew, so its own are, whatever it says: it says nothing else. */
+function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey): Excess | undefined {
+  return wanted === "on" && bound.responseCache === "off"
+    ? { field: "response_cache", must: "off, as that" }
+    : undefined;
 }
 
 /** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */

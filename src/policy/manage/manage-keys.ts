@@ -152,6 +152,7 @@ export function updateKey(
     models: request.models === undefined ? current.models : keyModels(request.models),
     neverLeaves: request.never_leaves ?? current.neverLeaves,
     priority: request.priority === undefined ? current.priority : request.priority,
+    responseCache: request.response_cache === undefined ? current.responseCache : request.response_cache,
     tags: request.tags === undefined ? current.tags : keyTags(request.tags),
     note: request.note === undefined ? current.note : keyNote(request.note),
   };
@@ -276,6 +277,7 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     models: keyModels(request.models ?? null),
     neverLeaves: request.never_leaves ?? false,
     priority: request.priority ?? null,
+    responseCache: request.response_cache ?? null,
     tags: keyTags(request.tags ?? null),
     note: keyNote(request.note ?? null),
   };
@@ -346,6 +348,7 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   if (!Bun.deepEquals(wanted.models, current.models)) changes.models = wanted.models;
   if (wanted.neverLeaves !== current.neverLeaves) changes.neverLeaves = wanted.neverLeaves;
   if (wanted.priority !== current.priority) changes.priority = wanted.priority;
+  if (wanted.responseCache !== current.responseCache) changes.responseCache = wanted.responseCache;
   if (!Bun.deepEquals(wanted.tags, current.tags)) changes.tags = wanted.tags;
   if (wanted.note !== current.note) changes.note = wanted.note;
   return changes;
@@ -364,6 +367,7 @@ function attributesToWire(attributes: Attributes) {
     models: attributes.models && [...attributes.models],
     never_leaves: attributes.neverLeaves,
     priority: attributes.priority,
+    response_cache: attributes.responseCache,
     tags: [...attributes.tags],
     note: attributes.note,
   };

@@ -831,4 +831,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN priority TEXT`,
     `ALTER TABLE tiers ADD COLUMN priority TEXT NOT NULL DEFAULT 'normal'`,
   ],
+  [
+    // Whether a key's requests get answers that are kept: `on`, `off`, or as each model says.
+    `ALTER TABLE api_keys ADD COLUMN response_cache TEXT`,
+  ],
 ];

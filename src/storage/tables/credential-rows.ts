@@ -34,6 +34,7 @@ export const apiKeys = table<ApiKeyRecord>({
   models: json,
   neverLeaves: flag,
   priority: text,
+  responseCache: text,
   tags: json,
   note: text,
   ...byName(keyAmounts, ({ wire }) => named(wire, integer)),

@@ -2,6 +2,7 @@
 
 import { adminAccountRoutes } from "./account-routes.ts";
 import { adminAuditRoutes } from "./audit-routes.ts";
+import { adminCacheRoutes } from "./cache-routes.ts";
 import { adminComparisonRoutes } from "./comparison-routes.ts";
 import { adminKeyRoutes } from "./key-routes.ts";
 import { adminModelProcessRoutes } from "./model-process-routes.ts";
@@ -21,6 +22,7 @@ export const adminRoutes = [
   adminModelRoutes,
   adminComparisonRoutes,
   adminPulledModelRoutes,
+  adminCacheRoutes,
   adminModelProcessRoutes,
   adminNodeRoutes,
   adminWebhookRoutes,
