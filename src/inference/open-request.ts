@@ -147,7 +147,9 @@ export class OpenRequest<Result>
     return this.call.requestId;
   }
 
+  /** The idle lane is behind everybody, also at servers that are told. */
   get priority(): Priority {
+    if (this.call.onWanted) return "low";
     return this.call.priority ?? this.call.principal.priority ?? usualPriority;
   }
 

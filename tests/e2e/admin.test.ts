@@ -338,6 +338,7 @@ describe("tiers", () => {
       tokens_per_minute: 5_000_000,
       monthly_spend: 9.5,
       environments: ["live"],
+      priority: "low",
     };
     expect((await call("PUT", path, figures)).body).toEqual({
       object: "tier",
@@ -353,6 +354,7 @@ describe("tiers", () => {
     const wider = { requests_per_minute: null, tokens_per_minute: null };
     const { body } = await call("PUT", path, wider);
     expect(body).toMatchObject({ ...wider, monthly_spend: null, environments: ["live", "test"], accounts: 1 });
+    expect(body.priority).toBe("normal");
     expect(await chat(key)).toBe(200);
 
     const refused = await call("DELETE", path);

@@ -161,7 +161,7 @@ test("a stream that waits is kept alive, told when it waited too long, and never
   const waiting = await ask(server, { body: { stream: true } });
   expect(waiting.status).toBe(200);
   const text = await waiting.text();
-  expect(text).toStartWith(": keep-alive\n\n");
+  expect(text).toStartWith(": queued, place 1 of 1\n\n");
   expect(text).toContain('"code":"service_unavailable"');
   expect(text).not.toContain("[DONE]");
   expect(upstream.requests).toHaveLength(1);

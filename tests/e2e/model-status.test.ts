@@ -43,13 +43,17 @@ models:
 `,
   );
   const own = { upstream: "up", kind: "configured", model: "upstream-model", state: "ok", running: 0, waiting: 0 };
+  const none = { low: 0, normal: 0, high: 0 };
+  const idle = { waiting_by_priority: none, expected_wait_ms: none };
   expect(await modelStatus(server)).toEqual([
     {
       object: "model_status",
       id: "mine",
       environments: ["dev"],
       price: { input: 0.5, output: 1.5 },
-      deployments: [{ ...own, process: null, concurrency: null, first_token_ms: null, tokens_per_second: null }],
+      deployments: [
+        { ...own, ...idle, process: null, concurrency: null, first_token_ms: null, tokens_per_second: null },
+      ],
     },
   ]);
   const live = await mintKey(server.dataDir, { scopes: ["models:read"], environment: "test" });

@@ -12,6 +12,13 @@ afterEach(async () => {
 
 type Priority = "low" | "normal" | "high";
 
+const yamlOf = (url: string, places: number, priority: Priority) => `
+upstreams:
+  - { name: up, url: "${url}", max_concurrency: ${places} }
+tiers:
+  - { name: enterprise, requests_per_minute: null, tokens_per_minute: null, priority: ${priority} }
+`;
+
 /** A gateway before one upstream with so many places and answers of so many milliseconds, whose first account may have any priority. */
 async function start(
   places: number,
@@ -24,13 +31,7 @@ async function start(
     await answer(request, response);
   });
   stack.push(upstream);
-  const yaml = `
-upstreams:
-  - { name: up, url: "${upstream.url}", max_concurrency: ${places} }
-tiers:
-  - { name: enterprise, requests_per_minute: null, tokens_per_minute: null, priority: high }
-`;
-  const server = await startHeadrace({ yaml, ...options });
+  const server = await startHeadrace({ yaml: yamlOf(upstream.url, places, "high"), ...options });
   stack.push(server);
   return { server, upstream };
 }
@@ -173,6 +174,31 @@ test("a request has at most the priority of its key and tier, and is told how to
     headers: { authorization: `Bearer ${key}`, "x-headrace-priority": "high" },
   });
   expect(messages.status).toBe(403);
+});
+
+test("a change of the tier holds for the next request of its keys, and no key is given more than that", async () => {
+  const { server, upstream } = await start(1, 0);
+  const key = await mintKey(server.dataDir, { scopes: ["chat:write", "keys:manage"], priority: "high" });
+  expect((await ask(server, { key, priority: "high" })).status).toBe(200);
+  const make = (priority: string) =>
+    server.request("/v1/keys", {
+      body: { name: "made", scopes: ["chat:write"], priority },
+      headers: { authorization: `Bearer ${key}` },
+    });
+  const made = await make("high");
+  expect(made.status).toBe(200);
+  const { key: child } = (await made.json()) as { key: string };
+  await server.reconfigure(yamlOf(upstream.url, 1, "low"));
+  expect((await ask(server, { key, priority: "normal" })).status).toBe(403);
+  expect((await ask(server, { key: child, priority: "normal" })).status).toBe(403);
+  expect((await ask(server, { key: child })).status).toBe(200);
+  const refused = await make("high");
+  expect(refused.status).toBe(403);
+  expect(await refused.json()).toMatchObject({
+    error: {
+      message: expect.stringContaining("priority: must be at most low, the highest that you may have yourself."),
+    },
+  });
 });
 
 test("a client that waited is told how long, and one whose stream begins while it waits, where it stands", async () => {

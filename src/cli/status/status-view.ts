@@ -8,6 +8,7 @@ import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import type { limitsShape } from "../usage/limits.ts";
 import { rate, rateText } from "../usage/rate-view.ts";
+import { type ModelQueue, queueFacts } from "./queues.ts";
 
 const used = z.object({ limit: z.number().nullish(), used: z.number() });
 
@@ -37,6 +38,7 @@ export interface StatusReport {
   limits?: { raw: unknown; read: z.infer<typeof limitsShape> };
   key?: FoundKey;
   models?: readonly string[];
+  queues?: readonly ModelQueue[];
   /** What could not be read, mostly for want of a scope. */
   missing: { part: string; reason: string }[];
 }
@@ -68,14 +70,14 @@ export function printStatus(terminal: Terminal, report: StatusReport, nowMs: num
   }
 }
 
-function serverFacts({ checks, models }: StatusReport): Facts {
+function serverFacts({ checks, models, queues }: StatusReport): Facts {
   const states = Object.entries(checks).map(([name, state]) => `${name} ${state}`);
   const facts: Facts = [["Checks", states.join(", ") || "-"]];
   if (models === undefined) return facts;
   const names = models.slice(0, shownModels).join(", ");
   const more = models.length > shownModels ? ", …" : "";
   facts.push(["Models", models.length === 0 ? "none for this key" : `${models.length}: ${names}${more}`]);
-  return facts;
+  return queues === undefined ? facts : [...facts, ...queueFacts(queues)];
 }
 
 function keyFacts({ apiKey, keySource, keyRefused, key }: StatusReport, nowMs: number): Facts {

@@ -44,7 +44,18 @@ const tiers = [
     monthly_tokens: 500_000,
     current: false,
   },
-  { ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null, current: true },
+  {
+    ...{ ...tier, name: "Pro", requests_per_minute: 100, tokens_per_minute: null, monthly_tokens: null },
+    ...{ priority: "high", current: true },
+  },
+];
+
+const none = { low: 0, normal: 0, high: 0 };
+const statuses = [
+  {
+    id: "qwen",
+    deployments: [{ upstream: "vllm", waiting: 0, waiting_by_priority: none, expected_wait_ms: none, later: "kept" }],
+  },
 ];
 
 let api: ApiServer;
@@ -57,6 +68,7 @@ beforeEach(() => {
     "/openapi.json": () => Response.json({ openapi: "3.1.0", info: { version: "0.2.0" } }),
     "/account": () => Response.json(account),
     "/tiers": () => Response.json({ object: "list", data: tiers }),
+    "/model-status": () => Response.json({ object: "list", data: statuses }),
     "/models": () => Response.json({ object: "list", data: [{ id: "qwen" }, { id: "tiny-demo" }] }),
   };
   api.answer = (_method, path) => answers[path]?.();
@@ -79,6 +91,7 @@ describe("status", () => {
         "",
         "  Checks         database ok, engines ok",
         "  Models         2: qwen, tiny-demo",
+        "  Waiting        nobody",
         `  Key            sk_live_hr_…${api.key.slice(-4)} "own", from HEADRACE_API_KEY`,
         "  Scopes         chat:write, keys:manage, usage:read",
         "  Expires        never",
@@ -93,6 +106,21 @@ describe("status", () => {
         "",
       ].join("\n"),
     });
+  });
+
+  test("status shows for each model who waits by priority, and how long one that came now would wait", async () => {
+    const busy = {
+      waiting_by_priority: { low: 0, normal: 9, high: 2 },
+      expected_wait_ms: { low: null, normal: 8_600, high: 400 },
+    };
+    const deployments = [
+      { upstream: "vllm", waiting: 11, ...busy },
+      { upstream: "before", waiting: 12 },
+    ];
+    answers["/model-status"] = () => Response.json({ object: "list", data: [{ id: "qwen", deployments }] });
+    const { stdout } = await run(["status"]);
+    expect(stdout).toContain("  Waiting        qwen at before: 12\n");
+    expect(stdout).toContain("qwen at vllm: 11 (2 high, about 1 s; 9 normal, about 9 s)\n");
   });
 
   test("status shows each quota per window that holds, what is used of it, of which models, and when it opens", async () => {
@@ -131,6 +159,7 @@ describe("status", () => {
       limits: null,
       key: api.keys[0],
       models: ["qwen", "tiny-demo"],
+      queues: [{ model: "qwen", upstream: "vllm", waiting: 0, waiting_by_priority: none, expected_wait_ms: none }],
       missing: [],
     });
   });
@@ -191,9 +220,9 @@ describe("tiers", () => {
   test("tiers are a table with the account's own marked", async () => {
     expect((await run(["tiers"])).stdout).toBe(
       [
-        "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  LIMITS APPLY TO",
-        "Free                     10      10,000       500,000    unlimited  live, test",
-        "Pro   current           100   unlimited     unlimited    unlimited  live, test",
+        "TIER           REQUESTS/MIN  TOKENS/MIN  TOKENS/MONTH  SPEND/MONTH  PRIORITY  LIMITS APPLY TO",
+        "Free                     10      10,000       500,000    unlimited  -         live, test",
+        "Pro   current           100   unlimited     unlimited    unlimited  high      live, test",
         "",
       ].join("\n"),
     );

@@ -1,12 +1,13 @@
 // `headrace status`: one look at a server and at what this key may do there.
 import { z } from "zod";
 import { type FoundKey, isOwnKey, listKeys } from "../keys/key-records.ts";
-import { ApiError, parseJson, requestJson, send, understood } from "../login/api-request.ts";
+import { ApiError, parseJson, requestJson, requestWholeList, send, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
 import { limitsShape } from "../usage/limits.ts";
+import { modelQueues, queuesOf } from "./queues.ts";
 import { account, printStatus, type StatusReport } from "./status-view.ts";
 
 export const statusCommand = serverCommand({
@@ -73,6 +74,15 @@ async function look(connection: Connection, signal: AbortSignal): Promise<Status
       const own: FoundKey | undefined = keys.find(({ key }) => isOwnKey(connection, key));
       if (own) report.key = own;
     }),
+    part(
+      "what waits for models",
+      requestWholeList(connection, "/model-status", "state of the models", signal),
+      (raw) => {
+        report.queues = raw.flatMap((entry) =>
+          queuesOf(understood(modelQueues, entry, connection, "state of the models")),
+        );
+      },
+    ),
     part("models", readModels(connection, signal), (models) => {
       report.models = models.filter(({ alias_of: model }) => model === undefined).map(({ id }) => id);
     }),
@@ -123,6 +133,7 @@ function asJson(report: StatusReport): Record<string, unknown> {
     limits: report.limits?.raw ?? null,
     key: report.key?.raw ?? null,
     models: report.models ?? null,
+    queues: report.queues ?? null,
     missing: report.missing,
   };
 }

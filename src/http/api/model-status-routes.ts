@@ -17,6 +17,8 @@ export interface ModelStatusDeps extends EndpointDeps {
   modelStatus: Pick<ModelStatus, "list">;
 }
 
+const byPriority = <Shape extends z.ZodType>(shape: Shape) => z.object({ low: shape, normal: shape, high: shape });
+
 const deploymentShape = z
   .object({
     upstream: z.string().describe("Name of the model server."),
@@ -37,6 +39,10 @@ const deploymentShape = z
       .describe("The state of the process that serves it, where that is started for requests; else null."),
     running: z.int().describe("Requests that it works on; of all its models where it has one limit for all of them."),
     waiting: z.int().describe("Requests that wait for a place there, in the same way."),
+    waiting_by_priority: byPriority(z.int()).describe("Those of them with each priority."),
+    expected_wait_ms: byPriority(z.int().nullable()).describe(
+      "Milliseconds that a request of each priority would wait there if it came now; 0: not at all, null: nothing is known yet of how long answers take.",
+    ),
     concurrency: z
       .int()
       .nullable()
@@ -88,8 +94,10 @@ function toWire(model: Model, deployments: readonly DeploymentStatus[]): z.infer
     ...(model.context === undefined ? {} : { context_length: model.context }),
     environments: [...model.environments],
     price: model.price ? priceToWire(model.price) : null,
-    deployments: deployments.map(({ speed, ...deployment }) => ({
+    deployments: deployments.map(({ speed, lines: { low, normal, high }, ...deployment }) => ({
       ...deployment,
+      waiting_by_priority: { low: low.waiting, normal: normal.waiting, high: high.waiting },
+      expected_wait_ms: { low: low.expectedMs, normal: normal.expectedMs, high: high.expectedMs },
       first_token_ms: rounded(speed?.firstTokenMs),
       tokens_per_second: rounded(speed?.tokensPerSecond),
     })),

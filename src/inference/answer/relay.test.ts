@@ -14,6 +14,24 @@ import {
 import { HeldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 
+test("a client of a stream that waits is told where it stands, at once and through its silence, until an engine has it", async () => {
+  const late = Promise.withResolvers<Source["dispatched"]>();
+  const standing = { place: 3, of: 12, waitedMs: 9, expectedMs: 4_200 };
+  const { client } = start(late.promise, { heartbeatMs: 20, standing });
+  const queued = ": queued, place 3 of 12, about 4 s\n\n";
+  expect(client.writes).toEqual([queued]);
+  while (client.writes.length < 2) await Bun.sleep(5);
+  expect(client.writes[1]).toBe(queued);
+  const source = new Source();
+  late.resolve(source.dispatched);
+  await settled();
+  const before = client.writes.length;
+  while (client.writes.length === before) await Bun.sleep(5);
+  expect(client.writes.at(-1)).toBe(comment);
+  source.send(event("a"));
+  expect(client.writes.at(-1)).toBe(event("a"));
+});
+
 describe("passing on", () => {
   test("events of one read leave in one write, before anything else is waited for", () => {
     const source = new Source();

@@ -3,9 +3,10 @@ import type { Clock } from "../../base/clock.ts";
 import { builtInEngineName, type Engine } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Speed, Speeds } from "../../domain/usage/speed.ts";
 import type { DeploymentState } from "../../wire/models.ts";
-import type { Capacity } from "../routing/capacity.ts";
+import type { Capacity, Line } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
@@ -23,6 +24,8 @@ export interface DeploymentStatus {
   /** Requests at this model, or at the whole engine where one limit holds for all of its models together. */
   running: number;
   waiting: number;
+  /** What of it waits with each priority, and what a request that came now would have to expect. */
+  lines: Record<Priority, Line>;
   /** null: not known before its first request. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;
@@ -31,7 +34,7 @@ export interface DeploymentStatus {
 export interface ModelStatusOptions {
   catalog: Catalog;
   router: Pick<Router, "resting" | "drained">;
-  capacity: Pick<Capacity, "figures">;
+  capacity: Pick<Capacity, "figures" | "lines">;
   speeds: Speeds;
   clock: Clock;
 }
@@ -91,13 +94,14 @@ export class ModelStatus {
     return router.resting(deployment) ? "cooling_down" : "ok";
   }
 
-  #loadOf({ engine, model }: Deployment): Pick<DeploymentStatus, "running" | "waiting" | "concurrency"> {
+  #loadOf({ engine, model }: Deployment): Pick<DeploymentStatus, "running" | "waiting" | "lines" | "concurrency"> {
     const gates = this.#options.capacity.figures(engine).filter((gate) => gate.model === null || gate.model === model);
     const sum = (figure: "inFlight" | "waiting" | "limit") => gates.reduce((total, gate) => total + gate[figure], 0);
     const declared = engine.concurrency?.(model, "chat") ?? engine.maxConcurrency ?? null;
     return {
       running: sum("inFlight"),
       waiting: sum("waiting"),
+      lines: this.#options.capacity.lines(engine, model),
       concurrency: gates.length === 0 ? declared : sum("limit"),
     };
   }

@@ -6,6 +6,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Engine, OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Sharer } from "./fair-queue.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
@@ -32,6 +33,13 @@ export interface CapacityFigures {
   limit: number;
   inFlight: number;
   waiting: number;
+}
+
+/** What waits with one priority for a model at an engine, and what a request that came now would have to expect. */
+export interface Line {
+  waiting: number;
+  /** Whole milliseconds; 0: it would not wait, null: nothing is known yet of how long answers take. */
+  expectedMs: number | null;
 }
 
 /** When a request came, and how long it may wait in all, however often it comes back. */
@@ -172,6 +180,17 @@ export class Capacity {
     };
     const byModel = [...gates.generation, ...gates.embedding].map(([model, gate]) => figuresOf(model, gate));
     return gates.shared ? [figuresOf(null, gates.shared), ...byModel] : byModel;
+  }
+
+  /** For a model at this engine, or for all of its models where one limit holds for them together. */
+  lines(engine: Engine, model: string): Record<Priority, Line> {
+    const { shared, generation, embedding } = this.#engines.get(engine) ?? {};
+    const gates = [shared, generation?.get(model), embedding?.get(model)].filter((gate) => gate !== undefined);
+    const lineOf = (priority: Priority): Line => ({
+      waiting: gates.reduce((sum, { queue }) => sum + queue.waitingOf(priority), 0),
+      expectedMs: gates.reduce<number | null>((most, gate) => longer(most, expectedMs(gate, priority)), 0),
+    });
+    return { low: lineOf("low"), normal: lineOf("normal"), high: lineOf("high") };
   }
 
   /** Requests that wait at an engine whose limit is one for all of its models, by account. */
@@ -366,6 +385,17 @@ function outlook(
     turnsPerMs += 1 / Math.max(turnMs, 0.001);
   }
   return { ahead, turnMs: 1 / turnsPerMs };
+}
+
+/** Whole milliseconds that a request would wait that nobody else's came before; null: unknown. */
+function expectedMs(gate: Gate, priority: Priority): number | null {
+  if (gate.mayTake({ priority, width: 1 })) return 0;
+  const { ahead, turnMs } = outlook([gate], { priority, accountId: "", partyId: "" });
+  return turnMs === undefined ? null : Math.round((ahead + 1) * turnMs);
+}
+
+function longer(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? null : Math.max(one, other);
 }
 
 function noCapacity(request: PlaceRequest, gates: readonly Gate[]): GatewayError {

@@ -136,7 +136,7 @@ export class Gate {
   }
 
   /** Whether a request may have a place at once: it is free, and nobody waits whose turn it would be. */
-  mayTake({ priority, width, onWanted }: PlaceRequest): boolean {
+  mayTake({ priority, width, onWanted }: Pick<PlaceRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
     if (!this.fits(width) || this.#isHeldBack(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);

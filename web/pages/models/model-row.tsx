@@ -110,10 +110,21 @@ function Place({ place, of }: { place: DeploymentStatus; of: string }) {
         <Text size="xs" fw={waiting > 0 ? 600 : 400} className="numeric" {...(waiting > 0 ? {} : { c: "dimmed" })}>
           {count(waiting)} waiting
         </Text>
+        {waiting > 0 && <SmallNote>{lineWords(place)}</SmallNote>}
       </div>
       <Speed place={place} />
     </li>
   );
+}
+
+/** Those that wait by priority, and what one that came now would have to expect: `2 high, 9 normal (about 4 s)`. */
+function lineWords({ waiting_by_priority: counts, expected_wait_ms: waits }: DeploymentStatus): string {
+  const lines = (["high", "normal", "low"] as const).flatMap((priority) => {
+    const ms = waits[priority];
+    const wait = ms === null ? "" : ` (about ${count(Math.max(1, Math.round(ms / 1000)))} s)`;
+    return counts[priority] > 0 ? [`${count(counts[priority])} ${priority}${wait}`] : [];
+  });
+  return lines.join(", ");
 }
 
 function Speed({ place: { tokens_per_second, first_token_ms } }: { place: DeploymentStatus }) {
