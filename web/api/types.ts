@@ -1065,6 +1065,9 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   GuardrailList?: GuardrailList;
   Guardrail?: Guardrail;
+  ComparisonList?: ComparisonList;
+  Comparison?: Comparison;
+  ComparedModel?: ComparedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
   MemoryNeed?: MemoryNeed;
@@ -5371,6 +5374,10 @@ export interface TierOverview {
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
+  /**
+   * The highest that requests of its accounts may have, in all environments.
+   */
+  priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
    * Whether it is the account's own.
@@ -5430,6 +5437,10 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5511,6 +5522,10 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5612,6 +5627,10 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
 }
@@ -5693,6 +5712,10 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5808,6 +5831,10 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5895,6 +5922,10 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7825,6 +7856,10 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -7898,6 +7933,10 @@ export interface Tier {
    */
   environments: ("live" | "test" | "dev")[];
   /**
+   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
    * Where its figures come from; those of `file` are changed in headrace.yaml alone.
    */
   source: "built-in" | "file" | "database";
@@ -7959,6 +7998,7 @@ export interface TierRequest {
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
 }
 export interface DeletedTier {
   object: "tier";
@@ -10270,6 +10310,71 @@ export interface Guardrail {
   kind: "patterns" | "secrets" | "judge" | "http";
   sides: ("request" | "answer")[];
   action: "block" | "mask" | "note";
+}
+export interface ComparisonList {
+  object: "list";
+  data: Comparison[];
+}
+export interface Comparison {
+  object: "comparison";
+  /**
+   * `shadow`: of the requests that both answered. `split`: of those that each was given.
+   */
+  kind: "shadow" | "split";
+  /**
+   * The share of the other model, as it is configured now.
+   */
+  percent: number;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix time in seconds.
+   */
+  end: number;
+  own: ComparedModel;
+  other: ComparedModel;
+  /**
+   * Whether only the newest were looked at, as there are very many: ask for less time.
+   */
+  partial: boolean;
+}
+export interface ComparedModel {
+  model: string;
+  requests: number;
+  /**
+   * Those that failed: they are in no figure of answers.
+   */
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  /**
+   * USD; null where a request had no price.
+   */
+  cost: number | null;
+  /**
+   * Time to the first token of streams, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  first_token_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Time to the end, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  duration_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Completion tokens by the time of their requests, without waits.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Mean completion tokens of an answer.
+   */
+  answer_tokens: number | null;
 }
 export interface PulledModelList {
   object: "list";
