@@ -18,6 +18,7 @@ import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
+import type { Overflow } from "./overflow/overflow.ts";
 import type { Capacity } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
@@ -57,6 +58,8 @@ export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
+  /** Left out where no model overflows. */
+  overflow?: Overflow | undefined;
   admitter: Pick<Admitter, "admit" | "learn" | "learnCached">;
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;

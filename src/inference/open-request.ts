@@ -439,6 +439,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
+    this.#dispatched?.bill?.settle(end);
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);

@@ -128,6 +128,8 @@ export interface Governance {
   addressThrottle: AddressThrottle;
   unknownCredentials: UnknownCredentials;
   deletionClock: DeletionClock;
+  /** How long answers usually are. */
+  lengths: LearnedLengths;
   admitter: Admitter;
   signingKeys: SigningKeys;
   tokens: AccessTokens;
@@ -288,6 +290,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     feed.announce("credentials", ids);
   };
 
+  const lengths = new LearnedLengths();
   const reports = new SqlUsageReports(db, caughtUp);
   const parties = new SqlUsageParties(db);
   return {
@@ -322,7 +325,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     addressThrottle,
     unknownCredentials,
     deletionClock,
-    admitter: new Admitter({ limits, lengths: new LearnedLengths(), clock }),
+    lengths,
+    admitter: new Admitter({ limits, lengths, clock }),
     signingKeys,
     tokens,
     refusals,

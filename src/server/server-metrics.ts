@@ -11,6 +11,7 @@ import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { KnownUpstream } from "../inference/models/upstream-view.ts";
+import type { Overflow } from "../inference/overflow/overflow.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { SpoolLedger } from "../ledger/ledger.ts";
@@ -26,6 +27,7 @@ import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
 import { writeModelProcesses } from "./model-process-metrics.ts";
+import { writeOverflow } from "./overflow-metrics.ts";
 import type { People } from "./people.ts";
 
 export interface ServerMetricsOptions {
@@ -43,6 +45,7 @@ export interface ServerMetricsOptions {
   catalog: Catalog;
   router: Router;
   capacity: Capacity;
+  overflow: Overflow;
   sources: Pick<EngineSources, "known" | "former">;
   commands: Pick<Commands, "engines">;
   budget: Pick<MemoryBudget, "view">;
@@ -108,6 +111,7 @@ export class ServerMetrics {
     this.#traffic.write(out, capacity.waitingByModel);
     this.#writeServer(out);
     this.#writeUpstreams(out);
+    writeOverflow(out, this.#options.overflow);
     writeModelProcesses(out, this.#options.commands.engines, this.#options.budget);
     this.#writeStores(out);
     this.#writeNotices(out);

@@ -10,9 +10,11 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 import { isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Seal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { PricedUsage } from "../../policy/price.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
 import { askingOf } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Place } from "./gate.ts";
@@ -29,6 +31,8 @@ export interface Dispatched {
   readonly leftOut?: readonly string[];
   /** The tokens of each generation that the engine was told, as a quota allows no more. */
   readonly capped?: number | undefined;
+  /** Where it went to a deployment that its model overflows to: owes what is used there, to be settled at the end. */
+  readonly bill?: OverflowBill | undefined;
   /** Told of what its engine answers. */
   readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
@@ -88,6 +92,7 @@ export class Attempt implements Dispatched {
   translation: Translation | undefined;
   leftOut: readonly string[] = [];
   capped: number | undefined;
+  readonly bill: OverflowBill | undefined;
   readonly #place: Place;
   readonly #router: Router;
   readonly #sender: Sender;
@@ -98,8 +103,9 @@ export class Attempt implements Dispatched {
   /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
-  constructor(place: Place, model: Model, router: Router, sender: Sender) {
+  constructor(place: Place, model: Model, router: Router, sender: Sender, bill?: OverflowBill) {
     this.model = model;
+    this.bill = bill;
     this.#place = place;
     this.#router = router;
     this.#sender = sender;
@@ -170,6 +176,7 @@ export class Attempt implements Dispatched {
       request,
       this.#asked ?? request.operation,
     );
+    this.bill?.settle(undefined);
     const refusal = { result: "refused", status: response.status, said } as const;
     if (final) {
       // It read the request, and said what is wrong with it: it works.
@@ -189,6 +196,7 @@ export class Attempt implements Dispatched {
 
   /** Undefined where it is no fault of the engine. */
   failed(error: unknown): Refused | undefined {
+    this.bill?.settle(this.#mayBeCharged(error) ? this.#promptAlone : undefined);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
     if (isFault) {
       if (error.code === "upstream_timeout") this.#place.refused();
@@ -202,6 +210,15 @@ export class Attempt implements Dispatched {
     this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
     this.#sender.attempted(this.deployment, error);
     return isFault ? { failure: error, again: false } : undefined;
+  }
+
+  /** It may have read the prompt before it was left, or was silent for too long. */
+  #mayBeCharged(error: unknown): boolean {
+    return this.#sender.cancellation.cancelled || (error instanceof GatewayError && error.code === "upstream_timeout");
+  }
+
+  get #promptAlone(): PricedUsage {
+    return { promptTokens: this.#sender.workload.promptTokens, completionTokens: 0, parts: undefined };
   }
 
   firstByte(): void {

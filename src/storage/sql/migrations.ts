@@ -826,4 +826,14 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batch_lines_unpaid ON batch_lines (claimed_until) WHERE done_at IS NOT NULL AND paid = 0`,
     `CREATE INDEX batch_lines_claimed ON batch_lines (claim) WHERE claim IS NOT NULL AND paid = 0`,
   ],
+  [
+    // What overflows of a model have cost, and what is set aside for those under way, in each span of the calendar.
+    `CREATE TABLE overflow_spend (
+      model TEXT NOT NULL,
+      per TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      PRIMARY KEY (model, per, start)
+    )`,
+  ],
 ];
