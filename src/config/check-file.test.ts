@@ -113,6 +113,155 @@ describe("problems name line, column, key and fix", () => {
     expect(problems[0]).toStartWith(expected);
   });
 
+  const wrong = (policies: string, more = "") => `${model}    policies: { ${policies} }\n${more}`;
+  const guardrail = (members: string) => `guardrails: [{ name: g, ${members} }]`;
+
+  test.each([
+    [
+      wrong("continuaton: true"),
+      "4:17  models[0].policies.continuaton: is not a known key. Fix: Did you mean continuation? ",
+    ],
+    [wrong("continuation: 1"), "4:31  models[0].policies.continuation: must be true or false (got 1). Fix: "],
+    [
+      wrong("overflow: {}"),
+      "4:27  models[0].policies.overflow.to: is missing; it must be a list of 1 to 16 upstreams. Fix: ",
+    ],
+    [
+      wrong("overflow: { to: [{ upstream: cloud }] }"),
+      "4:46  models[0].policies.overflow.to[0].upstream: has no deployment of m. Fix: Name one of built-in, or add a deployment there.",
+    ],
+    [
+      wrong("overflow: { to: [{ upstream: built-in }, { upstream: built-in }] }"),
+      "4:70  models[0].policies.overflow.to[1].upstream: is named twice. Fix: Name each upstream once.",
+    ],
+    [
+      wrong("overflow: { to: [{ upstream: built-in, cost_of: openai/gpt5 }] }"),
+      "4:65  models[0].policies.overflow.to[0].cost_of: is no model of the price list",
+    ],
+    [
+      wrong('overflow: { to: [{ upstream: built-in }], hours: ["18-8"] }'),
+      '4:67  models[0].policies.overflow.hours[0]: must be two times of a day (got "18-8"). Fix: Give them as "18:00-08:00".',
+    ],
+    [
+      wrong("overflow: { to: [{ upstream: built-in }], most_usd_per_request: -1 }"),
+      "4:81  models[0].policies.overflow.most_usd_per_request: must be a number of USD from 0 to 1000000 (got -1). Fix: ",
+    ],
+    [
+      wrong("overflow: { to: [{ upstream: built-in }], spend: { usd: 5, per: year } }"),
+      '4:81  models[0].policies.overflow.spend.per: must be hour, day, week or month (got "year"). Fix: ',
+    ],
+    [
+      wrong("cache: { ttl_seconds: 0 }"),
+      "4:39  models[0].policies.cache.ttl_seconds: must be a whole number of seconds from 1 to 2592000 (got 0). Fix: ",
+    ],
+    [
+      wrong("cache: { requests: some }"),
+      '4:36  models[0].policies.cache.requests: must be deterministic, asked or all (got "some"). Fix: ',
+    ],
+    [
+      wrong("cache: { semantic: { model: n, threshold: 1.5 } }"),
+      "4:59  models[0].policies.cache.semantic.threshold: must be a number above 0, up to 1 (got 1.5). Fix: ",
+    ],
+    [
+      wrong(
+        "cache: { semantic: { model: n, threshold: 0.9 } }",
+        "  - id: n\n    capabilities: { embeddings: false }\n",
+      ),
+      "4:45  models[0].policies.cache.semantic.model: makes no embeddings: its embeddings is false. Fix: ",
+    ],
+    [
+      wrong("guardrails: [no-secret]", "guardrails: [{ name: no-secrets, kind: secrets }]\n"),
+      "4:30  models[0].policies.guardrails[0]: names no guardrail of headrace.yaml. Fix: Did you mean no-secrets? Add an entry",
+    ],
+    [
+      wrong("guardrails: [g, g]", guardrail("kind: secrets")),
+      "4:33  models[0].policies.guardrails[1]: is named twice. Fix: ",
+    ],
+    [
+      wrong("shadow: { model: m, percent: 5 }"),
+      "4:34  models[0].policies.shadow.model: is the model itself. Fix: Name another model.",
+    ],
+    [
+      wrong("shadow: { model: n, percent: 0 }"),
+      "4:46  models[0].policies.shadow.percent: must be a number above 0, up to 100 (got 0). Fix: ",
+    ],
+    [
+      wrong("split: [{ model: n, percent: 60 }, { model: o, percent: 41 }]"),
+      "4:24  models[0].policies.split: has shares of 101 % together, and 100 % are all requests. Fix: Make the shares smaller.",
+    ],
+    [
+      wrong("split: [{ model: n, percent: 6 }, { model: n, percent: 4 }]"),
+      "4:60  models[0].policies.split[1].model: is named twice. Fix: Give it the share of both.",
+    ],
+    [
+      `models: [{ id: m, capabilities: { chat: true }, policies: { split: [{ model: n, percent: 1 }] } }, { id: n, capabilities: { chat: false } }]`,
+      "1:78  models[0].policies.split[0].model: cannot do what m does: its chat is false. Fix: ",
+    ],
+    [
+      guardrail("kind: regex"),
+      '1:31  guardrails[0].kind: must be patterns, secrets, judge or http (got "regex"). Fix: ',
+    ],
+    [
+      guardrail("kind: patterns"),
+      "1:14  guardrails[0].patterns: is missing; kind: patterns needs it. Fix: Add patterns.",
+    ],
+    [guardrail("kind: http"), "1:14  guardrails[0].url: is missing; kind: http needs it. Fix: Add url."],
+    [
+      guardrail("kind: judge, model: n"),
+      "1:14  guardrails[0].policy: is missing; kind: judge needs it. Fix: Add policy.",
+    ],
+    [
+      guardrail("kind: secrets, model: n"),
+      "1:47  guardrails[0].model: is not of kind: secrets. Fix: Leave it out, or give another kind.",
+    ],
+    [
+      guardrail("kind: judge, model: n, policy: p, action: mask"),
+      "1:67  guardrails[0].action: must be block or note, as a judge does not say what it found. Fix: Write block.",
+    ],
+    [
+      guardrail("kind: patterns, patterns: [{ name: p, pattern: a }, { name: p, pattern: b }]"),
+      "1:51  guardrails[0].patterns: has two patterns with the name p. Fix: ",
+    ],
+    [
+      guardrail("kind: http, url: 'http://user:canary@h/'"),
+      "1:42  guardrails[0].url: must be a URL that begins with http://",
+    ],
+    [
+      "guardrails: [{ name: g, kind: secrets }, { name: g, kind: secrets }]",
+      "1:50  guardrails[1].name: is the same as guardrails[0].name. Fix: ",
+    ],
+    [
+      "cache: { max_bytes: 1 }",
+      "1:21  cache.max_bytes: must be a whole number of bytes from 1048576 to 68719476736 (got 1). Fix: ",
+    ],
+  ])("a policy that cannot be is told with its place and remedy: %p", (text, expected) => {
+    const problems = problemsOf(text);
+    expect(problems).toEqual([expect.stringContaining(`headrace.yaml:${expected}`)]);
+    expect(problems.join()).not.toContain("canary");
+  });
+
+  test("shares of a split that are 100 % in decimal are no more in binary", () => {
+    expect(
+      problemsOf(
+        wrong("split: [{ model: n, percent: 33.4 }, { model: o, percent: 33.3 }, { model: p, percent: 33.3 }]"),
+      ),
+    ).toEqual([]);
+  });
+
+  test("models and upstreams of policies that nobody names elsewhere are warned of", () => {
+    const policies =
+      "overflow: { to: [{ upstream: gpu }] }, cache: { semantic: { model: e, threshold: 0.9 } }, shadow: { model: n, percent: 1 }, split: [{ model: o, percent: 1 }]";
+    const { problems, warnings } = check(`models: [{ id: m, policies: { ${policies} } }]`);
+    expect(problems).toEqual([]);
+    const unknown = "is no model of this file, and no upstream is asked for others";
+    expect(warnings.map((one) => one.replace(/^.*models\[0\]\.policies\./, ""))).toEqual([
+      `cache.semantic.model: ${unknown}`,
+      `shadow.model: ${unknown}`,
+      `split[0].model: ${unknown}`,
+      "overflow.to[0]: names no upstream of this file",
+    ]);
+  });
+
   test("problems are told all at once", () => {
     expect(problemsOf("port: x\nhots: 1\nlimits: { depth: 1 }")).toHaveLength(3);
   });

@@ -30,6 +30,7 @@ const exampleVariables = {
   S3_KEY_ID: "i",
   S3_KEY: "k",
   OTLP_TOKEN: "t",
+  GUARD_TOKEN: "g",
 };
 
 let directories = 0;
@@ -265,6 +266,19 @@ describe("modes", () => {
 
 describe("the secret", () => {
   const hex = "0a".repeat(32);
+  test("answers are kept in Redis only where there is one", async () => {
+    const yaml = "cache: { store: redis }\n";
+    const { message } = await refusal(load({ yaml }));
+    expect(message).toBe(
+      "headrace.yaml:1:17  cache.store: is redis, and no Redis is configured. Fix: Set the environment variable HEADRACE_REDIS_URL, or write store: memory.",
+    );
+    const env = {
+      ...{ HEADRACE_SECRET: "0".repeat(64), HEADRACE_DATABASE_URL: "postgres://h/d" },
+      HEADRACE_REDIS_URL: "redis://h:1/0",
+    };
+    expect((await load({ yaml, env })).cache.store).toBe("redis");
+  });
+
   test("the secret is read as hex or base64, from the environment only", async () => {
     const base64 = Buffer.from(hex, "hex").toString("base64");
     expect((await load({ env: { HEADRACE_SECRET: hex } })).secretsHex).toEqual([hex]);
@@ -442,7 +456,36 @@ describe("the result", () => {
         { upstream: "cloud", model: "big-model-2", weight: 3 },
         { upstream: "ollama", model: "llama3.1:8b", weight: 1 },
       ],
+      policies: {
+        continuation: true,
+        overflow: {
+          to: [{ upstream: "cloud", cost: { input: 0.1, output: 0.4 }, costOf: null }],
+          ...{ afterSeconds: 5, promptTokensAbove: 30_000, hours: [{ start: 1_080, end: 360 }] },
+          ...{ mostNanoUsdPerRequest: 500_000_000, spend: { nanoUsd: 50_000_000_000, per: "day" } },
+        },
+        cache: { requests: "deterministic", ttlSeconds: 3_600, priceFactor: 0, semantic: null },
+        guardrails: ["no-secrets", "customer-numbers"],
+        shadow: { model: "assistant-next", percent: 5 },
+        split: [{ model: "assistant-next", percent: 10 }],
+      },
     });
+    const sides = ["request", "answer"] as const;
+    expect(config.guardrails).toEqual([
+      { name: "no-secrets", kind: "secrets", sides, action: "mask", rules: [] },
+      {
+        ...{ name: "customer-numbers", kind: "patterns", sides: ["answer"], action: "block" },
+        patterns: [{ name: "customer-number", pattern: "KD-[0-9]{8}" }],
+      },
+      {
+        ...{ name: "on-topic", kind: "judge", sides: ["request"], action: "block", model: "assistant-next" },
+        ...{ policy: "Nothing but questions about our products.", timeoutMs: 5_000, otherwise: "pass" },
+      },
+      {
+        ...{ name: "own-service", kind: "http", sides, action: "note", url: "https://guard.example.com/check" },
+        ...{ token: "g", timeoutMs: 5_000, otherwise: "block" },
+      },
+    ]);
+    expect(config.cache).toEqual({ store: "memory", maxBytes: 268_435_456, maxAnswerBytes: 1_048_576 });
     expect(config.mail).toEqual({
       url: "smtps://headrace:p%40ss@smtp.example.com",
       from: "Headrace <headrace@example.com>",
@@ -461,6 +504,14 @@ describe("the result", () => {
       tierFor({ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"], quotas: [] }),
     );
   });
+
+  test.each(["{}", "{ continuation: false }", "{ guardrails: [], split: [] }"])(
+    "a model whose policies are all off has none: %p",
+    async (policies) => {
+      const config = await load({ yaml: `models: [{ id: m, policies: ${policies} }]\n` });
+      expect(config.models[0]?.policies).toBeUndefined();
+    },
+  );
 
   test("a model without more is for live and dev, under its own id, and a base URL loses its last slash", async () => {
     const yaml =
@@ -563,8 +614,11 @@ test("known secrets are those of every part, as they are sent; what is none is n
     HEADRACE_DATABASE_URL: "postgres://u:p%40ss-word@h/d",
     HEADRACE_REDIS_URL: "redis://h:1/0",
   };
-  const config = await load({ yaml: "upstreams: [{ name: a, url: http://h/v1, api_key: sk-up }]\n", env });
-  expect([...configuredSecrets(config)].sort()).toEqual(["0".repeat(64), "p%40ss-word", "p@ss-word", "sk-up"]);
+  const config = await load({
+    yaml: "upstreams: [{ name: a, url: http://h/v1, api_key: sk-up }]\nguardrails: [{ name: g, kind: http, url: http://h, token: gt }]\n",
+    env,
+  });
+  expect([...configuredSecrets(config)].sort()).toEqual(["0".repeat(64), "gt", "p%40ss-word", "p@ss-word", "sk-up"]);
 });
 
 describe("what is logged", () => {
@@ -589,11 +643,13 @@ describe("reload", () => {
     const running = await load({ cwd, flags: { port: "5" } });
     await Bun.write(
       running.file.path,
-      "engine: { threads: 2, demo: false }\nlog_format: json\nlimits: { depth: 10 }\n",
+      "engine: { threads: 2, demo: false }\nlog_format: json\nlimits: { depth: 10 }\nguardrails: [{ name: g, kind: secrets }]\nmodels: [{ id: m, policies: { guardrails: [g] } }]\ncache: { max_bytes: 2000000 }\n",
     );
     const changed = await readConfigFile({ path: running.file.path, env: {}, cwd });
     expect(changed.limits.depth).toBe(10);
-    expect(keysThatNeedRestart(running, changed)).toEqual(["engine.threads", "log_format", "port"]);
+    expect(changed.models[0]?.policies).toEqual({ guardrails: ["g"] });
+    expect(changed.guardrails).toMatchObject([{ name: "g", kind: "secrets" }]);
+    expect(keysThatNeedRestart(running, changed)).toEqual(["cache", "engine.threads", "log_format", "port"]);
     expect(Object.isFrozen(changed.limits)).toBe(true);
   });
 

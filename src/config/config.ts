@@ -4,10 +4,12 @@ import { dirname } from "node:path";
 import type * as z from "zod";
 import type { LogLevel } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
-import { findConfigFile, openFile } from "./config-file.ts";
+import { findConfigFile, type OpenedFile, openFile } from "./config-file.ts";
 import { exposureProblems, exposureWarnings } from "./exposure.ts";
 import {
+  type CacheConfig,
   type CommandConfig,
+  cacheConfig,
   changedKeys,
   commandConfigs,
   type FilesConfig,
@@ -26,12 +28,13 @@ import {
 import { bareHost, decodeSecrets, defaultDataDir, type Env, resolvePath } from "./formats.ts";
 import { type PullSource, readPullSource } from "./hugging-face.ts";
 import { type LogFormat, type Mode, type Option, options } from "./options.ts";
-import { placeOutsideFile, throwIfAny } from "./problems.ts";
+import { type Problem, placeOutsideFile, throwIfAny } from "./problems.ts";
 import { ignoreProxies, prepareProcess } from "./server-process.ts";
 import { type Flags, OptionReader, type SourceKind, variableWarnings } from "./sources.ts";
 import { readTracing, type TracingConfig } from "./tracing.ts";
 
 export type {
+  CacheConfig,
   CommandConfig,
   DeploymentConfig,
   FilesConfig,
@@ -91,6 +94,7 @@ export interface Config extends ReloadableConfig {
   /** Undefined: none. */
   readonly sso: SsoConfig | undefined;
   readonly files: FilesConfig;
+  readonly cache: CacheConfig;
   /** The built-in engine; undefined figures are chosen per model. */
   readonly engine: {
     /** Whether to serve the demo model that ships with Headrace. */
@@ -160,6 +164,8 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     ...readOthers(reader, absolute),
   };
   const tracing = readTracing(reader, file.data.tracing);
+  if (file.data.cache.store === "redis" && startup.redisUrl === undefined)
+    reader.problems.push(cacheWithoutRedis(file));
   throwIfAny([...reader.problems, ...file.problems]);
   const warnings = [
     ...[...file.warnings, ...variableWarnings(env)],
@@ -177,6 +183,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
     sso: ssoConfig(file.data),
     files: filesConfig(file.data, (path) => absolute(path, "file")),
+    cache: cacheConfig(file.data),
     tracing: tracing.config,
     ...reloadableConfig(file.data, warnings),
     file: {
@@ -237,6 +244,12 @@ function readStores(reader: OptionReader) {
     reader.problems.push({ ...database.place, message: "is missing; HEADRACE_REDIS_URL is set", fix });
   }
   return { databaseUrl: database.value, redisUrl: redis.value };
+}
+
+function cacheWithoutRedis({ yaml }: OpenedFile): Problem {
+  const place = { ...placeOutsideFile("cache.store"), ...yaml?.place(["cache", "store"]) };
+  const fix = "Set the environment variable HEADRACE_REDIS_URL, or write store: memory.";
+  return { ...place, message: "is redis, and no Redis is configured", fix };
 }
 
 /** Elsewhere than on Linux the kernel does not spread connections over processes. */

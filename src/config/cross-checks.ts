@@ -4,19 +4,24 @@ import { parseHttpUrl } from "../base/text/http-url.ts";
 import { quotaFault } from "../domain/limits/quota-rules.ts";
 import { builtInEngineName, fileEngineName } from "../domain/models/engine.ts";
 import { aliasFaults, deploymentFaults, type EntryFault, fallbackFaults } from "../domain/models/model-entry.ts";
+import { policyFaults } from "../domain/models/policies/policy-faults.ts";
+import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import { speechFault } from "../domain/models/upstream-speech.ts";
 import { listedPriceFault } from "../prices/price-list.ts";
 import { type FileData, retentionDefaults } from "./file-schema.ts";
 import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
+import { guardrailFault } from "./sections/guardrail-schema.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
   const aliasOwners = firstOwners(data);
   return [
     ...duplicates(file, "upstreams", "name", data.upstreams),
     ...duplicates(file, "models", "id", data.models),
+    ...duplicates(file, "guardrails", "name", data.guardrails),
     ...duplicates(file, "tiers", "name", data.tiers),
+    ...guardrailProblems(file, data),
     ...quotaProblems(file, data),
     ...reservedNames(file, data),
     ...commandProblems(file, data),
@@ -152,6 +157,15 @@ function speechProblems(file: YamlFile, data: FileData): Problem[] {
   });
 }
 
+/** All that a deployment may be at. */
+function upstreamNames(data: FileData): string[] {
+  const commands = [
+    ...(data.engine?.commands ?? []).map(({ name }) => name),
+    ...(data.engine?.files ?? []).map(({ model, engine }) => fileEngineName(engine, model)),
+  ];
+  return [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
+}
+
 /** Contradictions in the entry of a model, within itself or with the rest of the file. */
 function modelProblems(
   file: YamlFile,
@@ -161,22 +175,36 @@ function modelProblems(
 ): Problem[] {
   const model = data.models[index];
   if (!model) return [];
-  const commands = [
-    ...(data.engine?.commands ?? []).map(({ name }) => name),
-    ...(data.engine?.files ?? []).map(({ model, engine }) => fileEngineName(engine, model)),
-  ];
-  const upstreams = [...data.upstreams.map((upstream) => upstream.name), ...commands, builtInEngineName];
   const capabilitiesOf = (id: string) => data.models.find((other) => other.id === id)?.capabilities;
   const ownerOf = (alias: string) => {
     const owner = aliasOwners.get(alias) ?? index;
     return owner === index ? undefined : data.models[owner]?.id;
   };
   return [
-    ...deploymentFaults(model.id, model.deployments, upstreams),
+    ...deploymentFaults(model.id, model.deployments, upstreamNames(data)),
     ...fallbackFaults(model, capabilitiesOf),
     ...aliasFaults(model, ownerOf),
     ...priceOfFaults(model.price_of),
+    ...policyFaultsOf(data, model),
   ].map(({ path, message, fix }) => problemAt(file, ["models", index, ...path], message, fix));
+}
+
+/** Faults of its policies, were nothing else in the file. */
+function policyFaultsOf(data: FileData, { policies, ...model }: FileData["models"][number]): EntryFault[] {
+  const wanted = policies && policiesFromWire(policies);
+  if (!wanted) return [];
+  return policyFaults(model, wanted, {
+    guardrails: data.guardrails.map(({ name }) => name),
+    capabilitiesOf: (id) => data.models.find((other) => other.id === id)?.capabilities,
+    priceFault: listedPriceFault,
+  });
+}
+
+function guardrailProblems(file: YamlFile, data: FileData): Problem[] {
+  return data.guardrails.flatMap((guardrail, index) => {
+    const fault = guardrailFault(guardrail);
+    return fault ? [problemAt(file, ["guardrails", index, fault.at], fault.message, fault.fix)] : [];
+  });
 }
 
 function priceOfFaults(name: string | undefined): EntryFault[] {
@@ -188,6 +216,17 @@ function originProblems(file: YamlFile, origins: readonly string[]): Problem[] {
   if (!origins.includes("*") || origins.length === 1) return [];
   const fix = 'Keep "*" alone, or remove it and keep the exact origins.';
   return [problemAt(file, ["cors", "origins"], 'names origins beside "*", which already allows every one', fix)];
+}
+
+/** Other models that an entry names, and where. */
+function namedModels({ fallbacks, policies }: FileData["models"][number]): { path: Path; id: string }[] {
+  const { cache, shadow, split = [] } = policies ?? {};
+  return [
+    ...fallbacks.map((id, at) => ({ path: ["fallbacks", at], id })),
+    ...(cache?.semantic ? [{ path: ["policies", "cache", "semantic", "model"], id: cache.semantic.model }] : []),
+    ...(shadow ? [{ path: ["policies", "shadow", "model"], id: shadow.model }] : []),
+    ...split.map(({ model: id }, at) => ({ path: ["policies", "split", at, "model"], id })),
+  ];
 }
 
 /** Lines to print at start and at reload. */
@@ -210,9 +249,13 @@ export function warningsOf(file: YamlFile, data: FileData): string[] {
   }
   const ids = new Set(data.models.map(({ id }) => id));
   for (const [index, model] of data.models.entries()) {
-    for (const [at, id] of model.fallbacks.entries()) {
+    for (const { path, id } of namedModels(model)) {
       if (ids.has(id) || data.upstreams.some(({ discover }) => discover)) continue;
-      warn(["models", index, "fallbacks", at], "is no model of this file, and no upstream is asked for others");
+      warn(["models", index, ...path], "is no model of this file, and no upstream is asked for others");
+    }
+    for (const [at, { upstream }] of (model.policies?.overflow?.to ?? []).entries()) {
+      if (model.deployments.length > 0 || upstreamNames(data).includes(upstream)) continue;
+      warn(["models", index, "policies", "overflow", "to", at], "names no upstream of this file");
     }
     for (const [at, alias] of model.aliases.entries()) {
       if (!ids.has(alias)) continue;

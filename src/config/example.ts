@@ -102,6 +102,59 @@ models:
       - upstream: ollama
         model: llama3.1:8b
         weight: 1
+    policies:                          # beyond that requests are answered; left out: nothing
+      continuation: true               # a stream that its server cuts goes on at another deployment
+      overflow:                        # asked only where the others keep a request waiting
+        to:
+          - upstream: cloud
+            cost: { input: 0.1, output: 0.4 }   # the cheapest is asked first
+        after_seconds: 5               # where the others are expected to take longer
+        prompt_tokens_above: 30000
+        hours: ["18:00-06:00"]         # UTC: as any other deployment
+        most_usd_per_request: 0.5
+        spend: { usd: 50, per: day }   # of all requests together
+      cache:                           # answers that are given again to the same account
+        requests: deterministic        # temperature 0, or asked for; or asked, or all
+        ttl_seconds: 3600
+        price_factor: 0                # the part of its price that it costs again
+      guardrails: [no-secrets, customer-numbers]
+      shadow: { model: assistant-next, percent: 5 }   # gets these as well, its answers unseen
+      split:                           # answers these in its place
+        - { model: assistant-next, percent: 10 }
+  - id: assistant-next
+    deployments:
+      - upstream: ollama
+        model: qwen3:8b
+
+# What looks at requests before a model gets them, and at answers before their client does; models name it.
+guardrails:
+  - name: no-secrets
+    kind: secrets                      # credentials and personal data
+    action: mask                       # or block, or note
+  - name: customer-numbers
+    kind: patterns
+    sides: [answer]                    # left out: request and answer
+    action: block
+    patterns:
+      - { name: customer-number, pattern: 'KD-[0-9]{8}' }
+  - name: on-topic
+    kind: judge                        # a model that is asked
+    sides: [request]
+    model: assistant-next
+    policy: Nothing but questions about our products.
+    timeout_seconds: 5
+    otherwise: pass                    # where it does not answer; left out: block
+  - name: own-service
+    kind: http
+    action: note
+    url: https://guard.example.com/check
+    token: \${GUARD_TOKEN}              # as a bearer token
+
+# Where answers that are given again are kept.
+cache:
+  store: memory                        # or redis, that of HEADRACE_REDIS_URL
+  max_bytes: 268435456
+  max_answer_bytes: 1048576
 
 # What accounts may use; null means no limit. free, pro and enterprise exist without being named here.
 tiers:

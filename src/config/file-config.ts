@@ -3,6 +3,9 @@ import type { LogLevel, RequestLogSettings } from "../base/log.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { Tier } from "../domain/account.ts";
 import { quotaRuleOf } from "../domain/limits/quota-rules.ts";
+import type { GuardrailSettings } from "../domain/models/policies/guardrail.ts";
+import type { ModelPolicies } from "../domain/models/policies/model-policies.ts";
+import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
 import type { TagSettings } from "../domain/usage/request-tags.ts";
@@ -10,6 +13,7 @@ import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { byteSize, splitWords } from "./command-text.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
+import { guardrailSettings } from "./sections/guardrail-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
@@ -21,10 +25,14 @@ type FileModel = FileData["models"][number];
 /** The upstream is one of the file, or `builtInEngineName`. */
 export type DeploymentConfig = InCode<FileModel["deployments"][number]> & { readonly model: string };
 /** Without deployments it runs wherever its id is found; the stand-ins are in their order, the best first. */
-export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price">> & {
+export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "policies">> & {
   readonly price: Price | undefined;
   readonly deployments: readonly DeploymentConfig[];
+  /** Undefined where all of them are off. */
+  readonly policies: ModelPolicies | undefined;
 };
+/** Where answers that are given again are kept, and how much of them. */
+export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
 type FileSizes = FileCommand["asleep_gpu"];
 /** Bytes of each GPU by its index. */
@@ -62,6 +70,7 @@ export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & 
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
+  readonly guardrails: readonly GuardrailSettings[];
   readonly tiers: readonly Tier[];
   readonly limits: InCode<FileData["limits"]>;
   readonly tags: TagSettings;
@@ -82,11 +91,13 @@ export type StartupKeys = Readonly<Record<string, unknown>>;
 export function reloadableConfig(data: FileData, warnings: readonly string[]): ReloadableConfig {
   return {
     upstreams: data.upstreams.map((upstream) => ({ ...inCode(upstream), url: trimSlashes(upstream.url) })),
-    models: data.models.map(({ price, ...model }) => ({
+    models: data.models.map(({ price, policies, ...model }) => ({
       ...inCode(model),
       price: price && priceFromWire(price),
+      policies: policies && policiesFromWire(policies),
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
+    guardrails: data.guardrails.map(guardrailSettings),
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: {
@@ -172,6 +183,10 @@ export function filesConfig({ files }: FileData, absolute: (path: string) => str
     directory: directory === undefined ? undefined : absolute(directory),
     s3: s3 && inCode(s3),
   };
+}
+
+export function cacheConfig({ cache }: FileData): CacheConfig {
+  return inCode(cache);
 }
 
 export function memoryConfig({ engine }: FileData): MemoryConfig {

@@ -58,6 +58,8 @@ import { isExactOrigin } from "./formats.ts";
 import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
+import { cache, guardrails } from "./sections/guardrail-schema.ts";
+import { policies } from "./sections/policy-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
@@ -241,6 +243,7 @@ const model = field(
         "Begin each entry with a hyphen, such as - upstream: ollama, or leave the key out.",
       ),
     ).default([]),
+    policies: policies.optional(),
   }),
   entry("A model as clients see it.", "id"),
 );
@@ -530,6 +533,8 @@ export const fileSchema = field(
     ).optional(),
     upstreams: field(z.array(upstream), list("Servers whose models are served.", "upstreams")).default([]),
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
+    guardrails: guardrails.default([]),
+    cache: cache.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
     tags: tags.prefault({}),
@@ -552,6 +557,7 @@ export type FileData = z.output<typeof fileSchema>;
 export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",
+  "guardrails",
   "tiers",
   "limits",
   "tags",

@@ -19,6 +19,7 @@ const env = {
   S3_KEY_ID: "i",
   S3_KEY: "k",
   OTLP_TOKEN: "t",
+  GUARD_TOKEN: "g",
 };
 
 /** The example as an editor's validator sees it: variables not filled in. */

@@ -14,8 +14,9 @@ export function configuredSecrets(config: Config, reloaded: ReloadableConfig = c
     files.s3?.secretAccessKey,
     ...Object.values(tracing?.headers ?? {}),
     ...[...config.upstreams, ...reloaded.upstreams].map(({ apiKey }) => apiKey),
+    ...[...config.guardrails, ...reloaded.guardrails].map((one) => (one.kind === "http" ? one.token : null)),
   ];
-  return [...new Set(values.filter((value) => value !== undefined))];
+  return [...new Set(values.filter((value) => value !== undefined && value !== null))];
 }
 
 function passwordsOf(url: string | undefined): string[] {

@@ -17,6 +17,10 @@ export interface OwnCall {
   readonly cancellation: Cancellation;
   /** Whether only deployments may be asked that an operator marked as local: as the request that it is made for. */
   readonly neverLeaves: boolean;
+  /** Only for a call of the idle lane: called where a live request wants its place, which it is to give back at once. */
+  readonly onWanted?: (() => void) | undefined;
+  /** Under which it is on the ledger; left out: one of its own. */
+  readonly requestId?: string;
 }
 
 export interface OwnCalls {

@@ -1,4 +1,5 @@
-// The models that a worker serves by itself: those whose every deployment is a server that is asked over HTTP without a bound.
+// The models that a worker serves by itself: those without policies whose every deployment is a server that is asked over HTTP
+// without a bound.
 import type { Model } from "../domain/models/model.ts";
 import type { Catalog, DeclaredModel } from "../inference/models/catalog.ts";
 import type { Router } from "../inference/routing/route.ts";
@@ -20,13 +21,16 @@ export interface DirectModelsDeps {
   router: Pick<Router, "drained">;
 }
 
-/** Places at engines with a bound, at the built-in one and at nodes are given by the primary process alone. */
+/**
+ * Places at engines with a bound, at the built-in one and at nodes are given by the primary process alone; and what policies
+ * count and keep is there.
+ */
 export function directModels({ catalog, sources, router }: DirectModelsDeps): DirectModels {
   const engines = sources.direct();
   const byEngine = new Map(engines.map(({ engine, connection }) => [engine, connection]));
   const models = catalog.list();
-  const isDirect = ({ deployments }: Model) =>
-    deployments.length > 0 && deployments.every(({ engine }) => byEngine.has(engine));
+  const isDirect = ({ deployments, policies }: Model) =>
+    policies === undefined && deployments.length > 0 && deployments.every(({ engine }) => byEngine.has(engine));
   const direct = models.filter(
     (model) =>
       isDirect(model) &&

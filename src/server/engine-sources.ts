@@ -144,6 +144,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       context: model.context ?? null,
       price: model.price ?? null,
       priceOf: model.priceOf ?? null,
+      policies: model.policies ?? null,
     }));
   }
 
@@ -161,6 +162,7 @@ export class EngineSources implements UpstreamSources, ModelSources {
       deployments: model.deployments.map(({ upstream, ...deployment }) => ({ engine: upstream, ...deployment })),
       fallbacks: model.fallbacks,
       aliases: model.aliases,
+      policies: model.policies ?? undefined,
     }));
   }
 

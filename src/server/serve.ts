@@ -22,6 +22,7 @@ import type { Catalog } from "../inference/models/catalog.ts";
 import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
+import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Stopping } from "../inference/stopping.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
@@ -49,6 +50,7 @@ import type { NodeNetwork } from "./node-network.ts";
 import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
+import { openOwnCalls } from "./own-calls.ts";
 import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
@@ -104,6 +106,7 @@ export interface RunningServer {
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
+  ownCalls: OwnCalls;
   /** Deletes what has expired now; the server does so every minute. */
   sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
@@ -232,6 +235,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     sealFor: replySeals(governance.keyFor("reply-seal-v1")),
   };
+  const ownCalls = openOwnCalls({ config, governance, inference, clock, current: () => sources.config });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -355,6 +359,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     replicas,
     network,
     notices,
+    ownCalls,
     workers,
     sweepFiles: () => files.fileSweep.sweep(),
     setupLink,
@@ -367,6 +372,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       governance.reconfigure(changed);
       workers?.configure(changed);
       configure();
+      // No request is served without a guardrail that its model has by now.
+      workers?.tellModels();
       network.reconfigured();
       await catalog.refresh();
       capacity.regroup();

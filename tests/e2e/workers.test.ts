@@ -302,6 +302,43 @@ test("a changed configuration holds in all workers from the reload on", async ()
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
 
+test("a model is served by the primary process alone while it has policies, and so is one whose stand-in has some", async () => {
+  const place = "deployments: [{ upstream: up, model: upstream-model }]";
+  const plain = `models:\n  - { id: plain, ${place} }\n`;
+  const governed = (policies: string) =>
+    `${plain}  - { id: governed, ${place}, policies: { ${policies} } }\n  - { id: beside, ${place}, fallbacks: [governed] }\n`;
+  const { upstream, server } = await start(governed("continuation: true"));
+  const servedByWorkers = async () => {
+    const texts = (await server.workers?.metrics()) ?? [];
+    const models = texts.flatMap((text) =>
+      [...text.matchAll(/^headrace_inference_requests_total\{.*model="([^"]*)".*\} [1-9]/gm)].map(([, model]) => model),
+    );
+    return [...new Set(models)].sort();
+  };
+  const askAll = async () => {
+    const asked = ["plain", "governed", "beside"].flatMap((model) => Array.from({ length: 15 }, () => model));
+    expect(counts(await Promise.all(asked.map((model) => chat(server, { model }))))).toEqual({ 200: 45 });
+  };
+  await askAll();
+  expect(await servedByWorkers()).toEqual(["plain", "upstream-model"]);
+  const ofGoverned = /^headrace_inference_requests_total\{.*model="governed"/;
+  expect(await metric(server, ofGoverned)).toBe(15);
+  await server.reconfigure(upstreamYaml(upstream, governed("continuation: false")));
+  await askAll();
+  expect(await servedByWorkers()).toEqual(["beside", "governed", "plain", "upstream-model"]);
+  await server.reconfigure(upstreamYaml(upstream, governed("continuation: true")));
+  const before = await metric(server, ofGoverned);
+  const inWorkers = async () =>
+    ((await server.workers?.metrics()) ?? [])
+      .join("\n")
+      .split("\n")
+      .filter((line) => ofGoverned.test(line));
+  const counted = await inWorkers();
+  await askAll();
+  expect(await metric(server, ofGoverned)).toBe(before + 15);
+  expect(await inWorkers()).toEqual(counted);
+});
+
 test("a quota that is read while a worker is being replaced has what the one before it had settled", async () => {
   const { server } = await start();
   const { id, key } = await makeKey(server, {});

@@ -4,6 +4,7 @@ import { nearest } from "../../base/text/nearest.ts";
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
 import { type Capabilities, capabilityNames } from "./capabilities.ts";
+import type { ModelPolicies } from "./policies/model-policies.ts";
 import type { Price } from "./price.ts";
 
 /** One place where a declared model runs. */
@@ -32,6 +33,8 @@ export interface ModelSettings {
   readonly fallbacks: readonly string[];
   /** Other names by which clients may ask for it, each as of `aliasPattern`. */
   readonly aliases: readonly string[];
+  /** null: nothing is done with its requests beyond that they are answered. */
+  readonly policies: ModelPolicies | null;
 }
 
 export interface StoredModel extends ModelSettings {
@@ -117,10 +120,17 @@ export function fallbackFaults(
     const fault = (message: string, fix: string) => [{ path: ["fallbacks", index], message, fix }];
     if (other === id) return fault("is the model itself", "Name another model.");
     if (fallbacks.indexOf(other) !== index) return fault("is named twice", "Name each model once.");
-    const itsOwn = capabilitiesOf(other);
-    const lacks = capabilityNames.find((name) => capabilities?.[name] === true && itsOwn?.[name] === false);
+    const lacks = lackedCapability(capabilities, capabilitiesOf(other));
     return lacks ? fault(`cannot do what ${id} does: its ${lacks} is false`, "Name a model that can.") : [];
   });
+}
+
+/** What one model can do, and the other is known not to. */
+export function lackedCapability(
+  wanted: Readonly<Capabilities> | null | undefined,
+  had: Capabilities | undefined,
+): keyof Capabilities | undefined {
+  return capabilityNames.find((name) => wanted?.[name] === true && had?.[name] === false);
 }
 
 /** `ownerOf`: the other model that has the alias already; undefined where none has. */

@@ -76,7 +76,7 @@ function variantFromWire(said: VariantWire): PriceVariant {
     ...(contextAbove === undefined ? {} : { contextAbove }),
     ...(served === undefined ? {} : { served }),
     ...(from === undefined ? {} : { from: Date.parse(from) / 1_000 }),
-    ...(hours === undefined ? {} : { hours: hours.map(hoursOf) }),
+    ...(hours === undefined ? {} : { hours: hours.map(hoursFromText) }),
     ...(days === undefined ? {} : { days: days.map((day) => dayNames.indexOf(day)) }),
     ...(factor === undefined ? {} : { factor }),
   };
@@ -88,19 +88,24 @@ function variantToWire(variant: PriceVariant): VariantWire {
     ...(contextAbove === undefined ? {} : { context_above: contextAbove }),
     ...(served === undefined ? {} : { served }),
     ...(from === undefined ? {} : { from: timeText(from) }),
-    ...(hours === undefined ? {} : { hours: hours.map(({ start, end }) => `${clockText(start)}-${clockText(end)}`) }),
+    ...(hours === undefined ? {} : { hours: hours.map(hoursToText) }),
     ...(days === undefined ? {} : { days: days.map((day) => dayNames[day] ?? "sun") }),
     ...(factor === undefined ? {} : { factor }),
     ...ratesToWire(variant),
   };
 }
 
-function hoursOf(text: string): { start: number; end: number } {
+/** Minutes from midnight, of what `hoursPattern` takes. */
+export function hoursFromText(text: string): { start: number; end: number } {
   const [start = 0, end = 0] = text.split("-").map((time) => {
     const [hour = 0, minute = 0] = time.split(":").map(Number);
     return hour * 60 + minute;
   });
   return { start, end };
+}
+
+export function hoursToText({ start, end }: { start: number; end: number }): string {
+  return `${clockText(start)}-${clockText(end)}`;
 }
 
 function clockText(minutes: number): string {

@@ -186,6 +186,19 @@ describe("declarations", () => {
     expect(catalog.find("nowhere")).toBeUndefined();
   });
 
+  test("a model has the policies of its declaration, wherever it runs, and none where nobody declared any", async () => {
+    const a = new ListedEngine("a", [{ id: "found" }, { id: "plain" }]);
+    const policies = { continuation: true };
+    const placed = declared("placed", { deployments: [{ engine: "a", model: "plain", weight: 1 }], policies });
+    const found = declared("found", { deployments: [], policies });
+    catalog.configure([source(a)], [placed, found, declared("bare", {})]);
+    await catalog.refresh();
+    expect(["placed", "found"].map((id) => catalog.find(id)?.policies)).toEqual([policies, policies]);
+    for (const id of ["plain", "bare"]) expect(Object.keys(catalog.find(id) ?? {})).not.toContain("policies");
+    catalog.configure([source(a)], [declared("found", { deployments: [] })]);
+    expect(catalog.find("found")?.policies).toBeUndefined();
+  });
+
   test("a model is found by its aliases once all engines were asked, by another's id never, which is warned of once", async () => {
     const a = new ListedEngine("a", [{ id: "m" }, { id: "gpt-5" }]);
     const aliased = declared("big", { aliases: ["gpt-5", "gpt-*", "claude-opus-5"] });

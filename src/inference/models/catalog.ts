@@ -6,6 +6,7 @@ import { defaultEnvironments, type Environment } from "../../domain/api-key.ts";
 import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import type { Engine, EngineModel } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";
 import type { Price } from "../../domain/models/price.ts";
 import { Aliases } from "./aliases.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
@@ -41,6 +42,8 @@ export interface DeclaredModel {
   fallbacks?: readonly string[] | undefined;
   /** Other names by which it may be asked for; see `aliasPattern`. */
   aliases?: readonly string[] | undefined;
+  /** Left out: none. */
+  policies?: ModelPolicies | undefined;
 }
 
 /** What the last look at an engine came to. */
@@ -260,7 +263,7 @@ export class Catalog {
       environments,
       price: declared.price,
       deployments,
-      ...namesOf(declared),
+      ...additionsOf(declared),
     };
   }
 
@@ -294,13 +297,18 @@ function withDeclared(found: Model, declared: DeclaredModel): Model {
     context: declared.context ?? found.context,
     environments: found.environments.filter((name) => environments?.includes(name) ?? true),
     price: declared.price,
-    ...namesOf(declared),
+    ...additionsOf(declared),
   };
 }
 
-/** Those lists that have something. */
-function namesOf({ fallbacks = [], aliases = [] }: DeclaredModel): Pick<Model, "fallbacks" | "aliases"> {
-  return { ...(fallbacks.length > 0 ? { fallbacks } : {}), ...(aliases.length > 0 ? { aliases } : {}) };
+/** Those that have something. */
+function additionsOf(declared: DeclaredModel): Pick<Model, "fallbacks" | "aliases" | "policies"> {
+  const { fallbacks = [], aliases = [], policies } = declared;
+  return {
+    ...(fallbacks.length > 0 ? { fallbacks } : {}),
+    ...(aliases.length > 0 ? { aliases } : {}),
+    ...(policies ? { policies } : {}),
+  };
 }
 
 /** Another deployment may only narrow what the model promises, as any of them may get a request. */

@@ -27,6 +27,7 @@ export interface ModelSurroundings {
 
 export const openSettings: ModelSettings = {
   ...{ ownedBy: null, capabilities: null, context: null, environments: null, price: null, priceOf: null },
+  policies: null,
   ...{ deployments: [], fallbacks: [], aliases: [] },
 };
 
@@ -57,6 +58,7 @@ export function changedModelSettings(
           })),
     fallbacks: request.fallbacks === undefined ? current.fallbacks : (request.fallbacks ?? []),
     aliases: request.aliases === undefined ? current.aliases : (request.aliases ?? []),
+    policies: current.policies,
   };
   request.fallbacks?.forEach((fallback, index) => {
     if (!isPrintable(fallback)) throw unprintable(`fallbacks[${index}]`);

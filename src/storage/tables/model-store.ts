@@ -7,7 +7,8 @@ import { integer, json, table, text } from "../sql/table.ts";
 import { changeRouting } from "./routing-change.ts";
 
 /** What an earlier version stored has not all of them. */
-type Later = "aliases" | "priceOf";
+type Later = "aliases" | "priceOf" | "policies";
+const unsaid: Pick<ModelSettings, Later> = { aliases: [], priceOf: null, policies: null };
 type StoredSettings = Omit<ModelSettings, Later> & Partial<Pick<ModelSettings, Later>>;
 
 const models = table<{ id: string; settings: StoredSettings; createdAt: number }>({
@@ -25,7 +26,7 @@ export class SqlModelStore implements ModelStore {
 
   async listModels(): Promise<StoredModel[]> {
     const stored = await available(models.all(this.#db`SELECT * FROM models ORDER BY id`));
-    return stored.map(({ id, settings, createdAt }) => ({ id, aliases: [], priceOf: null, ...settings, createdAt }));
+    return stored.map(({ id, settings, createdAt }) => ({ id, ...unsaid, ...settings, createdAt }));
   }
 
   insertModel({ id, createdAt, ...settings }: StoredModel, event: AuditEvent): Promise<boolean> {

@@ -7,6 +7,11 @@ export type GuardrailSide = (typeof guardrailSides)[number];
 export const guardrailActions = ["block", "mask", "note"] as const;
 export type GuardrailAction = (typeof guardrailActions)[number];
 
+/** The same as of an upstream: it stands in logs, metrics and answers. */
+export const guardrailNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+export const guardrailNameText =
+  "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
+
 interface Guardrail {
   /** Unique; models name it. */
   readonly name: string;

@@ -1,55 +1,26 @@
 // One line of a batch on its way: the same way as that of a live request, but for its place, its price and its charge.
-import type { Bytes } from "../../../base/bytes/byte-span.ts";
-import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { Later } from "../../../base/later.ts";
 import type { LineUsage } from "../../../domain/batches/batch.ts";
-import type { Principal } from "../../../domain/principal.ts";
 import type { Ledger, LedgerEntry, UsageBegin, UsageEnd } from "../../../domain/usage/usage.ts";
-import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../../inference/call.ts";
-import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import type { InferenceDeps } from "../../../inference/call.ts";
 import { run } from "../../../inference/run.ts";
+import { keepsNothing, WholeCall } from "../../../inference/whole-call.ts";
 import { renderError } from "../../exchange/errors.ts";
-
-export interface LineRequest {
-  requestId: string;
-  principal: Principal;
-  request: DecodedRequest;
-  holder: Holder;
-}
 
 const begun = new Later<void>();
 begun.resolve();
 
 const brokenOff = new DOMException("The line was broken off.", "AbortError");
 
-/** What a batch answers stands in its output, and nowhere else. */
-const keepsNothing = {
-  chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
-  responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(), notStored: () => {} },
-  // A line that a limit lets wait is refused nothing, however often it asks; what it is refused in the end is in the output.
-  refusalCounts: { count: () => {} },
-};
-
-export class LineRun implements InferenceCall<string>, Pick<Ledger, "begin"> {
-  readonly requestId: string;
-  readonly principal: Principal;
-  readonly request: DecodedRequest;
-  readonly holder: Holder;
-  readonly tagHeader = null;
+/** What it answers stands in the output of its batch, and nowhere else; what it is refused in the end is there as well. */
+export class LineRun extends WholeCall implements Pick<Ledger, "begin"> {
   readonly left = new Cancellation();
   #begin: UsageBegin | undefined;
   #end: UsageEnd | undefined;
   #isWanted = false;
   #hasAsked = false;
-
-  constructor({ requestId, principal, request, holder }: LineRequest) {
-    this.requestId = requestId;
-    this.principal = principal;
-    this.request = request;
-    this.holder = holder;
-  }
 
   /** Resolves with the JSON of the answer; rejects with a GatewayError. */
   async ask(deps: InferenceDeps): Promise<string> {
@@ -115,27 +86,7 @@ export class LineRun implements InferenceCall<string>, Pick<Ledger, "begin"> {
     return renderError(error);
   }
 
-  answer(answer: InferenceAnswer): string {
-    if (typeof answer === "string") return answer;
-    if ("pieces" in answer) return textOf(answer);
-    throw new Error("An answer that was to be whole came as a stream.");
-  }
-
-  onLimits(): void {}
-
-  onServedBy(): void {}
-
-  onIgnored(): void {}
-
-  onCapped(): void {}
-
-  onLedger(): void {
+  override onLedger(): void {
     this.#hasAsked = true;
   }
-
-  onEnd(): void {}
-}
-
-function textOf(bytes: Bytes): string {
-  return Buffer.concat(bytes.pieces).toString("utf8");
 }

@@ -1,0 +1,97 @@
+// What the policies of a model must agree on with its deployments, with other models and with the guardrails that there are.
+import { nearest } from "../../../base/text/nearest.ts";
+import type { Capabilities } from "../capabilities.ts";
+import { type EntryFault, lackedCapability } from "../model-entry.ts";
+import type { ModelPolicies } from "./model-policies.ts";
+
+/** The model that has them. Without deployments it is served wherever it is found. */
+export interface PolicyOwner {
+  readonly id: string;
+  readonly capabilities?: Capabilities | null | undefined;
+  readonly deployments: readonly { readonly upstream: string }[];
+}
+
+export interface PolicySurroundings {
+  readonly guardrails: readonly string[];
+  capabilitiesOf(id: string): Capabilities | undefined;
+  /** What is wrong with such a name of the price list. */
+  priceFault(name: string): Pick<EntryFault, "message" | "fix"> | undefined;
+}
+
+type Around = Readonly<PolicySurroundings>;
+
+export function policyFaults(owner: PolicyOwner, policies: ModelPolicies, around: Around): EntryFault[] {
+  const { overflow, cache, guardrails = [], shadow, split = [] } = policies;
+  return [
+    ...(overflow ? overflowFaults(owner, overflow.to, around) : []),
+    ...(cache?.semantic ? embeddingFaults(cache.semantic.embeddingModel, around) : []),
+    ...guardrailFaults(guardrails, around.guardrails),
+    ...(shadow ? modelFaults(owner, shadow.model, ["shadow", "model"], around) : []),
+    ...split.flatMap(({ model }, index) => modelFaults(owner, model, ["split", index, "model"], around)),
+    ...splitFaults(split),
+  ].map(({ path, ...fault }) => ({ path: ["policies", ...path], ...fault }));
+}
+
+function overflowFaults(
+  { id, deployments }: PolicyOwner,
+  to: NonNullable<ModelPolicies["overflow"]>["to"],
+  { priceFault }: Around,
+): EntryFault[] {
+  const names = to.map(({ upstream }) => upstream);
+  const places = [...new Set(deployments.map(({ upstream }) => upstream))];
+  return to.flatMap(({ upstream, costOf }, index): EntryFault[] => {
+    const path = ["overflow", "to", index];
+    const priced = costOf === null ? undefined : priceFault(costOf);
+    const faults: EntryFault[] = priced ? [{ path: [...path, "cost_of"], ...priced }] : [];
+    if (names.indexOf(upstream) !== index) {
+      faults.push({ path: [...path, "upstream"], message: "is named twice", fix: "Name each upstream once." });
+    } else if (places.length > 0 && !places.includes(upstream)) {
+      const message = `has no deployment of ${id}`;
+      const fix = `Name one of ${places.join(", ")}, or add a deployment there.`;
+      faults.push({ path: [...path, "upstream"], message, fix });
+    }
+    return faults;
+  });
+}
+
+function embeddingFaults(model: string, { capabilitiesOf }: Around): EntryFault[] {
+  if (capabilitiesOf(model)?.embeddings !== false) return [];
+  const path = ["cache", "semantic", "model"];
+  return [{ path, message: "makes no embeddings: its embeddings is false", fix: "Name an embedding model." }];
+}
+
+function guardrailFaults(names: readonly string[], known: readonly string[]): EntryFault[] {
+  return names.flatMap((name, index): EntryFault[] => {
+    const fault = (message: string, fix: string) => [{ path: ["guardrails", index], message, fix }];
+    if (names.indexOf(name) !== index) return fault("is named twice", "Name each guardrail once.");
+    if (known.includes(name)) return [];
+    const meant = nearest(name, known);
+    const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
+    return fault("names no guardrail of headrace.yaml", `${guess}Add an entry of that name under guardrails there.`);
+  });
+}
+
+function modelFaults(
+  { id, capabilities }: PolicyOwner,
+  model: string,
+  path: EntryFault["path"],
+  { capabilitiesOf }: Around,
+): EntryFault[] {
+  if (model === id) return [{ path, message: "is the model itself", fix: "Name another model." }];
+  const lacks = lackedCapability(capabilities, capabilitiesOf(model));
+  if (lacks === undefined) return [];
+  return [{ path, message: `cannot do what ${id} does: its ${lacks} is false`, fix: "Name a model that can." }];
+}
+
+function splitFaults(parts: NonNullable<ModelPolicies["split"]>): EntryFault[] {
+  const models = parts.map(({ model }) => model);
+  const twice = models.flatMap((model, index): EntryFault[] => {
+    if (models.indexOf(model) === index) return [];
+    return [{ path: ["split", index, "model"], message: "is named twice", fix: "Give it the share of both." }];
+  });
+  const percent = parts.reduce((sum, part) => sum + part.percent, 0);
+  // Shares such as 33.3 and 66.7 add up to a little more in binary.
+  if (percent <= 100 + 1e-6) return twice;
+  const message = `has shares of ${Number(percent.toFixed(3))} % together, and 100 % are all requests`;
+  return [...twice, { path: ["split"], message, fix: "Make the shares smaller." }];
+}

@@ -1,0 +1,114 @@
+// Makes the calls of the gateway's own: on the way of every request, on the operator's account, and bounded in number.
+import type { Cancellation } from "../base/cancellation.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Account } from "../domain/account.ts";
+import type { Operation } from "../domain/models/operation.ts";
+import type { ChainKey, Principal } from "../domain/principal.ts";
+import type { InferenceDeps } from "./call.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
+import { run } from "./run.ts";
+import { keepsNothing, WholeCall, type WholeRequest } from "./whole-call.ts";
+
+/** In whose name the gateway asks: the installation's first account, by its first key. */
+export interface Operator {
+  readonly account: Account;
+  readonly key: ChainKey;
+}
+
+export interface GatewayCallsOptions {
+  /** Without what requests of clients have beside it: no cache, guardrail, shadow or split. */
+  inference: InferenceDeps;
+  /** Asked for each call; undefined: nobody yet. */
+  operator(): Promise<Operator | undefined>;
+  /** Checks it as a client's. Throws a GatewayError. */
+  decode(operation: Operation, body: string): DecodedRequest;
+  renderError(error: GatewayError): string;
+}
+
+/** Under way at once, for one purpose and for all. Nothing waits here: who asks has a deadline, and something to do without. */
+const [mostOfPurpose, mostOfAll] = [512, 1_024];
+
+/** Nothing bounds what the gateway needs itself. */
+const noLimits: Principal["limits"] = { requests: [], tokens: [], quotas: [] };
+const noScopes: Principal["scopes"] = new Set();
+
+export class GatewayCalls implements OwnCalls {
+  readonly #options: GatewayCallsOptions;
+  readonly #underWay: Record<OwnPurpose, number> = { cache: 0, guardrail: 0, shadow: 0 };
+  #all = 0;
+
+  constructor(options: GatewayCallsOptions) {
+    this.#options = options;
+  }
+
+  async ask(call: OwnCall): Promise<string> {
+    const { purpose, holder, body } = call;
+    if (this.#underWay[purpose] >= mostOfPurpose || this.#all >= mostOfAll) throw tooMany(purpose);
+    const bytes = Buffer.byteLength(body);
+    const refusal = holder.take("requests", bytes);
+    if (refusal) throw refusal;
+    this.#underWay[purpose]++;
+    this.#all++;
+    try {
+      return await this.#run(call);
+    } finally {
+      holder.release("requests", bytes);
+      this.#underWay[purpose]--;
+      this.#all--;
+    }
+  }
+
+  async #run(call: OwnCall): Promise<string> {
+    const { inference, operator, decode, renderError } = this.#options;
+    const { purpose, operation, body, holder, requestId = `req_${Bun.randomUUIDv7()}` } = call;
+    const request = decode(operation, body);
+    const known = await operator();
+    if (!known) throw new GatewayError("service_unavailable", "There is no account yet that the gateway can ask for.");
+    const principal = principalOf(known, call.neverLeaves);
+    const tags = [ownTag(purpose)];
+    const { onWanted, cancellation } = call;
+    const whole = new OwnRun({ requestId, principal, request, holder }, { cancellation, onWanted, renderError });
+    // The client that it is made for may have left meanwhile.
+    if (cancellation.cancelled) throw cancellation.reason;
+    return await run(whole, { ...inference, ...keepsNothing, quotaWatch: undefined, requestTags: { of: () => tags } });
+  }
+}
+
+/** What the usage of its own is counted under. */
+export function ownTag(purpose: OwnPurpose): string {
+  return `gateway:${purpose}`;
+}
+
+class OwnRun extends WholeCall {
+  readonly left: Cancellation;
+  readonly onWanted: (() => void) | undefined;
+  readonly renderError: GatewayCallsOptions["renderError"];
+
+  constructor(
+    request: WholeRequest,
+    {
+      cancellation,
+      onWanted,
+      renderError,
+    }: Pick<OwnCall, "cancellation" | "onWanted"> & Pick<GatewayCallsOptions, "renderError">,
+  ) {
+    super(request);
+    this.left = cancellation;
+    this.onWanted = onWanted;
+    this.renderError = renderError;
+  }
+}
+
+function principalOf({ account, key }: Operator, neverLeaves: boolean): Principal {
+  return {
+    ...{ account, keys: [key], environment: key.environment },
+    ...{ scopes: noScopes, appId: null, limits: noLimits },
+    reach: neverLeaves ? { models: [], neverLeaves } : undefined,
+  };
+}
+
+function tooMany(purpose: OwnPurpose): GatewayError {
+  const message = `The gateway has as many calls of its own under way as it may (${ownTag(purpose)}).`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,63 @@
+// A call that nobody holds a connection for, such as a line of a batch: its answer is the JSON of the whole of it.
+import type { Bytes } from "../base/bytes/byte-span.ts";
+import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import type { GatewayError } from "../base/errors.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { InferenceAnswer, InferenceCall } from "./call.ts";
+import type { DecodedRequest } from "./decoded-request.ts";
+
+/** What it answers is for whoever asked alone: it is neither stored, nor counted as refused. */
+export const keepsNothing = {
+  chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
+  responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(), notStored: () => {} },
+  refusalCounts: { count: () => {} },
+};
+
+export interface WholeRequest {
+  requestId: string;
+  principal: Principal;
+  request: DecodedRequest;
+  holder: Holder;
+}
+
+export abstract class WholeCall implements InferenceCall<string> {
+  readonly requestId: string;
+  readonly principal: Principal;
+  readonly request: DecodedRequest;
+  readonly holder: Holder;
+  readonly tagHeader = null;
+  abstract readonly left: Cancellation;
+  abstract readonly onWanted: (() => void) | undefined;
+
+  constructor({ requestId, principal, request, holder }: WholeRequest) {
+    this.requestId = requestId;
+    this.principal = principal;
+    this.request = request;
+    this.holder = holder;
+  }
+
+  abstract renderError(error: GatewayError): string;
+
+  answer(answer: InferenceAnswer): string {
+    if (typeof answer === "string") return answer;
+    if ("pieces" in answer) return textOf(answer);
+    throw new Error("An answer that was to be whole came as a stream.");
+  }
+
+  onLimits(): void {}
+
+  onServedBy(): void {}
+
+  onIgnored(): void {}
+
+  onCapped(): void {}
+
+  onLedger(): void {}
+
+  onEnd(): void {}
+}
+
+function textOf(bytes: Bytes): string {
+  return Buffer.concat(bytes.pieces).toString("utf8");
+}

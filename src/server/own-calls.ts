@@ -1,0 +1,44 @@
+// Composes the calls of the gateway's own, and finds out in whose name they are made.
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Config, ReloadableConfig } from "../config/config.ts";
+import { decodeRequest } from "../http/decode/decode-request.ts";
+import { renderError } from "../http/exchange/errors.ts";
+import type { InferenceDeps } from "../inference/call.ts";
+import { GatewayCalls, type Operator } from "../inference/gateway-calls.ts";
+import type { Governance } from "./governance.ts";
+
+export interface OwnCallsOptions {
+  config: Pick<Config, "mode">;
+  /** The configuration as it is now. */
+  current(): Pick<ReloadableConfig, "limits">;
+  governance: Pick<Governance, "keys" | "accounts">;
+  inference: InferenceDeps;
+  clock: Clock;
+}
+
+/** A key that was rotated is followed by its successor within this time. */
+const rememberedMs = 60_000;
+
+export function openOwnCalls({ config, current, governance, inference, clock }: OwnCallsOptions): GatewayCalls {
+  const { keys, accounts } = governance;
+  const environment = config.mode === "development" ? "dev" : "live";
+  const find = async (): Promise<Operator | undefined> => {
+    const key = await keys.firstKey(environment);
+    const account = key && (await accounts.findAccount(key.accountId));
+    return account && { account, key };
+  };
+  let known: Operator | undefined;
+  let untilMs = 0;
+  return new GatewayCalls({
+    inference,
+    operator: async () => {
+      if (known && clock.monotonicMs() < untilMs) return known;
+      known = await find();
+      untilMs = clock.monotonicMs() + rememberedMs;
+      return known;
+    },
+    decode: (operation, body) => decodeRequest(operation, ByteSpan.of(body), current().limits),
+    renderError,
+  });
+}

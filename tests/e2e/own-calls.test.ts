@@ -1,0 +1,68 @@
+// Calls of the gateway's own: metered, tagged, and on nobody's bill but the operator's.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import type { OwnCall } from "../../src/inference/own-calls.ts";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const models = `models:
+  - id: judge
+    price: { input: 1000, output: 2000 }
+    deployments: [{ upstream: up, model: upstream-model }]
+`;
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+
+beforeAll(async () => {
+  upstream = await startUpstream(({ body }, res) =>
+    json(res, 200, {
+      ...{ id: "c", object: "chat.completion", created: 1, model: body["model"] },
+      choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+    }),
+  );
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, models) });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+});
+
+function callOf(changes: Partial<OwnCall> = {}): OwnCall {
+  return {
+    purpose: "guardrail",
+    operation: "chat",
+    body: JSON.stringify({ model: "judge", messages: [{ role: "user", content: "May this pass?" }] }),
+    holder: heldBytes.visitors,
+    cancellation: new Cancellation(),
+    neverLeaves: false,
+    ...changes,
+  };
+}
+
+test("such a call is answered whole, and is on the ledger as the operator's, under the tag of its purpose", async () => {
+  const before = heldBytes.held;
+  const answer = JSON.parse(await server.ownCalls.ask(callOf())) as { choices: { message: { content: string } }[] };
+  expect(answer.choices[0]?.message.content).toBe("yes");
+  expect(heldBytes.held).toBe(before);
+  await server.governance.ledger.flush();
+  const requests = await (await server.request("/v1/requests?tag=gateway:guardrail")).json();
+  expect(requests.data).toHaveLength(1);
+  const { record } = server.firstKey;
+  expect(requests.data[0]).toMatchObject({ model: "judge", key: record.id, tags: ["gateway:guardrail"] });
+});
+
+test("a call whose client left, or that may not leave, sends no byte", async () => {
+  const sent = upstream.requests.length;
+  const left = new Cancellation();
+  left.cancel();
+  await expect(server.ownCalls.ask(callOf({ cancellation: left }))).rejects.toThrow("cancelled");
+  await expect(server.ownCalls.ask(callOf({ neverLeaves: true }))).rejects.toThrow("marked as local");
+  expect(upstream.requests).toHaveLength(sent);
+});
+
+test("a body that is no request is refused as a client's is", async () => {
+  await expect(server.ownCalls.ask(callOf({ body: '{"model":"judge"}' }))).rejects.toThrow("messages");
+});
