@@ -8,7 +8,7 @@ import type { GatewayError } from "../base/errors.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { Ledger, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
@@ -70,7 +70,7 @@ export interface InferenceDeps {
   /** Keeps responses, before their clients hear that they have ended. */
   responseKeeper: ResponseKeeper;
   /** Seals what the clients of an account keep for us. */
-  sealFor(accountId: string): Seal;
+  sealFor(accountId: string): AccountSeal;
   clock: Clock;
   stopping: Stopping;
   /** Silence after which a stream gets a comment line. Default 10 s. */

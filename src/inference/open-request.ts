@@ -9,7 +9,7 @@ import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
@@ -127,7 +127,7 @@ export class OpenRequest<Result>
     return this.call.holder;
   }
 
-  get seal(): Seal {
+  get seal(): AccountSeal {
     return this.deps.sealFor(this.accountId);
   }
 

@@ -233,7 +233,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...governance,
     ...{ catalog, router, capacity, overflow, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
-    sealFor: replySeals(governance.keyFor("reply-seal-v1")),
+    sealFor: replySeals(governance.keyFor("reply-seal-v1"), governance.pseudonymKey),
   };
   const ownCalls = openOwnCalls({ config, governance, inference, clock, current: () => sources.config });
   const batches = openBatches({

@@ -2,6 +2,7 @@
 
 import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { usdOf } from "../base/money.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
@@ -27,7 +28,6 @@ import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
 import { writeModelProcesses } from "./model-process-metrics.ts";
-import { writeOverflow } from "./overflow-metrics.ts";
 import type { People } from "./people.ts";
 
 export interface ServerMetricsOptions {
@@ -322,4 +322,12 @@ export function writePlaces(
     }
     for (const [labels, sum] of sums) out.sample(labels, sum);
   }
+}
+
+function writeOverflow(out: Exposition, { counts, spending }: Overflow): void {
+  const requests = "headrace_overflow_requests_total";
+  out.family(requests, "counter", "Requests that went to a server that others of their model come before.");
+  for (const { labels, count } of counts) out.sample(labelText({ ...labels }), count);
+  out.family("headrace_overflow_spend_usd", "gauge", "Spent by overflows in the span that is now, as last known here.");
+  for (const { model, spentNanoUsd } of spending.figures()) out.sample(labelText({ model }), usdOf(spentNanoUsd));
 }

@@ -8031,6 +8031,18 @@ export interface Upstream {
     [k: string]: string;
   };
   /**
+   * Whether each request has vLLM's `cache_salt`, another one for each account: no account finds in its cache what another asked.
+   */
+  cache_salt: boolean;
+  /**
+   * Whether each request has vLLM's `priority`, for a server with `--scheduling-policy priority`.
+   */
+  priority: boolean;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers: ("hashed" | "as_sent" | "removed") | null;
+  /**
    * What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
    */
   state: "ok" | "unreachable" | "draining" | "starting";
@@ -8133,6 +8145,12 @@ export interface CreateUpstreamRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
 /**
  * What is left out stays as it is.
@@ -8188,6 +8206,12 @@ export interface UpdateUpstreamRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
   /**
    * While true, it finishes what it has and gets nothing new. For every source; kept over a restart.
    */
@@ -8229,6 +8253,12 @@ export interface UpstreamTestRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
 export interface UpstreamTest {
   object: "upstream_test";

@@ -8,7 +8,8 @@ import type { Translation } from "../../dialects/translation/translation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { isConversation, type Operation } from "../../domain/models/operation.ts";
-import type { Seal } from "../../domain/seal.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
+import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
@@ -47,6 +48,8 @@ export interface Dispatched {
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
 export interface Sender {
   readonly requestId: string;
+  /** How urgent it is; left out: as usual. */
+  readonly priority?: Priority | undefined;
   /** Whose turn it is where requests wait. */
   readonly accountId: string;
   /** On whose account bytes are held for it. */
@@ -54,7 +57,7 @@ export interface Sender {
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   readonly recording: boolean;
   /** For what the client keeps for us. */
-  readonly seal: Seal;
+  readonly seal: AccountSeal;
   readonly workload: Workload;
   /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
   mostTokensOf?(model: Model): number | undefined;
@@ -131,7 +134,8 @@ export class Attempt implements Dispatched {
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
-    const options = { engine, model, context, recording, seal, mostTokens };
+    const priority = this.#sender.priority ?? "normal";
+    const options = { engine, model, context, recording, seal, mostTokens, priority };
     const { operation, body, form, translation, leftOut, capped } = askingOf(request, options);
     this.capped = capped;
     this.translation = translation;
