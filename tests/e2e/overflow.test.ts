@@ -60,18 +60,14 @@ test("the model's own server is asked as long as it works, and the record of a r
   expect([status, cloud.requests.length]).toEqual([200, 1]);
   const operator = await mintKey(server.dataDir, { scopes: ["admin:manage", "usage:read"] });
   const path = `/v1/requests/${headers.get("x-request-id")}`;
-  const record = (await (
-    await server.request(path, { headers: { authorization: `Bearer ${operator}` } })
-  ).json()) as {
+  const record = (await (await server.request(path, { headers: { authorization: `Bearer ${operator}` } })).json()) as {
     trail: { result: string; upstream: string; reason: string | null }[];
   };
   expect(record.trail.map(({ result, upstream: at, reason }) => [result, at, reason]).slice(1)).toEqual([
     ["overflowed", "cloud", "down"],
     ["answered", "cloud", null],
   ]);
-  const metrics = await (
-    await server.request("/metrics", { headers: { authorization: `Bearer ${operator}` } })
-  ).text();
+  const metrics = await (await server.request("/metrics", { headers: { authorization: `Bearer ${operator}` } })).text();
   expect(metrics).toContain('headrace_overflow_requests_total{model="m",upstream="cloud",reason="down"} 1');
 });
 
@@ -134,7 +130,7 @@ test("two replicas spend no more than the cap, exactly, whichever of them is ask
 async function listener() {
   const seen = { posts: 0, bytes: 0 };
   const server = createServer((socket) => {
-    socket.on("data", (data) => {
+    socket.on("data", (data: Buffer) => {
       socket.destroy();
       if (data.subarray(0, 4).toString() === "GET ") return;
       seen.posts++;

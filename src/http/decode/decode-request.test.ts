@@ -46,7 +46,14 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
     const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
-    const { userStart: ___, userEnd: ____, metadataStart: _____, metadataEnd: ______, isolating: ________, ...marks } = all;
+    const {
+      userStart: ___,
+      userEnd: ____,
+      metadataStart: _____,
+      metadataEnd: ______,
+      isolating: ________,
+      ...marks
+    } = all;
     return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
