@@ -5,7 +5,7 @@ import type { App } from "../domain/people/app.ts";
 import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
-import type { CreateAppRequest } from "../wire/apps.ts";
+import type { CreateAppRequest } from "../wire/people/apps.ts";
 import {
   appToWire,
   createApp,

@@ -11,7 +11,7 @@ import { type Scope, scopes } from "../domain/scope.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
-import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/apps.ts";
+import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/people/apps.ts";
 import { appName } from "./app-name.ts";
 import { homepageUrl, redirectUris } from "./app-values.ts";
 

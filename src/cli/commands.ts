@@ -9,6 +9,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["rm", async () => (await import("./models/pulled.ts")).rmCommand],
   ["engine", async () => (await import("./serve/engine.ts")).engineCommand],
   ["models", async () => (await import("./models/models.ts")).modelsCommand],
+  ["cache", async () => (await import("./cache/cache.ts")).cacheCommand],
   ["prices", async () => (await import("./models/prices.ts")).pricesCommand],
   ["chat", async () => (await import("./chat/chat.ts")).chatCommand],
   ["connect", async () => (await import("./connect/connect.ts")).connectCommand],

@@ -502,7 +502,10 @@ describe("the result", () => {
       role: "member",
     });
     expect(config.tiers[1]).toEqual(
-      tierFor({ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"], quotas: [] }),
+      tierFor({
+        ...{ name: "enterprise", requestsPerMinute: 1000, environments: ["live", "test"], quotas: [] },
+        priority: "high",
+      }),
     );
   });
 

@@ -172,6 +172,7 @@ tiers:
     monthly_tokens: null
     monthly_spend: null
     environments: [live, test]         # add dev to have limits there as well
+    priority: high                     # their requests are first where requests wait: low, normal or high
 
 # What one request may be, and how long it may wait, at most.
 limits:

@@ -30,6 +30,7 @@ import {
   mostWeight,
 } from "../domain/models/model-entry.ts";
 import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
+import { priorities, usualPriority } from "../domain/models/policies/priority.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
   apiNames,
@@ -334,6 +335,11 @@ const tier = field(
     environments: environmentList("Environments in which these limits hold; in the others there are none.").default([
       ...defaultTierEnvironments,
     ]),
+    priority: field(z.enum(priorities), {
+      doc: "The highest priority that requests of these accounts may have, in all environments, and the one of those that say none.",
+      must: `one of ${priorities.join(", ")}`,
+      fix: "Write high for those that are served first, low for those that can wait, or leave it out.",
+    }).default(usualPriority),
   }),
   entry("What accounts of this tier may use.", "name, requests_per_minute and tokens_per_minute"),
 );

@@ -1,5 +1,5 @@
 // Recognises events of a stream that differ from an earlier one in one text alone, so that they need no parsing.
-import { detachedByteText } from "../base/bytes/byte-text.ts";
+import { decodeByteText, detachedByteText } from "../base/bytes/byte-text.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
 import { backslash, firstNonAscii, firstPrintable, quote } from "../base/text/json-string.ts";
 import type { PlacedEvent } from "./answer.ts";
@@ -20,6 +20,11 @@ export function dataStart(event: string, data: string): number {
   const lead = event.startsWith("data: ") ? 6 : 5;
   const lineEnds = event.slice(lead + data.length);
   return event.startsWith(data, lead) && (lineEnds === "\n\n" || lineEnds === "\r\n\r\n") ? lead : -1;
+}
+
+/** The text that stands as `written` in a JSON string, as byte text. */
+export function meaningOf(written: string): string {
+  return String(JSON.parse(`"${decodeByteText(written)}"`));
 }
 
 /** Templates made before one has been of use; what a stream of changing events loses in vain. */

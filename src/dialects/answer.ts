@@ -66,6 +66,8 @@ export interface AnswerNames {
   nowSeconds?(): number;
   /** Other members that are ours to say, whoever made it: whether it is kept, and what it goes on from. */
   readonly members?: OwnMembers | undefined;
+  /** Where another server may go on with it. */
+  readonly said?: SaidListener | undefined;
   /** Whether a quota may end it: then what there is of it has to be known. */
   readonly mayBeStopped?: boolean | undefined;
 }
@@ -74,6 +76,30 @@ export interface AnswerNames {
 export interface StopMark {
   readonly stopped_by: "quota";
   readonly quota: Readonly<Record<string, unknown>>;
+}
+
+/** The member `headrace` of what tells why an answer ended, or that another server goes on with it. */
+export interface AnswerMark extends Partial<StopMark> {
+  /** How often another server went on where one broke off. */
+  readonly continued?: number | undefined;
+}
+
+/** Told of what a stream delivers, so that another server can go on from there. */
+export interface SaidListener {
+  /** Tokens of prompts, as the servers that go on count them: of the request's own, and of each with the begin of the answer. */
+  readonly countedPrompts: readonly (number | undefined)[];
+  text(text: string): void;
+  /** Throws where a server goes on with a text by a thought: it has not gone on, but begun anew. */
+  thought(): void;
+  /** Anything else that is no text alone: a call, a refusal, log-probabilities. */
+  other(): void;
+}
+
+/** A part of an answer whose server broke off, and another went on. */
+export interface CutPart {
+  readonly reported: TokenUsage | undefined;
+  readonly deliveredBytes: number;
+  readonly deliveredPieces: number;
 }
 
 export type OwnMembers = Readonly<Record<string, unknown>>;
@@ -106,13 +132,18 @@ export interface Answer {
 
 /** What was seen of a stream so far; what settlement counts. */
 export interface StreamObservation {
-  /** Usage as the engine reported it last. */
+  /** Usage as the engine that sends it now reported it last. */
   readonly reported: TokenUsage | undefined;
   /** UTF-8 bytes of text delivered, and in how many pieces they came. */
   deliveredBytes: number;
   deliveredPieces: number;
+  /** Parts of it that are over, in order, and the prompts of all of them as far as they were counted; left out: there are none. */
+  cut?: readonly CutPart[] | undefined;
+  countedPrompts?: SaidListener["countedPrompts"] | undefined;
   /** Context of the model that serves it, in tokens, where it is known. */
   context?: number | undefined;
+  /** Whether the answer told why it ended; left out: nobody knows. */
+  readonly finishSeen?: boolean;
   /** Its own account of what was used, where that is not counted in what was delivered of a text. */
   usageSoFar?(): TokenUsage;
 }
@@ -143,8 +174,11 @@ export interface AnswerStream extends StreamObservation {
   whole(bytes: ByteSpan): string;
   /** What the client gets at the end of a stream that was delivered whole. */
   ending(): string;
-  /** What the client gets at the end of a stream that ends here, as a limit on its tokens would have ended it. */
-  stopped(mark: StopMark): string;
+  /**
+   * What the client gets at the end of a stream that ends here, as a limit on its tokens would have ended it. `mark`: undefined
+   * where that is the client's own.
+   */
+  stopped(mark: StopMark | undefined): string;
   /** The last event of a stream that broke off; `rendered` is the error as JSON, in the form of the client's API. */
   errorEvent(rendered: string, error: GatewayError): string;
 }

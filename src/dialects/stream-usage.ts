@@ -1,6 +1,7 @@
 // Usage of a stream as far as it went.
 import type { TokenUsage } from "../domain/usage/usage.ts";
-import type { AskedRequest, StreamObservation } from "./answer.ts";
+import { partsTogether } from "../domain/usage/usage-parts.ts";
+import type { AskedRequest, CutPart, StreamObservation } from "./answer.ts";
 import { atLeastDelivered } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
@@ -9,15 +10,76 @@ const longestTokenBytes = 12;
 
 /**
  * What was reported, else what is estimated from what was delivered. Where the stream did not come to its end, a report may
- * be of an earlier moment: then what was delivered since counts.
+ * be of an earlier moment: then what was delivered since counts. Of an answer that other servers went on with it is the sum of
+ * what each of them has read and written.
  */
 export function streamUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
+  return observed.cut ? continuedUsage(request, observed, observed.cut, ended) : ownUsage(request, observed, ended);
+}
+
+/** What came since the last of the parts that are over. */
+export function lastPart({ cut, reported, deliveredBytes, deliveredPieces }: StreamObservation): CutPart {
+  let [bytes, pieces] = [deliveredBytes, deliveredPieces];
+  for (const part of cut ?? []) {
+    bytes -= part.deliveredBytes;
+    pieces -= part.deliveredPieces;
+  }
+  return { reported, deliveredBytes: bytes, deliveredPieces: pieces };
+}
+
+function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
   const { reported, deliveredBytes: bytes, deliveredPieces, context } = observed;
   const tokens = estimateDelivered(bytes, deliveredPieces);
   if (!reported) return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
   const isEarlier = !ended && reported.completionTokens < tokens;
   const usage = isEarlier ? { ...reported, completionTokens: tokens, estimated: true } : reported;
   return atLeastDelivered(usage, request, { bytes, tokens }, context);
+}
+
+/**
+ * A server reads the prompt and all that was delivered before it: so the prompts of two servers, where both are known, tell how
+ * many tokens the first of them had written. Else one is taken for each piece.
+ */
+function continuedUsage(
+  request: AskedRequest,
+  observed: StreamObservation,
+  cut: readonly CutPart[],
+  ended: boolean,
+): TokenUsage {
+  const parts = [...cut, lastPart(observed)];
+  const last = ownUsage(request, { ...lastPart(observed), context: observed.context }, ended);
+  const known = parts.map((part, index) => part.reported?.promptTokens ?? observed.countedPrompts?.[index]);
+  let estimated = last.estimated || known.includes(undefined);
+  const written = parts.map(({ reported, deliveredBytes, deliveredPieces }, index) => {
+    if (index === cut.length) return last.completionTokens;
+    if (deliveredBytes === 0 && !reported) return 0;
+    const [prompt, next] = [known[index], known[index + 1]];
+    const between = prompt === undefined || next === undefined ? 0 : next - prompt;
+    // A token is a byte at least.
+    if (between > 0 && between <= deliveredBytes) return between;
+    estimated = true;
+    return Math.max(estimateDelivered(deliveredBytes, deliveredPieces), reported?.completionTokens ?? 0);
+  });
+  const prompts = [...known];
+  for (let index = cut.length - 1; index >= 0; index--) {
+    const next = prompts[index + 1];
+    if (next !== undefined) prompts[index] ??= Math.max(1, next - (written[index] ?? 0));
+  }
+  let promptTokens = 0;
+  let before = request.promptTokens;
+  for (const [index, prompt] of prompts.entries()) {
+    // One of which nothing came costs nothing, as where it fails before an answer.
+    if (index === cut.length || hasCome(parts[index])) promptTokens += prompt ?? before;
+    before = (prompt ?? before) + (written[index] ?? 0);
+  }
+  const completionTokens = written.reduce((sum, tokens) => sum + tokens, 0);
+  const told = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
+  const understated = last.understated === true;
+  return { promptTokens, completionTokens, estimated, understated, parts: partsTogether(told) };
+}
+
+function hasCome(part: CutPart | undefined): boolean {
+  return part !== undefined && (part.deliveredBytes > 0 || part.reported !== undefined);
 }
 
 /** Most servers send one token a piece, which is exact where it holds; pieces too long for that are counted by their bytes. */

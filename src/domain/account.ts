@@ -4,6 +4,7 @@ import type { Environment } from "./api-key.ts";
 import type { AuditEvent } from "./audit.ts";
 import type { AccountAmount, Amount, ByName } from "./limits/amounts.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
+import type { Priority } from "./models/policies/priority.ts";
 
 /** A tier's amounts are per account and environment; null: no limit. */
 export interface Tier extends ByName<Amount, number | null> {
@@ -12,6 +13,8 @@ export interface Tier extends ByName<Amount, number | null> {
   environments: readonly Environment[];
   /** Quotas per window, beside those of a calendar month. */
   quotas?: readonly QuotaRule[];
+  /** The highest that requests of its accounts may have, and the one of those that say none; in all environments. */
+  priority: Priority;
 }
 
 /** What an account may have in place of its tier's. */

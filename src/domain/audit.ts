@@ -34,6 +34,7 @@ export const auditActions = [
   "node.disconnected",
   "node_token.created",
   "node_token.deleted",
+  "cache.cleared",
   "signing_key.created",
   "signing_key.retired",
   "audit.purged",

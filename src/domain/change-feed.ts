@@ -1,7 +1,7 @@
 // The port by which processes that share a database tell each other that something changed, so that nobody has to wait for its next look.
 
-/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams and nodes; `connections`: which process holds which node. */
-export type ChangeTopic = "credentials" | "routing" | "connections";
+/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams and nodes; `connections`: which process holds which node; `answers`: kept ones were forgotten. */
+export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
 
 /**
  * A hint, not a promise: who depends on it also looks by itself now and then. In a single process nobody else is there to

@@ -5,6 +5,8 @@ import type { AuditEvent } from "./audit.ts";
 import { type ByName, byName, type KeyAmount, keyAmounts } from "./limits/amounts.ts";
 import type { LimitSet } from "./limits/limits.ts";
 import type { QuotaRule } from "./limits/quota-rules.ts";
+import type { ResponseCache } from "./models/policies/cache.ts";
+import type { Priority } from "./models/policies/priority.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
@@ -26,8 +28,12 @@ export interface Principal {
   limits: LimitSet;
   /** What bounds the models that it may use beyond its environment; undefined: nothing. */
   reach?: ModelReach | undefined;
+  /** The highest that its requests may have: of all of `keys`, and of the account's tier. Left out: normal. */
+  priority?: Priority | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
   tags?: readonly string[] | undefined;
+  /** What its keys say of kept answers: off where any of them does; undefined: as each model. */
+  responseCache?: ResponseCache | undefined;
 }
 
 export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
@@ -102,6 +108,10 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   models: readonly string[] | null;
   /** Whether its requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
+  /** The highest priority that its requests may have; null: that of its account's tier. */
+  priority: Priority | null;
+  /** Whether its requests get answers that are kept; null: as each model says. */
+  responseCache: ResponseCache | null;
   /** What its usage is counted under; see `key-tags.ts`. */
   tags: readonly string[];
   /** What people wrote down about it. */
@@ -127,6 +137,8 @@ export const newAndUnbounded = {
   quotas: [],
   models: null,
   neverLeaves: false,
+  priority: null,
+  responseCache: null,
   tags: [],
   note: null,
   ...byName(keyAmounts, () => null),
@@ -152,6 +164,8 @@ export type KeyChanges = Partial<
     | "quotas"
     | "models"
     | "neverLeaves"
+    | "priority"
+    | "responseCache"
     | "tags"
     | "note"
     | "revokedAt"
@@ -198,6 +212,13 @@ export interface KeyStore {
 /** The key that was presented. */
 export function keyOf(principal: Principal): ChainKey {
   return principal.keys[0];
+}
+
+/** The person or key that it is within its account: people share with others as one, whatever keys they have. */
+export function partyOf({ keys }: Pick<Principal, "keys">): string {
+  const [own] = keys;
+  if (own.personId === null) return own.limitId;
+  return (keys.find(({ kind }) => kind === "membership") ?? own).limitId;
 }
 
 /** The actor as the audit log and `created_by` name it. */

@@ -3,6 +3,7 @@ import type { MessageLinkListener, PausableLink } from "../base/bytes/message-li
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Eventual } from "../base/later.ts";
 import type {
+  ChatContinuation,
   CountRequest,
   Engine,
   EngineFormats,
@@ -21,6 +22,13 @@ import { getModels } from "./model-list.ts";
 import { connectRealtime } from "./realtime.ts";
 import { getServerLoad } from "./server-load.ts";
 import { TokenCounter } from "./token-count.ts";
+
+/** What servers that go on with the begin of an answer call themselves in their lists of models. */
+const continuations: ReadonlyMap<string, ChatContinuation> = new Map([
+  ["llamacpp", "last_message"],
+  ["vllm", "flag"],
+  ["sglang", "flag"],
+]);
 
 export interface UpstreamOptions {
   name: string;
@@ -45,6 +53,8 @@ export class UpstreamEngine implements Engine {
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
   readonly #found: FoundFormats;
+  /** By the last list of models. */
+  #continued: ReadonlyMap<string, ChatContinuation> = new Map();
 
   constructor(options: UpstreamOptions) {
     this.name = options.name;
@@ -58,6 +68,10 @@ export class UpstreamEngine implements Engine {
 
   get formats(): EngineFormats | undefined {
     return this.#found.formats;
+  }
+
+  continues(model: string): ChatContinuation | undefined {
+    return this.#continued.get(model);
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
@@ -77,6 +91,7 @@ export class UpstreamEngine implements Engine {
    */
   async models(signal: AbortSignal): Promise<EngineModel[]> {
     const models = await this.#list(signal);
+    this.#continued = continuationsOf(models);
     await this.#found.listed(signal);
     return models
       .filter(({ id }) => this.redact(id) === id)
@@ -104,6 +119,15 @@ export class UpstreamEngine implements Engine {
     const { apiKey } = this.#target;
     return apiKey ? redactSecrets(text, [apiKey]) : text;
   }
+}
+
+function continuationsOf(models: readonly EngineModel[]): ReadonlyMap<string, ChatContinuation> {
+  const found = new Map<string, ChatContinuation>();
+  for (const { id, ownedBy = "" } of models) {
+    const how = continuations.get(ownedBy);
+    if (how) found.set(id, how);
+  }
+  return found;
 }
 
 function serverOf(baseUrl: string): { address: string; port: number } {

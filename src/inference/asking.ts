@@ -130,7 +130,7 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /** The client's own format is best; chat completions are what most servers know best of the others. */
-function formatFor(request: DecodedRequest, { formats, isolation }: AskingOptions["engine"]): Dialect {
+export function formatFor(request: DecodedRequest, { formats, isolation }: AskingOptions["engine"]): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
   // There vLLM takes no salt, and would have one cache for all.
@@ -153,7 +153,8 @@ function withEdits(body: string, edits: IsolatedEdits | undefined): string {
   return added === "" ? body : `{${added}${body.slice(body.indexOf("{") + 1)}`;
 }
 
-const chatAlone = { chat: "whole" } as const;
+/** What an engine speaks that says nothing. */
+export const chatAlone = { chat: "whole" } as const;
 
 function unspoken({ endpoint }: Dialect): GatewayError {
   return new GatewayError("upstream_error", `The model server does not speak ${endpoint}.`);

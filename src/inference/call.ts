@@ -5,10 +5,13 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
+import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AccountSeal } from "../domain/seal.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { Ledger, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
@@ -16,10 +19,11 @@ import type { Admitter, LimitListener } from "../policy/admit.ts";
 import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
+import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Overflow } from "./overflow/overflow.ts";
-import type { Capacity } from "./routing/capacity.ts";
+import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
@@ -30,6 +34,10 @@ export interface InferenceCall<Result> extends LimitListener {
   requestId: string;
   /** `x-headrace-tags` as the client sent it; null: it did not. */
   tagHeader: string | null;
+  /** How urgent it asks to be, within what its keys may. Left out: the highest of that. */
+  readonly priority?: Priority | undefined;
+  /** `x-headrace-cache` as the client sent it; null, or left out: it did not. */
+  cacheHeader?: string | null;
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
@@ -46,6 +54,15 @@ export interface InferenceCall<Result> extends LimitListener {
   onIgnored(members: readonly string[]): void;
   /** Called where a quota allows the answer fewer tokens than the client did, with how many; likewise. */
   onCapped(tokens: number): void;
+  /** Called each time that another deployment goes on with a stream, with how often one has; for the log. */
+  onContinued?(times: number): void;
+  /**
+   * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
+   * while it waits, with where it stands as well.
+   */
+  onQueued?(waitedMs: number, standing: Standing | undefined): void;
+  /** Called where answers of the model are kept for this request, with what came of that; likewise. */
+  onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -73,11 +90,20 @@ export interface InferenceDeps {
   sealFor(accountId: string): AccountSeal;
   clock: Clock;
   stopping: Stopping;
+  /** Answers that are given again; left out: none are. */
+  answerCache?: Pick<AnswerCache, "open"> | undefined;
   /** Silence after which a stream gets a comment line. Default 10 s. */
   heartbeatMs: number;
   observer?: Omit<Observer, "httpEnded"> | undefined;
+  /** Told of requests for models with a shadow as they are sent; undefined: nothing is shadowed here. */
+  shadows?: ShadowSender | undefined;
   /** Told of each request that has settled: what its limits have left is looked at later. */
   quotaWatch?: { used(principal: Pick<Principal, "limits" | "account">): void } | undefined;
+}
+
+export interface ShadowSender {
+  /** A request for `model`, which has a shadow, is being sent to its engine. */
+  sent(policy: ShadowPolicy, model: string, call: InferenceCall<unknown>): void;
 }
 
 /** JSON, or what sends a stream of events to the client, or bytes as they come. */

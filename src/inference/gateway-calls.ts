@@ -2,6 +2,7 @@
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Account } from "../domain/account.ts";
+import type { Model } from "../domain/models/model.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { ChainKey, Principal } from "../domain/principal.ts";
 import type { InferenceDeps } from "./call.ts";
@@ -17,7 +18,6 @@ export interface Operator {
 }
 
 export interface GatewayCallsOptions {
-  /** Without what requests of clients have beside it: no cache, guardrail, shadow or split. */
   inference: InferenceDeps;
   /** Asked for each call; undefined: nobody yet. */
   operator(): Promise<Operator | undefined>;
@@ -36,10 +36,12 @@ const noScopes: Principal["scopes"] = new Set();
 export class GatewayCalls implements OwnCalls {
   readonly #options: GatewayCallsOptions;
   readonly #underWay: Record<OwnPurpose, number> = { cache: 0, guardrail: 0, shadow: 0 };
+  readonly #catalog: InferenceDeps["catalog"];
   #all = 0;
 
   constructor(options: GatewayCallsOptions) {
     this.#options = options;
+    this.#catalog = catalogForOwn(options.inference.catalog);
   }
 
   async ask(call: OwnCall): Promise<string> {
@@ -68,10 +70,11 @@ export class GatewayCalls implements OwnCalls {
     const principal = principalOf(known, call.neverLeaves);
     const tags = [ownTag(purpose)];
     const { onWanted, cancellation } = call;
+    const without = { ...keepsNothing, shadows: undefined, quotaWatch: undefined, requestTags: { of: () => tags } };
     const whole = new OwnRun({ requestId, principal, request, holder }, { cancellation, onWanted, renderError });
     // The client that it is made for may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
-    return await run(whole, { ...inference, ...keepsNothing, quotaWatch: undefined, requestTags: { of: () => tags } });
+    return await run(whole, { ...inference, ...without, catalog: this.#catalog });
   }
 }
 
@@ -105,6 +108,23 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
     ...{ account, keys: [key], environment: key.environment },
     ...{ scopes: noScopes, appId: null, limits: noLimits },
     reach: neverLeaves ? { models: [], neverLeaves } : undefined,
+  };
+}
+
+/** The same models without what an operator wants of requests of clients: a judge must not be judged. */
+function catalogForOwn(catalog: InferenceDeps["catalog"]): InferenceDeps["catalog"] {
+  const plain = new WeakMap<Model, Model>();
+  const own = (model: Model | undefined): Model | undefined => {
+    if (!model?.policies) return model;
+    const { cache: _cache, guardrails: _guardrails, shadow: _shadow, split: _split, ...policies } = model.policies;
+    const made = plain.get(model) ?? { ...model, policies };
+    plain.set(model, made);
+    return made;
+  };
+  return {
+    find: (name) => own(catalog.find(name)),
+    get: (id) => own(catalog.get(id)),
+    whenComplete: () => catalog.whenComplete(),
   };
 }
 

@@ -5,16 +5,21 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
-import type { Answer, AnswerNames, OwnMembers } from "../dialects/answer.ts";
+import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
+import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
+import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
+import { partyOf } from "../domain/principal.ts";
 import type { AccountSeal } from "../domain/seal.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
-import { usableModel } from "../policy/authorize.ts";
+import { replayedParts } from "../domain/usage/usage-parts.ts";
+import { usableModel, withinReach } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import { WholeBody } from "./answer/answer-body.ts";
@@ -22,9 +27,13 @@ import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { PassedAnswer } from "./answer/passed-answer.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
+import type { CachedRequest } from "./cache/cached-request.ts";
+import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
+import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
+import type { Standing } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
@@ -33,6 +42,12 @@ import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 const nothing: readonly string[] = [];
+
+/** Who keeps its answer: for its client to read again, and to give again to who asks the same. */
+export interface Keeps {
+  readonly recorder: AnswerRecorder | undefined;
+  readonly cached: CachedRequest | undefined;
+}
 
 /** How far a request has come; it may end in each of them. */
 type Phase =
@@ -54,7 +69,7 @@ type Phase =
  */
 export class OpenRequest<Result>
   extends Later<Result>
-  implements Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
+  implements ContinuedRequest, Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
 {
   /** Stops those who work for it. */
   readonly cancellation = new Cancellation();
@@ -63,6 +78,8 @@ export class OpenRequest<Result>
   readonly meter: Meter;
   /** Where the answer is to be kept. */
   readonly recorder: AnswerRecorder | undefined;
+  /** Whose answer may be one that is kept, or be kept to be given again. */
+  readonly cached: CachedRequest | undefined;
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
   understated = false;
@@ -71,9 +88,13 @@ export class OpenRequest<Result>
   readonly #model: Model;
   readonly #begin: UsageBegin;
   #dispatched: Dispatched | undefined;
+  /** The answer that is given again. */
+  #replayed: KeptAnswer | undefined;
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** Once it had to wait. */
+  #standing: (() => Standing | undefined) | undefined;
   /** When the engine that was asked last was given the request: monotonic milliseconds. */
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
@@ -82,6 +103,10 @@ export class OpenRequest<Result>
   /** Where a request has one; read when somebody asks for it. */
   #prefix: PromptPrefix | undefined;
   #prefixIsRead = false;
+  /** Only for a stream of a model whose streams are continued. */
+  #continuation: Continuation | undefined;
+  /** The one of which the trail has told already that it broke off. */
+  #toldCut: Dispatched | undefined;
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
@@ -95,7 +120,7 @@ export class OpenRequest<Result>
     call: InferenceCall<Result>,
     deps: InferenceDeps,
     model: Model,
-    recorder: AnswerRecorder | undefined,
+    { recorder, cached }: Keeps,
     begin: UsageBegin,
     meter: Meter,
   ) {
@@ -103,6 +128,7 @@ export class OpenRequest<Result>
     this.call = call;
     this.deps = deps;
     this.recorder = recorder;
+    this.cached = cached;
     this.meter = meter;
     this.#model = model;
     this.#begin = begin;
@@ -119,8 +145,16 @@ export class OpenRequest<Result>
     return this.call.requestId;
   }
 
+  get priority(): Priority {
+    return this.call.priority ?? this.call.principal.priority ?? usualPriority;
+  }
+
   get accountId(): string {
     return this.call.principal.account.id;
+  }
+
+  get partyId(): string {
+    return partyOf(this.call.principal);
   }
 
   get holder(): Holder {
@@ -173,9 +207,13 @@ export class OpenRequest<Result>
     return this.deps.clock.nowSeconds();
   }
 
-  /** An answer that is kept needs an id that no engine can repeat. */
+  /** An answer that is kept needs an id that no engine can repeat, and one that is given again an id of its own. */
   get ownId(): boolean {
-    return this.recording;
+    return this.recording || this.#replayed !== undefined;
+  }
+
+  get cache(): CacheResult | undefined {
+    return this.cached?.result;
   }
 
   get members(): OwnMembers | undefined {
@@ -183,13 +221,32 @@ export class OpenRequest<Result>
     return dialect.kept?.members(this.recording, goesOn);
   }
 
+  get continuation(): Continuation | undefined {
+    return this.#continuation;
+  }
+
+  /** Only while another deployment is looked for in the middle of the answer. */
+  get continuing(): Continuation | undefined {
+    return this.#continuation?.isUnderWay ? this.#continuation : undefined;
+  }
+
+  get said(): SaidListener | undefined {
+    return this.#continuation?.said;
+  }
+
+  get continuations(): InferenceCourse["continuations"] {
+    return this.#continuation?.outcomes;
+  }
+
   mostTokensOf({ price }: Model): number | undefined {
-    const most = this.meter.stop?.mostTokens(this.promptTokens, price) ?? Number.POSITIVE_INFINITY;
+    const again = this.continuing;
+    const read = this.promptTokens + (again ? again.rereadTokens + this.promptTokens + again.writtenTokens : 0);
+    const most = this.meter.stop?.mostTokens(read, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
 
   get mayBeStopped(): boolean {
-    return this.meter.stop !== undefined;
+    return this.meter.stop !== undefined && !this.#replayed;
   }
 
   get standIn(): string | undefined {
@@ -207,9 +264,8 @@ export class OpenRequest<Result>
 
   modelNow(id: string): Model | undefined {
     const model = this.deps.catalog.get(id);
-    const { principal } = this.call;
     // Whether the key may use it was settled when its turn came.
-    return model && (principal.reach?.neverLeaves ? usableModel(principal, model) : model);
+    return model && withinReach(this.call.principal, model);
   }
 
   /** An operator may have said otherwise since the request was given its way. */
@@ -221,6 +277,8 @@ export class OpenRequest<Result>
 
   /** Only what the key may use, and what could serve the request if it were asked for. */
   standIns(): readonly Model[] {
+    // The rest of an answer is the same model's.
+    if (this.continuing) return [];
     const { principal, request } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
       const model = this.deps.catalog.get(id);
@@ -229,11 +287,22 @@ export class OpenRequest<Result>
     });
   }
 
+  waits(standing: () => Standing | undefined): void {
+    this.#standing = standing;
+  }
+
+  /** Where it stands among those that wait; undefined where it does not. */
+  get standing(): Standing | undefined {
+    return this.#standing?.();
+  }
+
   waited(ms: number): void {
     this.#queueMs += ms;
   }
 
   sending(sinceMs: number): void {
+    const shadow = this.#model.policies?.shadow;
+    if (shadow && this.attempts === 0) this.deps.shadows?.sent(shadow, this.#model.id, this.call);
     this.attempts++;
     this.#sentMs = sinceMs;
   }
@@ -271,7 +340,37 @@ export class OpenRequest<Result>
     if (this.#phase === "beginning") this.#phase = "asking";
     try {
       this.call.onLedger();
-      whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
+      if (this.cached) this.#lookUp(this.cached);
+      else this.#dispatch();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  #dispatch(): void {
+    whenSettled(dispatch(this.request, this.#model, this.deps, this), onDispatched, onFailure, this);
+  }
+
+  #lookUp(cached: CachedRequest): void {
+    const found = cached.find(this);
+    if (found instanceof Promise) whenSettled(found, onFound, onFailure, this);
+    else this.found(found);
+  }
+
+  /** What is kept of the same request; undefined: a model is asked. */
+  found(answer: KeptAnswer | undefined): void {
+    const cached = this.cached as CachedRequest;
+    try {
+      // Its client may have left meanwhile.
+      if (this.cancellation.cancelled) throw this.cancellation.reason;
+      this.call.onCache?.(cached.result, answer && Math.max(0, this.created - answer.at));
+      if (!answer) {
+        this.#dispatch();
+        return;
+      }
+      this.#replayed = answer;
+      this.meter.replays(cached.policy.priceFactor);
+      this.dispatched(new ReplayedAnswer(answer, this.#model, this.request));
     } catch (error) {
       this.failed(error);
     }
@@ -289,6 +388,7 @@ export class OpenRequest<Result>
       const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
       if (ignored.length > 0) this.call.onIgnored(ignored);
       if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
+      if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
       if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
@@ -300,9 +400,35 @@ export class OpenRequest<Result>
     }
   }
 
+  cutOff(dispatched: Dispatched, error: unknown): void {
+    const { deployment, model } = dispatched;
+    this.#toldCut = dispatched;
+    this.tried({
+      deployment,
+      model: model.id,
+      sinceMs: this.#sentMs,
+      result: this.#resultOf(error),
+      said: faultSaid(error),
+    });
+  }
+
+  wentOn(dispatched: Dispatched): void {
+    this.#dispatched = dispatched;
+    const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
+    const { bodyBytes, hasMedia, maxCompletionTokens, width, readings } = this.request;
+    const all = { bodyBytes: bodyBytes + writtenBytes, hasMedia, maxCompletionTokens, width };
+    this.meter.servedBy(
+      dispatched.model.price,
+      usageBounds(dispatched.model, { ...all, readings: readings * (times + 1) }),
+    );
+    this.call.onContinued?.(times);
+  }
+
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
   silent(): void {
     this.#phase = "silent";
+    const { standing } = this;
+    if (standing) this.call.onQueued?.(this.#queueMs + standing.waitedMs, standing);
     this.#late = new Later();
     this.#relay(this.#late);
   }
@@ -323,6 +449,7 @@ export class OpenRequest<Result>
     this.#answer = answer.body;
     try {
       this.recorder?.addWhole(answer.text);
+      this.cached?.addWhole(answer.body);
       whenSettled(this.ended(answer.usage, undefined), onKept, onKept, this);
     } catch (error) {
       this.failed(error);
@@ -373,6 +500,8 @@ export class OpenRequest<Result>
 
   #relay(source: Dispatched | Later<Dispatched>): void {
     clearTimeout(this.#silence);
+    if (this.#model.policies?.continuation && this.request.dialect.generates)
+      this.#continuation = new Continuation(this);
     // From here on the relay tells the client itself when the server ends.
     this.deps.stopping.remove(this);
     this.resolve(this.call.answer((client) => relayTo(client, source, this)));
@@ -390,6 +519,8 @@ export class OpenRequest<Result>
 
   /** An answer was delivered, or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+    // A stream need not tell all that was used when it was made.
+    if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
     // The engine ended it, as it was told.
     const isSpent = error === undefined && usage.completionTokens >= capped * this.width;
@@ -407,7 +538,7 @@ export class OpenRequest<Result>
   /** With what became of the engine that took the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
-    if (dispatched && (this.#trail || outcome === "failed")) {
+    if (dispatched && dispatched !== this.#toldCut && (this.#trail || outcome === "failed")) {
       const { deployment, model } = dispatched;
       const step = { deployment, model: model.id, sinceMs: this.#sentMs };
       if (outcome === "failed") this.tried({ ...step, result: this.#resultOf(error), said: faultSaid(error) });
@@ -427,13 +558,14 @@ export class OpenRequest<Result>
     const { call, deps } = this;
     call.left.off(this);
     deps.stopping.remove(this);
+    this.#continuation?.said.release();
     if (error !== undefined) deps.refusalCounts.count(call.principal, this.#model.id, error);
-    const upstream = this.#dispatched?.deployment.engine.name ?? null;
+    const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
     this.understated = reported.understated === true;
     if (this.understated) deps.usageDoubts.understated(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
     const { end, kept } = this.meter.settle({
       outcome,
-      usage: reported,
+      usage: this.#replayed ? { ...reported, parts: replayedParts(reported.parts) } : reported,
       errorCode: error instanceof GatewayError ? error.code : code,
       upstream,
       queueMs: Math.round(this.#queueMs),
@@ -444,7 +576,7 @@ export class OpenRequest<Result>
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
     deps.quotaWatch?.used(call.principal);
-    if (outcome === "completed") {
+    if (outcome === "completed" && !this.#replayed) {
       deps.admitter.learnCached(this.accountId, this.#dispatched?.model ?? this.#model, end);
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this;
@@ -452,8 +584,16 @@ export class OpenRequest<Result>
       if (maxCompletionTokens === undefined && code === null) deps.admitter.learn(served, end.completionTokens / width);
     }
     const stored = this.#keep(outcome, end);
+    if (this.cached) this.#cache(this.cached, outcome === "completed" && code === null, reported);
     call.onEnd(outcome, end, error);
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
+  }
+
+  /** What stands in answers only while the model itself is away. */
+  #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
+    const isOwn = this.#replayed === undefined && this.standIn === undefined;
+    if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
+    cached.release(this.holder);
   }
 
   /** Settles when the answer is kept; undefined where nobody has to wait for that. */
@@ -481,6 +621,10 @@ function nothingMore(): void {}
 
 function onBegun(_: unknown, request: AnyRequest): void {
   request.begun();
+}
+
+function onFound(answer: KeptAnswer | undefined, request: AnyRequest): void {
+  request.found(answer);
 }
 
 function onDispatched(dispatched: Dispatched, request: AnyRequest): void {

@@ -3,16 +3,17 @@
 import type { Eventual } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
+import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
-import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { recorderFor } from "./answer/recorder.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
-import { OpenRequest } from "./open-request.ts";
+import { type Keeps, OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
+import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
@@ -30,11 +31,15 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
 
 function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
   const { request, principal, requestId } = call;
-  const model = requireModel(principal, found, request.model);
+  const asked = requireModel(principal, found, request.model);
+  const split = asked.policies?.split;
+  const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
   const recorder = recorderFor(call, model.id, deps);
+  const cached = deps.answerCache?.open(call, model, recorder !== undefined);
   const { promptTokens, maxCompletionTokens, width, stream } = request;
-  const tags = deps.requestTags.of(principal, call.tagHeader, request);
+  const said = deps.requestTags.of(principal, call.tagHeader, request);
+  const tags = split ? [...(said ?? []), askedTag(asked.id)] : said;
   const isLimitable = request.dialect.task === undefined;
   const size = {
     ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
@@ -47,8 +52,8 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
     tellRefused(call, deps, model, error);
     throw error;
   }
-  if (!(admission instanceof Promise)) return begin(call, deps, model, tags, recorder, admission);
-  return beginLater(call, deps, model, tags, recorder, admission);
+  if (!(admission instanceof Promise)) return begin(call, deps, model, tags, { recorder, cached }, admission);
+  return beginLater(call, deps, model, tags, { recorder, cached }, admission);
 }
 
 /** From here on the request has its lease, and is on the ledger. */
@@ -57,7 +62,7 @@ function begin<Result>(
   deps: InferenceDeps,
   model: Model,
   tags: readonly string[] | undefined,
-  recorder: AnswerRecorder | undefined,
+  keeps: Keeps,
   admitted: Admitted,
 ): Eventual<Result> {
   const { request, principal, requestId } = call;
@@ -74,7 +79,7 @@ function begin<Result>(
     tags,
   };
   const meter = new Meter(deps, admitted, usage, model.price, usageBounds(model, request));
-  return new OpenRequest(call, deps, model, recorder, usage, meter).start();
+  return new OpenRequest(call, deps, model, keeps, usage, meter).start();
 }
 
 async function beginLater<Result>(
@@ -82,7 +87,7 @@ async function beginLater<Result>(
   deps: InferenceDeps,
   model: Model,
   tags: readonly string[] | undefined,
-  recorder: AnswerRecorder | undefined,
+  keeps: Keeps,
   admission: Promise<Admitted>,
 ): Promise<Result> {
   const goesOn = call.trace?.waits("admission");
@@ -95,7 +100,7 @@ async function beginLater<Result>(
   } finally {
     goesOn?.();
   }
-  return await begin(call, deps, model, tags, recorder, admitted);
+  return await begin(call, deps, model, tags, keeps, admitted);
 }
 
 function tellRefused(call: InferenceCall<unknown>, deps: InferenceDeps, model: Model, error: unknown): void {

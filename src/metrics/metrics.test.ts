@@ -150,6 +150,20 @@ describe("traffic", () => {
     expect(metrics.get("headrace_fallbacks_total", { model: "m" })).toBe(1);
   });
 
+  test("what came of streams that broke off is told of models where one was to go on", () => {
+    const { ended, read } = traffic();
+    ended({ model: "n" });
+    ended({}, {}, { continuations: ["continued", "continued", "unfit"] });
+    ended({}, {}, { continuations: ["failed"] });
+    const told = (outcome: string) => read().get("headrace_continuations_total", { model: "m", outcome });
+    expect([told("continued"), told("failed"), told("unfit")]).toEqual([2, 1, 1]);
+    expect(
+      read()
+        .series("headrace_continuations_total")
+        .every(({ model }) => model === "m"),
+    ).toBe(true);
+  });
+
   test("what is spent is told of models that have a price", () => {
     const { ended, read } = traffic();
     ended({ model: "free" });

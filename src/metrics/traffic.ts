@@ -2,7 +2,15 @@
 
 import { GatewayError, type RefusalReason, refusalReasons } from "../base/errors.ts";
 import { usdOf } from "../base/money.ts";
-import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../domain/usage/observer.ts";
+import type { CacheResult } from "../domain/usage/cache-result.ts";
+import {
+  type ContinuationOutcome,
+  continuationOutcomes,
+  type HttpEnd,
+  type InferenceCourse,
+  type Observer,
+  type RefusedInference,
+} from "../domain/usage/observer.ts";
 import { generationOf, type UsageBegin, type UsageEnd } from "../domain/usage/usage.ts";
 import { BoundedSeries, otherLabel } from "./bounded-series.ts";
 import { Exchanges } from "./exchanges.ts";
@@ -55,6 +63,10 @@ interface ModelSeries {
   nanoUsd: number | undefined;
   retries: number;
   standIns: number;
+  /** What came of looking for a kept answer; undefined as long as none was looked for. */
+  cache: Map<CacheResult, number> | undefined;
+  /** Undefined as long as no stream was to be continued. */
+  continuations: Record<ContinuationOutcome, number> | undefined;
 }
 
 interface UpstreamSeries {
@@ -98,7 +110,8 @@ export class Traffic implements Observer {
     this.#open.set(model, (this.#open.get(model) ?? 0) + 1);
   }
 
-  inferenceEnded(begin: UsageBegin, end: UsageEnd, { attempts, standIn, refusal, understated }: InferenceCourse): void {
+  inferenceEnded(begin: UsageBegin, end: UsageEnd, course: InferenceCourse): void {
+    const { attempts, standIn, refusal, understated, cache, continuations } = course;
     const { model } = begin;
     const open = this.#open.get(model) ?? 0;
     if (open > 1) this.#open.set(model, open - 1);
@@ -119,6 +132,14 @@ export class Traffic implements Observer {
     }
     if (attempts > 1) series.retries += attempts - 1;
     if (standIn !== undefined) series.standIns++;
+    if (cache !== undefined) {
+      series.cache ??= new Map();
+      series.cache.set(cache, (series.cache.get(cache) ?? 0) + 1);
+    }
+    if (continuations) {
+      series.continuations ??= { continued: 0, failed: 0, unfit: 0 };
+      for (const outcome of continuations) series.continuations[outcome]++;
+    }
     if (refusal !== undefined) this.#refused(refusal);
     if (understated && upstream !== null) this.#upstreams.of(upstream).understated++;
   }
@@ -216,6 +237,21 @@ export class Traffic implements Observer {
       out.family(sum, "counter", help);
       for (const series of this.#models.all()) out.sample(series.labels, series[member]);
     }
+    out.family("headrace_cache_requests_total", "counter", "Requests for which a kept answer was looked for.");
+    for (const { label, cache } of this.#models.all()) {
+      for (const [result, count] of cache ?? []) out.sample(labelText({ model: label, result }), count);
+    }
+    out.family(
+      "headrace_continuations_total",
+      "counter",
+      "Streams whose upstream broke off, by whether another went on.",
+    );
+    for (const { label, continuations } of this.#models.all()) {
+      if (!continuations) continue;
+      for (const outcome of continuationOutcomes) {
+        out.sample(labelText({ model: label, outcome }), continuations[outcome]);
+      }
+    }
     out.family("headrace_spend_usd_total", "counter", "What requests cost, of models that have a price.");
     for (const { labels, nanoUsd } of this.#models.all()) if (nanoUsd !== undefined) out.sample(labels, usdOf(nanoUsd));
   }
@@ -270,6 +306,8 @@ function newModel(label: string): ModelSeries {
     nanoUsd: undefined,
     retries: 0,
     standIns: 0,
+    cache: undefined,
+    continuations: undefined,
   };
 }
 

@@ -116,7 +116,8 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      accountId: gatewayAccount,
+      // Who is first was decided at the gateway.
+      ...{ priority: "normal", accountId: gatewayAccount, partyId: gatewayAccount },
       holder: this.#holder,
       recording: false,
       seal: nothingSealed,
@@ -135,6 +136,7 @@ export class LocalServing {
       mayAsk: () => true,
       // The gateway has a way of its own to others.
       standIns: () => [],
+      waits() {},
       waited() {},
       sending() {},
       attempted() {},

@@ -18,7 +18,11 @@ export function requireScope(principal: Principal, scope: Scope): void {
  * where it may not use it. The model's own id decides, never the name by which it was asked for.
  */
 export function usableModel(principal: Principal, model: Model): Model | undefined {
-  if (!isNamed(principal, model)) return undefined;
+  return isNamed(principal, model) ? withinReach(principal, model) : undefined;
+}
+
+/** Likewise, of one that an operator chose in place of the model that the principal may use. */
+export function withinReach(principal: Principal, model: Model): Model | undefined {
   return principal.reach?.neverLeaves ? localPartOf(model) : model;
 }
 

@@ -8,7 +8,7 @@ import type { Ledger, LedgerEntry, TokenUsage, UsageBegin, UsageEnd, UsageOutcom
 import { partsWithin } from "../domain/usage/usage-parts.ts";
 import { AnswerStop } from "./answer-stop.ts";
 import { believable, type UsageBounds } from "./believable-usage.ts";
-import { nanoUsdOf } from "./price.ts";
+import { nanoUsdOf, partOfPrice } from "./price.ts";
 
 export interface MeterDeps {
   ledger: Pick<Ledger, "begin">;
@@ -53,6 +53,8 @@ export class Meter {
   #price: Price | undefined;
   #bounds: UsageBounds;
   #reservedTokens: number;
+  /** The part of its price that is charged for an answer which is given again; undefined: it is a new one. */
+  #pricePart: number | undefined;
 
   /** Throws, with the reservation given back, where the ledger is closed. `price`, `bounds`: as the model has them. */
   constructor(
@@ -97,6 +99,16 @@ export class Meter {
     this.stop?.servedBy(price);
   }
 
+  /** The answer is one that was kept: a part of what it would cost is charged, 0 to 1. */
+  replays(pricePart: number): void {
+    this.#pricePart = pricePart;
+  }
+
+  #costOf(usage: TokenUsage): number | null {
+    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
+    return this.#pricePart === undefined || nanoUsd === null ? nanoUsd : partOfPrice(nanoUsd, this.#pricePart);
+  }
+
   /** See `AnswerStop.look`; only where there is a stop. */
   lookAtStop(usage: TokenUsage): ReturnType<AnswerStop["look"]> {
     return this.stop?.look(believable(usage, this.#bounds)) ?? "goes_on";
@@ -128,7 +140,7 @@ export class Meter {
     if (!outgrown && !due) return;
     // An engine may err or lie in the middle of a stream as well as at its end.
     const usage = believable(usageSoFar(), this.#bounds);
-    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
+    const nanoUsd = this.#costOf(usage);
     if (due) {
       this.#checkpointDueMs = now + checkpointMs;
       const { promptTokens, completionTokens, parts } = usage;
@@ -145,7 +157,7 @@ export class Meter {
   /** Books what was used, once. */
   settle({ outcome, usage: reported, errorCode, upstream, queueMs, trail }: MeterEnd): Settled {
     const usage = believable(reported, this.#bounds);
-    const nanoUsd = nanoUsdOf(usage, this.#price, this.#at);
+    const nanoUsd = this.#costOf(usage);
     this.#lease.settle(totalTokens(usage), nanoUsd ?? 0);
     const end: UsageEnd = {
       promptTokens: usage.promptTokens,
@@ -158,7 +170,8 @@ export class Meter {
       capped: usage !== reported || reported.understated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
-      firstTokenMs: this.#firstTokenMs,
+      // What is given again says nothing of how fast a model is.
+      firstTokenMs: this.#pricePart === undefined ? this.#firstTokenMs : null,
       queueMs,
       trail,
     };

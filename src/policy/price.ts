@@ -55,6 +55,12 @@ export function nanoUsdOf(usage: PricedUsage, price: Price | undefined, atSecond
   return Math.min(costOf(countsOf(usage), effective), Number.MAX_SAFE_INTEGER);
 }
 
+/** A part of a price, 0 to 1, rounded half up. */
+export function partOfPrice(nanoUsd: number, part: number): number {
+  const millionths = BigInt(Math.round(part * 1_000_000));
+  return Number((BigInt(nanoUsd) * millionths + 500_000n) / 1_000_000n);
+}
+
 /** A request before it is served, as far as its cost depends on it. */
 export interface PricedRequest {
   /** An estimate of the prompt, which may be too low by about a quarter. */

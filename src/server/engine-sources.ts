@@ -6,6 +6,7 @@ import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { StoredModel } from "../domain/models/model-entry.ts";
 import type { NodeRecord } from "../domain/models/node.ts";
+import type { GuardrailSettings } from "../domain/models/policies/guardrail.ts";
 import { type UpstreamSettings, type UpstreamSource, upstreamDefaults } from "../domain/models/upstream.ts";
 import { speechOf, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { CommandEngine } from "../engines/commands/command-engine.ts";
@@ -146,6 +147,10 @@ export class EngineSources implements UpstreamSources, ModelSources {
       priceOf: model.priceOf ?? null,
       policies: model.policies ?? null,
     }));
+  }
+
+  guardrails(): readonly GuardrailSettings[] {
+    return this.config.guardrails;
   }
 
   /** The file before the database. */

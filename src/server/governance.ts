@@ -10,6 +10,7 @@ import type { KeyRing } from "../domain/key-ring.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
+import { SqlComparisons } from "../ledger/comparisons.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
 import { SqlRequestLog } from "../ledger/request-log.ts";
@@ -122,6 +123,8 @@ export interface Governance {
   /** Unix seconds from which on requests without a price are counted; 0: always. */
   unpricedSince: number;
   requestHistory: RequestHistory;
+  /** Models beside those that get a share of their requests. */
+  comparisons: SqlComparisons;
   tiers: Tiers;
   limits: MemoryLimits | SharedLimits;
   /** Whether limits are counted together with other replicas now; undefined where this process counts for itself. */
@@ -267,6 +270,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     refusals,
     unknown: unknownCredentials,
     limitsOf: (chain) => droppedQuotas.seen(limitsOfChain(chain)),
+    priorityOf: (account) => tiers.find(account.tier).priority,
     reread,
     clock,
     log,
@@ -322,6 +326,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     statements: new Statements({ reports, parties }),
     parties,
     unpricedSince: countedSince,
+    comparisons: new SqlComparisons(db, caughtUp),
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock, caughtUp), refusedStore),
     tiers,
     limits,

@@ -39,6 +39,7 @@ export interface ObservationOptions {
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
   batches: ServerMetricsOptions["batches"];
+  shadows: ServerMetricsOptions["shadows"];
   notices: ServerMetricsOptions["notices"];
   ofWorkers: ServerMetricsOptions["ofWorkers"];
   formSpace: ServerMetricsOptions["formSpace"];
@@ -85,6 +86,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     readiness: () => readinessNow(checked),
     http: options.http,
     batches: options.batches,
+    shadows: options.shadows,
     notices: options.notices,
     ofWorkers: options.ofWorkers,
     formSpace: options.formSpace,

@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
@@ -24,6 +24,7 @@ import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
+import { Shadows } from "../inference/shadow/shadows.ts";
 import { Stopping } from "../inference/stopping.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
@@ -43,6 +44,7 @@ import { openBatches } from "./batches/batches.ts";
 import { openFiles } from "./batches/files.ts";
 import { checkModelFiles, openPulledModels } from "./built-in-models.ts";
 import { type Governance, openGovernance } from "./governance.ts";
+import { openAnswerCache } from "./inference/answer-cache.ts";
 import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
@@ -212,6 +214,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     formSpace,
     notices: () => notices.figures(),
     batches: () => batches.batchRunner.figures,
+    shadows: () => shadows.counts,
     isDraining: () => draining,
     ofWorkers: config.workers === 1 ? undefined : async () => (await workers?.metrics()) ?? [],
     spanBounds: options.spanBounds,
@@ -229,13 +232,18 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const { deletionClock } = governance;
   const files = await openFiles({ db, config, clock, deletionClock, log, opened });
-  const inference = {
+  const plain = {
     ...governance,
     ...{ catalog, router, capacity, overflow, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
     sealFor: replySeals(governance.keyFor("reply-seal-v1"), governance.pseudonymKey),
   };
-  const ownCalls = openOwnCalls({ config, governance, inference, clock, current: () => sources.config });
+  const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
+  const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
+  const { answerCache, keptAnswers } = await openAnswerCache({
+    ...{ config, governance, feed, ownCalls, clock, log, opened },
+  });
+  const inference = { ...plain, shadows, answerCache };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -243,6 +251,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const { routes, others } = createFirstRoutes({
     ...inference,
+    keptAnswers,
     ...files,
     ...batches,
     backgroundRuns,

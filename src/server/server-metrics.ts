@@ -15,6 +15,7 @@ import type { KnownUpstream } from "../inference/models/upstream-view.ts";
 import type { Overflow } from "../inference/overflow/overflow.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
+import type { ShadowCount } from "../inference/shadow/shadows.ts";
 import type { SpoolLedger } from "../ledger/ledger.ts";
 import { contentTypes, Exposition, type ExpositionFormat, formatFor, labelText } from "../metrics/exposition.ts";
 import { Buckets, Histogram } from "../metrics/histogram.ts";
@@ -58,6 +59,7 @@ export interface ServerMetricsOptions {
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   formSpace: Pick<SpoolSpace, "heldBytes" | "mostBytes">;
   batches(): BatchFigures;
+  shadows(): Iterable<ShadowCount>;
   notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
 }
 
@@ -116,6 +118,7 @@ export class ServerMetrics {
     this.#writeStores(out);
     this.#writeNotices(out);
     writeBatches(out, this.#options.batches());
+    writeShadows(out, this.#options.shadows());
     const delay = "headrace_event_loop_delay_seconds";
     out.family(delay, "histogram", "How late a timer was, ten times a second: for so long, nothing could be answered.");
     out.lines(this.#loopDelay.lines(delay, ""));
@@ -264,6 +267,12 @@ function writeBatches(out: Exposition, { open, running, ended }: BatchFigures): 
   const attempts = "headrace_batch_line_attempts_total";
   out.family(attempts, "counter", "Attempts at lines: `gave_way` to a live request, `again` is made another time.");
   for (const result of lineEnds) out.sample(labelText({ result }), ended[result]);
+}
+
+function writeShadows(out: Exposition, counts: Iterable<ShadowCount>): void {
+  const name = "headrace_shadow_requests_total";
+  out.family(name, "counter", "Requests of a model that its shadow was to get as well, by what became of that.");
+  for (const { model, shadow, result, count } of counts) out.sample(labelText({ model, shadow, result }), count);
 }
 
 export function writeHttp(

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { environments } from "../domain/api-key.ts";
 import { accountAmounts, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
+import { priorities, usualPriority } from "../domain/models/policies/priority.ts";
 import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
@@ -87,6 +88,12 @@ export const accountDetailsShape = z
 
 const tierEnvironments = z.array(z.enum(environments)).max(environments.length);
 
+const tierPriority = z
+  .enum(priorities)
+  .describe(
+    `The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: \`${usualPriority}\`.`,
+  );
+
 export const tierRequest = z
   .object({
     ...byWire(requiredAmounts, (amount) =>
@@ -99,6 +106,7 @@ export const tierRequest = z
       .describe(
         `Where the limits hold; elsewhere there are none. Default: \`${defaultTierEnvironments.join("`, `")}\`.`,
       ),
+    priority: tierPriority.nullish(),
   })
   .meta({ id: "TierRequest", description: "All of the tier: what is left out has its default, which is no limit." });
 export type TierRequest = z.infer<typeof tierRequest>;
@@ -111,6 +119,7 @@ export const tierShape = z
     ...byWire(optionalAmounts, shownAmount),
     quotas: shownQuotas,
     environments: tierEnvironments.describe("Where the limits hold; elsewhere there are none."),
+    priority: tierPriority,
     source: z
       .enum(["built-in", "file", "database"])
       .describe("Where its figures come from; those of `file` are changed in headrace.yaml alone."),

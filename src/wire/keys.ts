@@ -4,6 +4,8 @@ import { environments } from "../domain/api-key.ts";
 import { longestTag, mostKeyTags, tagPattern } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
 import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
+import { responseCaches } from "../domain/models/policies/cache.ts";
+import { priorities } from "../domain/models/policies/priority.ts";
 import type { KeyStatus } from "../domain/principal.ts";
 import { defaultScopes, scopes } from "../domain/scope.ts";
 import { givenAmount } from "./amounts.ts";
@@ -48,6 +50,17 @@ const neverLeaves = z
   .describe(
     "Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.",
   );
+const priority = z
+  .enum(priorities)
+  .nullable()
+  .describe(
+    "The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.",
+  );
+const responseCache = z
+  .enum(responseCaches)
+  .describe(
+    "on: its requests get answers that are kept, also of models without a cache of their own; off: all of them are answered anew, and nothing is kept; null: as each model says.",
+  );
 const tagList = z
   .array(z.string().min(1).max(longestTag).regex(tagPattern))
   .max(mostKeyTags)
@@ -75,6 +88,8 @@ export const createKeyRequest = z
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
     never_leaves: neverLeaves.nullish(),
+    priority: priority.optional(),
+    response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
   })
@@ -93,6 +108,8 @@ export const updateKeyRequest = z
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
     never_leaves: neverLeaves.optional(),
+    priority: priority.optional(),
+    response_cache: responseCache.nullish(),
     tags: tagList.nullish(),
     note: note.nullish(),
   })
@@ -134,6 +151,8 @@ const keyMembers = {
   quotas: shownQuotas,
   models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
   never_leaves: neverLeaves,
+  priority,
+  response_cache: responseCache.nullable(),
   tags: z.array(z.string()),
   note: z.string().nullable(),
 } as const;

@@ -15,6 +15,7 @@ import {
 } from "../domain/models/model-entry.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { unixSeconds } from "./parts.ts";
+import { policiesShape } from "./policies/model-policies.ts";
 import { priceRequest, priceShape } from "./price.ts";
 
 /** How a deployment does, wherever it is shown. */
@@ -96,6 +97,11 @@ const settings = {
     .nullish()
     .describe(
       `Other names by which clients may ask for it, or, with a \`*\` at the end, all names that begin so: ${aliasText}. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.`,
+    ),
+  policies: policiesShape
+    .nullish()
+    .describe(
+      "What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.",
     ),
 };
 

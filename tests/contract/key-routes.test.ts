@@ -151,6 +151,8 @@ describe("POST /v1/keys", () => {
       quotas: [],
       models: null,
       never_leaves: false,
+      priority: null,
+      response_cache: null,
       tags: [],
       note: null,
     });
@@ -212,6 +214,7 @@ describe("POST /v1/keys", () => {
     ["an asterisk alone", { name: "a", models: ["a", "*"] }, "models[1]: must"],
     ["a model that hides", { name: "a", models: ["a", "b\u202ec"] }, "models[1]: must be printable characters"],
     ["101 models", { name: "a", models: Array(101).fill("m") }, "models: must be an array of strings of 1 to 100"],
+    ["no priority", { name: "a", priority: "urgent" }, "priority: must be"],
     ["no yes or no", { name: "a", never_leaves: "yes" }, "never_leaves: must be"],
     ["eleven tags", { name: "a", tags: Array(11).fill("t") }, "tags: must be an array of strings of at most 10 items"],
     ["a tag with a space", { name: "a", tags: ["fine", "not fine"] }, "tags[1]: must"],
@@ -471,25 +474,33 @@ describe("quotas of a key", () => {
   });
 });
 
-test("models, tags and a note of a key are given, changed and cleared, each list once and in order", async () => {
+test("models, priority, tags and a note of a key are given, changed and cleared, each list once and in order", async () => {
   const given = {
     models: ["tiny", "gpt-*", "tiny"],
     never_leaves: true,
+    priority: "low",
+    response_cache: "off",
     tags: ["b", "a", "b"],
     note: " for\nthe batch ",
   };
-  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, tags: ["a", "b"], note: "for\nthe batch" };
+  const said = { response_cache: "off", tags: ["a", "b"], note: "for\nthe batch" };
+  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, priority: "low", ...said };
   const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
   expect(body).toMatchObject(kept);
   const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);
   expect((await change({ name: "b" })).body).toMatchObject(kept);
-  const none = { models: null, never_leaves: false, tags: [], note: null };
+  const none = {
+    ...{ models: null, never_leaves: false, priority: null, response_cache: null },
+    ...{ tags: [], note: null },
+  };
   expect((await change({ ...none, tags: null })).body).toMatchObject(none);
   expect((await change({ note: "  " })).body.note).toBeNull();
   expect((await audit({ targetId: body.id })).map(({ detail }) => detail)).toMatchObject([
     {
       models: { before: kept.models, after: null },
       never_leaves: { before: true, after: false },
+      priority: { before: "low", after: null },
+      response_cache: { before: "off", after: null },
       tags: { before: kept.tags, after: [] },
       note: { before: kept.note, after: null },
     },

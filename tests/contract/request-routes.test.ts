@@ -213,6 +213,7 @@ describe("GET /v1/requests", () => {
       total_tokens: 111,
       estimated: false,
       capped: false,
+      from_cache: false,
       cost: 0.000_437_4,
       upstream: "up",
       attempts: 1,
@@ -228,6 +229,7 @@ describe("GET /v1/requests", () => {
       tokens_per_second: null,
       estimated: true,
       capped: true,
+      from_cache: false,
     });
   });
 

@@ -439,8 +439,15 @@ test("models are declared, changed and deleted", async () => {
   const price = { input: 1, output: 2 };
   expect((await call("PATCH", path, { price })).body.price).toEqual(price);
   expect((await call("GET", path)).body.price).toEqual(price);
+  const policies = { continuation: true, split: [{ model: "other", percent: 10 }] };
+  expect((await call("PATCH", path, { policies })).body.settings.policies).toEqual(policies);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
+  expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toEqual([]);
   expect((await call("DELETE", path)).body.deleted).toBe(true);
+});
+
+test("guardrails of the file are listed", async () => {
+  expect((await call("GET", "/v1/admin/guardrails")).body).toEqual({ object: "list", data: [] });
 });
 
 test("pulled models are listed and deleted", async () => {
@@ -608,6 +615,12 @@ test("statements of one account and of all have what was used by then, and add u
   expect(lines.reduce((sum, { requests }) => sum + requests, 0)).toBe(all.body.total.requests);
 });
 
+test("answers that are kept are forgotten, of an account and a model, or all", async () => {
+  const part = await call("DELETE", "/v1/admin/cache?account=acct_1&model=m");
+  expect(part.body).toMatchObject({ account: "acct_1", model: "m", deleted: true });
+  expect((await call("DELETE", "/v1/admin/cache")).body).toMatchObject({ account: null, model: null });
+});
+
 const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
 
 test("every documented operation of operators was seen to succeed, as documented", () => {
@@ -619,6 +632,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(36);
+  expect(documented).toHaveLength(37);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -1,7 +1,7 @@
 // `headrace models` and `headrace status` as operators use them, against a real server and in a narrow terminal.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { saveManifest } from "../../src/engines/llama/model-store.ts";
 import { demoModelFile } from "../../src/installation/places.ts";
@@ -92,6 +92,52 @@ test("an operator declares a model, prices it, sees it and takes it back from th
   expect((await run(["models", "remove", "team/fast", "--yes"])).stdout).toContain("team/fast is removed");
   const gone = await run(["models", "show", "team/fast"]);
   expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining("There is no model team/fast")]);
+});
+
+test("an operator sets the policies of a model by a file, by standard input and one by one, sees them, and takes them away", async () => {
+  const overflow = { to: [{ upstream: upstreamName }], after_seconds: 5, spend: { usd: 50, per: "day" } };
+  const said = { overflow, cache: { requests: "all", ttl_seconds: 60 }, split: [{ model: "next", percent: 2.5 }] };
+  const file = join(server.dataDir, "policies.json");
+  writeFileSync(file, JSON.stringify(said));
+  const set = await run(["models", "set", "upstream-model", "--policies", file, "--continuation", "on"]);
+  expect([set.code, set.stderr]).toEqual([0, ""]);
+  expect(set.stdout).toMatch(
+    /Policies +goes on elsewhere with streams that are cut\n +overflows to up, after 5 s, \$50 a day at most\n +gives answers again for 60 s \(all\), for nothing\n +2\.5 % are answered by next\n/,
+  );
+  const change = async (args: readonly string[], stdin = "") =>
+    json(await run(["models", "set", "upstream-model", ...args, "--json"], { stdin })).settings.policies;
+  expect(await change(["--continuation", "off", "--shadow", "a=b=10", "--split", "none"])).toEqual({
+    ...{ overflow: expect.objectContaining({ after_seconds: 5 }), cache: expect.objectContaining({ ttl_seconds: 60 }) },
+    shadow: { model: "a=b", percent: 10 },
+  });
+  expect(await change(["--policies", "-"], '{"overflow": null, "cache": null}')).toEqual({
+    shadow: { model: "a=b", percent: 10 },
+  });
+  expect(await change(["--policies", "none"])).toBeNull();
+  expect((await run(["models", "show", "upstream-model"])).stdout).toMatch(/Policies +none\n/);
+  const added = await run(["models", "add", "kept", "--deployment", upstreamName, "--continuation", "on", "--json"]);
+  expect(json(added).settings.policies).toEqual({ continuation: true });
+  await run(["models", "remove", "kept", "--yes"]);
+});
+
+test("policies that cannot be read are told with the remedy, and nothing is sent", async () => {
+  const wrong: [args: string[], stdin: string, said: string][] = [
+    [
+      ["--policies", join(server.dataDir, "none.json")],
+      "",
+      "cannot be read. Give a file with JSON, or - for standard input.",
+    ],
+    [["--policies", "-"], "[]", 'Standard input is no JSON object. Write one such as {"continuation": true}.'],
+    [["--policies", "-"], "{", "Standard input is no JSON object."],
+    [["--policies", "-", "--api-key-stdin"], "{}", "Standard input cannot give both the policies and the key"],
+    [["--policies", "none", "--continuation", "on"], "", "--policies none takes all of them away"],
+    [["--split", "next"], "", "Give a model and its percent, such as next=10, or none."],
+    [["--guardrails", "nobody"], "", "policies.guardrails[0]: names no guardrail of headrace.yaml"],
+  ];
+  for (const [args, stdin, said] of wrong) {
+    const { code, stderr } = await run(["models", "set", "upstream-model", ...args], { stdin });
+    expect([code === 0, stderr]).toEqual([false, expect.stringContaining(said)]);
+  }
 });
 
 test("a wrong option of a model is refused with what it may be, before anything is sent", async () => {

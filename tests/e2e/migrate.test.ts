@@ -37,7 +37,10 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const declared = { id: "team/alias", price: { input: 1, output: 2 }, deployments: [{ upstream: "built-in" }] };
+const declared = {
+  ...{ id: "team/alias", price: { input: 1, output: 2 }, deployments: [{ upstream: "built-in" }] },
+  policies: { continuation: true, split: [{ model: "other", percent: 2.5 }] },
+};
 const ask = (url: string) =>
   fetch(`${url}/v1/chat/completions`, {
     method: "POST",
@@ -121,7 +124,10 @@ test("all records move, and a server on the new database answers the same key an
   const model = await fetch(`${server.url}/v1/admin/models/team/alias`, {
     headers: { authorization: `Bearer ${operator}` },
   });
-  expect(await model.json()).toMatchObject({ id: "team/alias", source: "database", price: declared.price });
+  expect(await model.json()).toMatchObject({
+    ...{ id: "team/alias", source: "database", price: declared.price },
+    settings: { policies: declared.policies },
+  });
 });
 
 test("usage that was on the spool when the power was cut is there as well, once", async () => {

@@ -67,9 +67,9 @@ const ways: Readonly<Partial<Record<HeldKind, () => Promise<unknown>>>> = {
   },
 };
 
-/** `received` is held while the event loop has something else to do, `tunnels` while a node's answer is not taken: theirs are tests of the parts. */
+/** `received` is held while the event loop has something else to do, `tunnels` while a node's answer is not taken, `continued` for models whose streams are continued: theirs are tests of the parts. */
 test("every kind of bytes has a way to be held here, or a test of the part that holds it", () => {
-  expect([...Object.keys(ways), "received", "tunnels"].toSorted()).toEqual([...heldKinds].toSorted());
+  expect([...Object.keys(ways), "received", "tunnels", "continued"].toSorted()).toEqual([...heldKinds].toSorted());
 });
 
 async function metrics(): Promise<string> {

@@ -1,7 +1,7 @@
 // What tests in a real browser begin with: the operator, an app with its callback, a device.
 import { createHash, randomBytes } from "node:crypto";
 import { commandLineAppId } from "../../src/domain/people/app.ts";
-import type { CreateAppRequest } from "../../src/wire/apps.ts";
+import type { CreateAppRequest } from "../../src/wire/people/apps.ts";
 import type { Person } from "./browser.ts";
 import { certificate } from "./chromium.ts";
 import type { TestServer } from "./headrace.ts";

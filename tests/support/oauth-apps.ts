@@ -1,6 +1,6 @@
 // OAuth apps of a running server: registered over its API, given codes and tokens by people at a browser, asking as apps do.
 import { createHash, randomBytes } from "node:crypto";
-import type { CreateAppRequest } from "../../src/wire/apps.ts";
+import type { CreateAppRequest } from "../../src/wire/people/apps.ts";
 import { allow, type Browser } from "./browser.ts";
 import type { Reachable } from "./clients.ts";
 

@@ -19,7 +19,7 @@ export function accountFor(changes: Partial<Account> = {}): Account {
 
 /** Without limits unless told. */
 export function tierFor(changes: Partial<Tier> = {}): Tier {
-  return { name: "small", ...byName(amounts, () => null), environments: ["live"], ...changes };
+  return { name: "small", ...byName(amounts, () => null), environments: ["live"], priority: "normal", ...changes };
 }
 
 export function keyRecordFor(changes: Partial<ApiKeyRecord> = {}): ApiKeyRecord {

@@ -2,7 +2,7 @@
 import { setSystemTime } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
 import { systemClock } from "../../src/base/clock.ts";
-import type { CreateAppRequest } from "../../src/wire/apps.ts";
+import type { CreateAppRequest } from "../../src/wire/people/apps.ts";
 import { allow, Browser, decide, decideDevice, setUp, signIn } from "./browser.ts";
 import { startHeadrace } from "./headrace.ts";
 import { manualClock } from "./manual-clock.ts";

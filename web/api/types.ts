@@ -1063,6 +1063,11 @@ export interface Shapes {
   CreateManagedModelRequest?: CreateManagedModelRequest;
   UpdateManagedModelRequest?: UpdateManagedModelRequest;
   DeletedManagedModel?: DeletedManagedModel;
+  GuardrailList?: GuardrailList;
+  Guardrail?: Guardrail;
+  ComparisonList?: ComparisonList;
+  Comparison?: Comparison;
+  ComparedModel?: ComparedModel;
   PulledModelList?: PulledModelList;
   PulledModel?: PulledModel;
   MemoryNeed?: MemoryNeed;
@@ -1071,6 +1076,7 @@ export interface Shapes {
   PullRequest?: PullRequest;
   PullOffer?: PullOffer;
   DeletedPulledModel?: DeletedPulledModel;
+  ClearedCache?: ClearedCache;
   ModelProcessList?: ModelProcessList;
   ModelProcess?: ModelProcess;
   ChangeModelProcessRequest?: ChangeModelProcessRequest;
@@ -4971,6 +4977,10 @@ export interface Request {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5088,6 +5098,10 @@ export interface RequestDetail {
    */
   capped: boolean;
   /**
+   * The answer was one that was kept: no model was asked for it.
+   */
+  from_cache: boolean;
+  /**
    * USD; null where the model has no price, and of a refused request.
    */
   cost: number | null;
@@ -5161,6 +5175,10 @@ export interface UsageDetails {
    * Images that were made.
    */
   images?: number;
+  /**
+   * 1 where the answer was one that was kept: the tokens are those of when it was made.
+   */
+  replayed?: number;
   /**
    * The tier, speed and region in which it says that it served.
    */
@@ -5370,6 +5388,10 @@ export interface TierOverview {
    * Where the limits hold; elsewhere there are none.
    */
   environments: ("live" | "test" | "dev")[];
+  /**
+   * The highest that requests of its accounts may have, in all environments.
+   */
+  priority: "low" | "normal" | "high";
   source: "built-in" | "file" | "database";
   /**
    * Whether it is the account's own.
@@ -5429,6 +5451,11 @@ export interface CreateKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5510,6 +5537,11 @@ export interface CreatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5611,6 +5643,11 @@ export interface ApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
 }
@@ -5692,6 +5729,11 @@ export interface ApiKeyDetails {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -5807,6 +5849,11 @@ export interface UpdateKeyRequest {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves?: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
 }
@@ -5894,6 +5941,11 @@ export interface RotatedApiKey {
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority: ("low" | "normal" | "high") | null;
+  response_cache: ("on" | "off") | null;
   tags: string[];
   note: string | null;
   /**
@@ -7403,6 +7455,7 @@ export interface AuditEvent {
     | "node.disconnected"
     | "node_token.created"
     | "node_token.deleted"
+    | "cache.cleared"
     | "signing_key.created"
     | "signing_key.retired"
     | "audit.purged"
@@ -7824,6 +7877,11 @@ export interface CreateAccountKeyRequest {
     | null;
   models?: string[] | null;
   never_leaves?: boolean | null;
+  /**
+   * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
+   */
+  priority?: ("low" | "normal" | "high") | null;
+  response_cache?: ("on" | "off") | null;
   tags?: string[] | null;
   note?: string | null;
   /**
@@ -7897,6 +7955,10 @@ export interface Tier {
    */
   environments: ("live" | "test" | "dev")[];
   /**
+   * The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: `normal`.
+   */
+  priority: "low" | "normal" | "high";
+  /**
    * Where its figures come from; those of `file` are changed in headrace.yaml alone.
    */
   source: "built-in" | "file" | "database";
@@ -7958,6 +8020,7 @@ export interface TierRequest {
    * Where the limits hold; elsewhere there are none. Default: `live`, `test`.
    */
   environments?: ("live" | "test" | "dev")[] | null;
+  priority?: ("low" | "normal" | "high") | null;
 }
 export interface DeletedTier {
   object: "tier";
@@ -8824,6 +8887,305 @@ export interface ManagedModel {
      * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
      */
     aliases: string[] | null;
+    /**
+     * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+     */
+    policies: {
+      /**
+       * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+       */
+      continuation?: boolean | null;
+      /**
+       * Deployments that are asked only where the others keep a request waiting, or as is said here.
+       */
+      overflow?: {
+        /**
+         * The upstreams whose deployments of the model come behind all others, the cheapest first.
+         *
+         * @minItems 1
+         * @maxItems 16
+         */
+        to: {
+          /**
+           * Name of an upstream or node that has a deployment of the model.
+           */
+          upstream: string;
+          /**
+           * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+           */
+          cost?: {
+            /**
+             * USD per million tokens of the prompt.
+             */
+            input: number;
+            /**
+             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             */
+            cached_input?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             */
+            cache_write?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             */
+            cache_write_1h?: number;
+            /**
+             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             */
+            input_audio?: number;
+            /**
+             * USD per million tokens of images in the prompt. Left out: as `input`.
+             */
+            input_image?: number;
+            /**
+             * USD per million tokens of the answer.
+             */
+            output: number;
+            /**
+             * USD per million tokens of what the model thought. Left out: as `output`.
+             */
+            reasoning?: number;
+            /**
+             * USD per million tokens of audio in the answer. Left out: as `output`.
+             */
+            output_audio?: number;
+            /**
+             * USD per million tokens of images in the answer. Left out: as `output`.
+             */
+            output_image?: number;
+            /**
+             * USD for a request.
+             */
+            request?: number;
+            /**
+             * USD for a search that the model server ran.
+             */
+            search?: number;
+            /**
+             * USD for a document that is ranked or compared.
+             */
+            document?: number;
+            /**
+             * USD for a query over up to 100 documents.
+             */
+            search_unit?: number;
+            /**
+             * USD for a character that is spoken.
+             */
+            character?: number;
+            /**
+             * USD for a second of sound that is listened to.
+             */
+            second?: number;
+            /**
+             * USD for an image that is made.
+             */
+            image?: number;
+            /**
+             * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+             *
+             * @maxItems 16
+             */
+            variants?: {
+              /**
+               * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+               */
+              context_above?: number;
+              /**
+               * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+               */
+              served?: string;
+              /**
+               * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+               */
+              from?: string;
+              /**
+               * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+               *
+               * @minItems 1
+               * @maxItems 8
+               */
+              hours?: string[];
+              /**
+               * For requests that begin on these days of the week (UTC).
+               *
+               * @minItems 1
+               * @maxItems 7
+               */
+              days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+              /**
+               * What all rates for tokens are multiplied with then, those of this variant included.
+               */
+              factor?: number;
+              /**
+               * USD per million tokens of the prompt.
+               */
+              input?: number;
+              /**
+               * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+               */
+              cached_input?: number;
+              /**
+               * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+               */
+              cache_write?: number;
+              /**
+               * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+               */
+              cache_write_1h?: number;
+              /**
+               * USD per million tokens of audio in the prompt. Left out: as `input`.
+               */
+              input_audio?: number;
+              /**
+               * USD per million tokens of images in the prompt. Left out: as `input`.
+               */
+              input_image?: number;
+              /**
+               * USD per million tokens of the answer.
+               */
+              output?: number;
+              /**
+               * USD per million tokens of what the model thought. Left out: as `output`.
+               */
+              reasoning?: number;
+              /**
+               * USD per million tokens of audio in the answer. Left out: as `output`.
+               */
+              output_audio?: number;
+              /**
+               * USD per million tokens of images in the answer. Left out: as `output`.
+               */
+              output_image?: number;
+              /**
+               * USD for a request.
+               */
+              request?: number;
+              /**
+               * USD for a search that the model server ran.
+               */
+              search?: number;
+              /**
+               * USD for a document that is ranked or compared.
+               */
+              document?: number;
+              /**
+               * USD for a query over up to 100 documents.
+               */
+              search_unit?: number;
+              /**
+               * USD for a character that is spoken.
+               */
+              character?: number;
+              /**
+               * USD for a second of sound that is listened to.
+               */
+              second?: number;
+              /**
+               * USD for an image that is made.
+               */
+              image?: number;
+            }[];
+          } | null;
+          /**
+           * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+           */
+          cost_of?: string | null;
+        }[];
+        /**
+         * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+         */
+        after_seconds?: number | null;
+        /**
+         * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+         */
+        prompt_tokens_above?: number | null;
+        /**
+         * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+         */
+        hours?: string[] | null;
+        /**
+         * The most that one request may be expected to cost there, in USD. Left out: any.
+         */
+        most_usd_per_request?: number | null;
+        /**
+         * What all requests together may cost there. Left out: any.
+         */
+        spend?: {
+          /**
+           * What may be spent in each span, in USD.
+           */
+          usd: number;
+          /**
+           * The span, by the calendar in UTC; a week begins on Monday.
+           */
+          per: "hour" | "day" | "week" | "month";
+        } | null;
+      } | null;
+      /**
+       * Answers that are kept, to be given again to the same account.
+       */
+      cache?: {
+        /**
+         * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+         */
+        requests?: ("deterministic" | "asked" | "all") | null;
+        /**
+         * How long an answer is kept. Left out: 3600.
+         */
+        ttl_seconds?: number | null;
+        /**
+         * The part of its price that an answer costs which is given again. Left out: 0.
+         */
+        price_factor?: number | null;
+        /**
+         * Whether requests that mean the same get the same answer. Left out: only the same request does.
+         */
+        semantic?: {
+          /**
+           * Id of the embedding model by which they are compared.
+           */
+          model: string;
+          /**
+           * Cosine similarity from which on two requests count as the same.
+           */
+          threshold: number;
+        } | null;
+      } | null;
+      /**
+       * Names of `guardrails` that look at its requests and answers, in this order.
+       */
+      guardrails?: string[] | null;
+      /**
+       * A second model that gets a share of its requests as well, its answers unseen.
+       */
+      shadow?: {
+        /**
+         * Id of the model that gets them as well.
+         */
+        model: string;
+        /**
+         * Share of the requests in percent, above 0.
+         */
+        percent: number;
+      } | null;
+      /**
+       * Models that answer a share of its requests in its place. What is left stays with the model itself.
+       */
+      split?:
+        | {
+            /**
+             * Id of the model that answers.
+             */
+            model: string;
+            /**
+             * Share of the requests in percent, above 0.
+             */
+            percent: number;
+          }[]
+        | null;
+    } | null;
   } | null;
   /**
    * When it was declared here; null where it was not.
@@ -9105,6 +9467,305 @@ export interface CreateManagedModelRequest {
    * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
    */
   aliases?: string[] | null;
+  /**
+   * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+   */
+  policies?: {
+    /**
+     * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+     */
+    continuation?: boolean | null;
+    /**
+     * Deployments that are asked only where the others keep a request waiting, or as is said here.
+     */
+    overflow?: {
+      /**
+       * The upstreams whose deployments of the model come behind all others, the cheapest first.
+       *
+       * @minItems 1
+       * @maxItems 16
+       */
+      to: {
+        /**
+         * Name of an upstream or node that has a deployment of the model.
+         */
+        upstream: string;
+        /**
+         * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+         */
+        cost?: {
+          /**
+           * USD per million tokens of the prompt.
+           */
+          input: number;
+          /**
+           * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+           */
+          cached_input?: number;
+          /**
+           * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+           */
+          cache_write?: number;
+          /**
+           * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+           */
+          cache_write_1h?: number;
+          /**
+           * USD per million tokens of audio in the prompt. Left out: as `input`.
+           */
+          input_audio?: number;
+          /**
+           * USD per million tokens of images in the prompt. Left out: as `input`.
+           */
+          input_image?: number;
+          /**
+           * USD per million tokens of the answer.
+           */
+          output: number;
+          /**
+           * USD per million tokens of what the model thought. Left out: as `output`.
+           */
+          reasoning?: number;
+          /**
+           * USD per million tokens of audio in the answer. Left out: as `output`.
+           */
+          output_audio?: number;
+          /**
+           * USD per million tokens of images in the answer. Left out: as `output`.
+           */
+          output_image?: number;
+          /**
+           * USD for a request.
+           */
+          request?: number;
+          /**
+           * USD for a search that the model server ran.
+           */
+          search?: number;
+          /**
+           * USD for a document that is ranked or compared.
+           */
+          document?: number;
+          /**
+           * USD for a query over up to 100 documents.
+           */
+          search_unit?: number;
+          /**
+           * USD for a character that is spoken.
+           */
+          character?: number;
+          /**
+           * USD for a second of sound that is listened to.
+           */
+          second?: number;
+          /**
+           * USD for an image that is made.
+           */
+          image?: number;
+          /**
+           * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+           *
+           * @maxItems 16
+           */
+          variants?: {
+            /**
+             * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+             */
+            context_above?: number;
+            /**
+             * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+             */
+            served?: string;
+            /**
+             * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+             */
+            from?: string;
+            /**
+             * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+             *
+             * @minItems 1
+             * @maxItems 8
+             */
+            hours?: string[];
+            /**
+             * For requests that begin on these days of the week (UTC).
+             *
+             * @minItems 1
+             * @maxItems 7
+             */
+            days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+            /**
+             * What all rates for tokens are multiplied with then, those of this variant included.
+             */
+            factor?: number;
+            /**
+             * USD per million tokens of the prompt.
+             */
+            input?: number;
+            /**
+             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             */
+            cached_input?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             */
+            cache_write?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             */
+            cache_write_1h?: number;
+            /**
+             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             */
+            input_audio?: number;
+            /**
+             * USD per million tokens of images in the prompt. Left out: as `input`.
+             */
+            input_image?: number;
+            /**
+             * USD per million tokens of the answer.
+             */
+            output?: number;
+            /**
+             * USD per million tokens of what the model thought. Left out: as `output`.
+             */
+            reasoning?: number;
+            /**
+             * USD per million tokens of audio in the answer. Left out: as `output`.
+             */
+            output_audio?: number;
+            /**
+             * USD per million tokens of images in the answer. Left out: as `output`.
+             */
+            output_image?: number;
+            /**
+             * USD for a request.
+             */
+            request?: number;
+            /**
+             * USD for a search that the model server ran.
+             */
+            search?: number;
+            /**
+             * USD for a document that is ranked or compared.
+             */
+            document?: number;
+            /**
+             * USD for a query over up to 100 documents.
+             */
+            search_unit?: number;
+            /**
+             * USD for a character that is spoken.
+             */
+            character?: number;
+            /**
+             * USD for a second of sound that is listened to.
+             */
+            second?: number;
+            /**
+             * USD for an image that is made.
+             */
+            image?: number;
+          }[];
+        } | null;
+        /**
+         * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+         */
+        cost_of?: string | null;
+      }[];
+      /**
+       * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+       */
+      after_seconds?: number | null;
+      /**
+       * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+       */
+      prompt_tokens_above?: number | null;
+      /**
+       * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+       */
+      hours?: string[] | null;
+      /**
+       * The most that one request may be expected to cost there, in USD. Left out: any.
+       */
+      most_usd_per_request?: number | null;
+      /**
+       * What all requests together may cost there. Left out: any.
+       */
+      spend?: {
+        /**
+         * What may be spent in each span, in USD.
+         */
+        usd: number;
+        /**
+         * The span, by the calendar in UTC; a week begins on Monday.
+         */
+        per: "hour" | "day" | "week" | "month";
+      } | null;
+    } | null;
+    /**
+     * Answers that are kept, to be given again to the same account.
+     */
+    cache?: {
+      /**
+       * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+       */
+      requests?: ("deterministic" | "asked" | "all") | null;
+      /**
+       * How long an answer is kept. Left out: 3600.
+       */
+      ttl_seconds?: number | null;
+      /**
+       * The part of its price that an answer costs which is given again. Left out: 0.
+       */
+      price_factor?: number | null;
+      /**
+       * Whether requests that mean the same get the same answer. Left out: only the same request does.
+       */
+      semantic?: {
+        /**
+         * Id of the embedding model by which they are compared.
+         */
+        model: string;
+        /**
+         * Cosine similarity from which on two requests count as the same.
+         */
+        threshold: number;
+      } | null;
+    } | null;
+    /**
+     * Names of `guardrails` that look at its requests and answers, in this order.
+     */
+    guardrails?: string[] | null;
+    /**
+     * A second model that gets a share of its requests as well, its answers unseen.
+     */
+    shadow?: {
+      /**
+       * Id of the model that gets them as well.
+       */
+      model: string;
+      /**
+       * Share of the requests in percent, above 0.
+       */
+      percent: number;
+    } | null;
+    /**
+     * Models that answer a share of its requests in its place. What is left stays with the model itself.
+     */
+    split?:
+      | {
+          /**
+           * Id of the model that answers.
+           */
+          model: string;
+          /**
+           * Share of the requests in percent, above 0.
+           */
+          percent: number;
+        }[]
+      | null;
+  } | null;
 }
 /**
  * What is left out stays as it is; null takes away what was set.
@@ -9380,11 +10041,392 @@ export interface UpdateManagedModelRequest {
    * Other names by which clients may ask for it, or, with a `*` at the end, all names that begin so: 1 to 256 printable ASCII characters without spaces, and no * but at the end. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.
    */
   aliases?: string[] | null;
+  /**
+   * What is done with its requests beyond that they are answered. Each that is left out of a change stays, and null takes one away, or all of them.
+   */
+  policies?: {
+    /**
+     * Whether a stream that its server cuts goes on at another deployment, where the text can be continued exactly.
+     */
+    continuation?: boolean | null;
+    /**
+     * Deployments that are asked only where the others keep a request waiting, or as is said here.
+     */
+    overflow?: {
+      /**
+       * The upstreams whose deployments of the model come behind all others, the cheapest first.
+       *
+       * @minItems 1
+       * @maxItems 16
+       */
+      to: {
+        /**
+         * Name of an upstream or node that has a deployment of the model.
+         */
+        upstream: string;
+        /**
+         * What its use costs you, by which the cheapest is asked first, in the keys of `price` of a model. Left out: as `cost_of` says, else as the model is priced.
+         */
+        cost?: {
+          /**
+           * USD per million tokens of the prompt.
+           */
+          input: number;
+          /**
+           * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+           */
+          cached_input?: number;
+          /**
+           * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+           */
+          cache_write?: number;
+          /**
+           * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+           */
+          cache_write_1h?: number;
+          /**
+           * USD per million tokens of audio in the prompt. Left out: as `input`.
+           */
+          input_audio?: number;
+          /**
+           * USD per million tokens of images in the prompt. Left out: as `input`.
+           */
+          input_image?: number;
+          /**
+           * USD per million tokens of the answer.
+           */
+          output: number;
+          /**
+           * USD per million tokens of what the model thought. Left out: as `output`.
+           */
+          reasoning?: number;
+          /**
+           * USD per million tokens of audio in the answer. Left out: as `output`.
+           */
+          output_audio?: number;
+          /**
+           * USD per million tokens of images in the answer. Left out: as `output`.
+           */
+          output_image?: number;
+          /**
+           * USD for a request.
+           */
+          request?: number;
+          /**
+           * USD for a search that the model server ran.
+           */
+          search?: number;
+          /**
+           * USD for a document that is ranked or compared.
+           */
+          document?: number;
+          /**
+           * USD for a query over up to 100 documents.
+           */
+          search_unit?: number;
+          /**
+           * USD for a character that is spoken.
+           */
+          character?: number;
+          /**
+           * USD for a second of sound that is listened to.
+           */
+          second?: number;
+          /**
+           * USD for an image that is made.
+           */
+          image?: number;
+          /**
+           * Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most 16.
+           *
+           * @maxItems 16
+           */
+          variants?: {
+            /**
+             * For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.
+             */
+            context_above?: number;
+            /**
+             * Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.
+             */
+            served?: string;
+            /**
+             * For requests that begin at this time or later: `2026-12-01` or `2026-12-01T08:00:00Z`.
+             */
+            from?: string;
+            /**
+             * For requests that begin in one of these parts of a day (UTC), such as `01:00-04:00`.
+             *
+             * @minItems 1
+             * @maxItems 8
+             */
+            hours?: string[];
+            /**
+             * For requests that begin on these days of the week (UTC).
+             *
+             * @minItems 1
+             * @maxItems 7
+             */
+            days?: ("sun" | "mon" | "tue" | "wed" | "thu" | "fri" | "sat")[];
+            /**
+             * What all rates for tokens are multiplied with then, those of this variant included.
+             */
+            factor?: number;
+            /**
+             * USD per million tokens of the prompt.
+             */
+            input?: number;
+            /**
+             * USD per million tokens of what of it was read from a cache. Left out: as `input`.
+             */
+            cached_input?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache. Left out: as `input`.
+             */
+            cache_write?: number;
+            /**
+             * USD per million tokens of what of it was written to a cache for an hour. Left out: as `cache_write`.
+             */
+            cache_write_1h?: number;
+            /**
+             * USD per million tokens of audio in the prompt. Left out: as `input`.
+             */
+            input_audio?: number;
+            /**
+             * USD per million tokens of images in the prompt. Left out: as `input`.
+             */
+            input_image?: number;
+            /**
+             * USD per million tokens of the answer.
+             */
+            output?: number;
+            /**
+             * USD per million tokens of what the model thought. Left out: as `output`.
+             */
+            reasoning?: number;
+            /**
+             * USD per million tokens of audio in the answer. Left out: as `output`.
+             */
+            output_audio?: number;
+            /**
+             * USD per million tokens of images in the answer. Left out: as `output`.
+             */
+            output_image?: number;
+            /**
+             * USD for a request.
+             */
+            request?: number;
+            /**
+             * USD for a search that the model server ran.
+             */
+            search?: number;
+            /**
+             * USD for a document that is ranked or compared.
+             */
+            document?: number;
+            /**
+             * USD for a query over up to 100 documents.
+             */
+            search_unit?: number;
+            /**
+             * USD for a character that is spoken.
+             */
+            character?: number;
+            /**
+             * USD for a second of sound that is listened to.
+             */
+            second?: number;
+            /**
+             * USD for an image that is made.
+             */
+            image?: number;
+          }[];
+        } | null;
+        /**
+         * A model of the price list, as `headrace prices` names it: what its use costs you where `cost` does not say it.
+         */
+        cost_of?: string | null;
+      }[];
+      /**
+       * They are asked where the others are expected to keep a request waiting for this long. Left out: a wait is no reason.
+       */
+      after_seconds?: number | null;
+      /**
+       * They are asked for prompts of more tokens than this. Left out: the length of a prompt is no reason.
+       */
+      prompt_tokens_above?: number | null;
+      /**
+       * Parts of a day (UTC) at which they are asked as any other, such as `18:00-08:00`. Left out: none.
+       */
+      hours?: string[] | null;
+      /**
+       * The most that one request may be expected to cost there, in USD. Left out: any.
+       */
+      most_usd_per_request?: number | null;
+      /**
+       * What all requests together may cost there. Left out: any.
+       */
+      spend?: {
+        /**
+         * What may be spent in each span, in USD.
+         */
+        usd: number;
+        /**
+         * The span, by the calendar in UTC; a week begins on Monday.
+         */
+        per: "hour" | "day" | "week" | "month";
+      } | null;
+    } | null;
+    /**
+     * Answers that are kept, to be given again to the same account.
+     */
+    cache?: {
+      /**
+       * Which requests: `deterministic` for those of temperature 0 and those that ask for it, `asked` for those that ask for it alone, `all` for every one. Left out: `deterministic`.
+       */
+      requests?: ("deterministic" | "asked" | "all") | null;
+      /**
+       * How long an answer is kept. Left out: 3600.
+       */
+      ttl_seconds?: number | null;
+      /**
+       * The part of its price that an answer costs which is given again. Left out: 0.
+       */
+      price_factor?: number | null;
+      /**
+       * Whether requests that mean the same get the same answer. Left out: only the same request does.
+       */
+      semantic?: {
+        /**
+         * Id of the embedding model by which they are compared.
+         */
+        model: string;
+        /**
+         * Cosine similarity from which on two requests count as the same.
+         */
+        threshold: number;
+      } | null;
+    } | null;
+    /**
+     * Names of `guardrails` that look at its requests and answers, in this order.
+     */
+    guardrails?: string[] | null;
+    /**
+     * A second model that gets a share of its requests as well, its answers unseen.
+     */
+    shadow?: {
+      /**
+       * Id of the model that gets them as well.
+       */
+      model: string;
+      /**
+       * Share of the requests in percent, above 0.
+       */
+      percent: number;
+    } | null;
+    /**
+     * Models that answer a share of its requests in its place. What is left stays with the model itself.
+     */
+    split?:
+      | {
+          /**
+           * Id of the model that answers.
+           */
+          model: string;
+          /**
+           * Share of the requests in percent, above 0.
+           */
+          percent: number;
+        }[]
+      | null;
+  } | null;
 }
 export interface DeletedManagedModel {
   object: "managed_model";
   id: string;
   deleted: true;
+}
+export interface GuardrailList {
+  object: "list";
+  data: Guardrail[];
+}
+/**
+ * One of headrace.yaml, but for where it asks, and with what.
+ */
+export interface Guardrail {
+  object: "guardrail";
+  /**
+   * By which `policies` of models name it.
+   */
+  name: string;
+  kind: "patterns" | "secrets" | "judge" | "http";
+  sides: ("request" | "answer")[];
+  action: "block" | "mask" | "note";
+}
+export interface ComparisonList {
+  object: "list";
+  data: Comparison[];
+}
+export interface Comparison {
+  object: "comparison";
+  /**
+   * `shadow`: of the requests that both answered. `split`: of those that each was given.
+   */
+  kind: "shadow" | "split";
+  /**
+   * The share of the other model, as it is configured now.
+   */
+  percent: number;
+  /**
+   * Unix time in seconds.
+   */
+  start: number;
+  /**
+   * Unix time in seconds.
+   */
+  end: number;
+  own: ComparedModel;
+  other: ComparedModel;
+  /**
+   * Whether only the newest were looked at, as there are very many: ask for less time.
+   */
+  partial: boolean;
+}
+export interface ComparedModel {
+  model: string;
+  requests: number;
+  /**
+   * Those that failed: they are in no figure of answers.
+   */
+  errors: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  /**
+   * USD; null where a request had no price.
+   */
+  cost: number | null;
+  /**
+   * Time to the first token of streams, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  first_token_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Time to the end, in milliseconds: of half of the answers, and of 95 of 100, no more; null: nothing was timed.
+   */
+  duration_ms: {
+    p50: number | null;
+    p95: number | null;
+  };
+  /**
+   * Completion tokens by the time of their requests, without waits.
+   */
+  tokens_per_second: number | null;
+  /**
+   * Mean completion tokens of an answer.
+   */
+  answer_tokens: number | null;
 }
 export interface PulledModelList {
   object: "list";
@@ -9586,6 +10628,18 @@ export interface DeletedPulledModel {
   object: "pulled_model";
   id: string;
   bytes: number;
+  deleted: true;
+}
+export interface ClearedCache {
+  object: "cache";
+  /**
+   * null: of all accounts.
+   */
+  account: string | null;
+  /**
+   * null: of all models.
+   */
+  model: string | null;
   deleted: true;
 }
 export interface ModelProcessList {

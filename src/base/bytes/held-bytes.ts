@@ -4,9 +4,14 @@ import { BlamelessError, type GatewayError } from "../errors.ts";
 /**
  * `heads`: of requests, not complete yet. `requests`: bodies. `received`: not looked at yet. `answers`: whole ones. `events`: of a stream, not complete yet.
  * `chats`: answers that are collected to be stored. `unsent`: what a client or a node did not take yet. `tunnels`: messages
- * of nodes, not complete or not taken yet.
+ * of nodes, not complete or not taken yet. `cache`: answers that are kept to be given again. `continued`: the text of streams
+ * with which another model server may go on.
  */
-export const heldKinds = ["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const;
+export const heldKinds = [
+  ...(["heads", "requests", "received", "answers", "events", "chats", "unsent", "tunnels"] as const),
+  "cache",
+  "continued",
+] as const;
 export type HeldKind = (typeof heldKinds)[number];
 
 /** Whose bound a refusal is for. */
@@ -59,6 +64,8 @@ export class HeldBytes {
     chats: 0,
     unsent: 0,
     tunnels: 0,
+    cache: 0,
+    continued: 0,
   };
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
@@ -126,6 +133,11 @@ export class HeldBytes {
   /** Likewise, of what came and is read within some turns: it is on nobody's account, and takes nothing of what is shared. */
   received(bytes: number): void {
     this.byKind.received += bytes;
+  }
+
+  /** Likewise, of what is kept within a bound of its own until its room is wanted. */
+  kept(bytes: number): void {
+    this.byKind.cache += bytes;
   }
 
   /** `key` and `account`: what they would hold. */

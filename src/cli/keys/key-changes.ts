@@ -43,6 +43,7 @@ export const createCommand = serverCommand({
     "headrace keys create laptop",
     "headrace keys create ci --scopes chat:write,models:read --expires 30d --rate-limit 100",
     'headrace keys create agent --models "qwen3-*" --never-leaves yes --tags team-a --note "of the night batch"',
+    "headrace keys create nightly --priority low",
     "headrace keys create office --allowed-ips 192.0.2.0/24,2001:db8::/32",
     `export OPENAI_API_KEY="$(headrace keys create app --quiet)"`,
   ],

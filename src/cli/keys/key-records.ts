@@ -31,6 +31,8 @@ export const keyRecord = z.object({
   quotas: z.array(givenQuota).nullish(),
   models: z.array(z.string()).nullish(),
   never_leaves: z.boolean().nullish(),
+  priority: z.string().nullish(),
+  response_cache: z.string().nullish(),
   tags: z.array(z.string()).nullish(),
   note: z.string().nullish(),
   quotas_used: z.array(usedQuota).nullish(),

@@ -2,6 +2,8 @@
 import { InvalidArgumentError } from "commander";
 import { amountText, type ByName, byName, byWire, type KeyAmount, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
+import { type ResponseCache, responseCaches } from "../../domain/models/policies/cache.ts";
+import { type Priority, priorities } from "../../domain/models/policies/priority.ts";
 import { accountScopes, defaultScopes, scopeMeanings } from "../../domain/scope.ts";
 import { parseDate, parseSpan, parseTime } from "../terminal/figures.ts";
 import { parseQuotas } from "./quota-view.ts";
@@ -16,6 +18,8 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   quotas?: GivenQuotaRule[] | None;
   models?: string[] | None;
   neverLeaves?: boolean;
+  priority?: Priority | None;
+  responseCache?: ResponseCache | None;
   tags?: string[];
   note?: string;
 }
@@ -66,6 +70,16 @@ export function keySettings({ clearable }: { clearable: boolean }) {
       "whether its requests go only to what an operator marked as local",
       parseYesOrNo,
     ],
+    priority: [
+      "--priority <priority>",
+      `the highest that its requests may have: ${priorities.join(", ")}${clearable ? ", or tier for its tier's" : ""}`,
+      (text: string) => (clearable && text === "tier" ? "none" : parsePriority(text)),
+    ],
+    responseCache: [
+      "--response-cache <on, off or model>",
+      "whether its requests get answers that are kept: on, off, or as each model says",
+      parseResponseCache,
+    ],
     tags: [
       "--tags <tags>",
       `what its usage is counted under, separated by commas${none}`,
@@ -114,6 +128,8 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
     quotas: settings.quotas,
     models: settings.models,
     never_leaves: settings.neverLeaves,
+    priority: settings.priority,
+    response_cache: settings.responseCache,
     tags: settings.tags,
     note: settings.note,
   };
@@ -133,6 +149,19 @@ export function parseNames(text: string): string[] {
 function parseYesOrNo(text: string): boolean {
   if (text === "yes" || text === "no") return text === "yes";
   throw new InvalidArgumentError("It must be yes or no.");
+}
+
+function parsePriority(text: string): Priority {
+  const priority = priorities.find((one) => one === text);
+  if (priority) return priority;
+  throw new InvalidArgumentError(`It must be ${priorities.slice(0, -1).join(", ")} or ${priorities.at(-1)}.`);
+}
+
+function parseResponseCache(text: string): ResponseCache | None {
+  if (text === "model") return "none";
+  const said = responseCaches.find((one) => one === text);
+  if (said) return said;
+  throw new InvalidArgumentError("It must be on, off or model.");
 }
 
 /** A date alone means its end in this machine's time zone: the key still works on that day. */

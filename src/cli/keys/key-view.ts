@@ -41,9 +41,11 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   if (key.revoked_at) facts.push(["Revoked", time(key.revoked_at, "-")]);
   if (key.note) facts.push(["Note", key.note.replaceAll(/\s+/g, " ")]);
   if (key.tags?.length) facts.push(["Tags", key.tags.join(", ")]);
+  if (key.response_cache) facts.push(["Kept answers", key.response_cache]);
   facts.push(
     ["Models", modelsOf(key)],
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
+    ["Priority", key.priority == null ? "that of the account's tier" : `at most ${printable(key.priority)}`],
     ["Rate limit", rateLimitOf(key)],
     ...Object.entries(quotaNames).map(([period, name]): [string, string] => [name, quotaOf(key, period)]),
     ...windowFacts(key, terminal.unicode, nowSeconds),

@@ -165,6 +165,8 @@ test("show tells everything but the secret", async () => {
       monthly_spend: 20,
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      priority: "low",
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the\nnight batch",
     }),
@@ -181,8 +183,10 @@ test("show tells everything but the secret", async () => {
       "  Expires        2026-12-19 18:30 (in 29 days)",
       "  Note           of the night batch",
       "  Tags           env:prod, team-a",
+      "  Kept answers   on",
       "  Models         gpt-*, tiny; only where they are marked as local",
       "  Allowed IPs    10.0.0.0/8, 2001:db8::1",
+      "  Priority       at most low",
       "  Rate limit     100 requests in 1 min",
       "  Monthly quota  1,000,000 tokens, $20.00",
       "",
@@ -233,6 +237,10 @@ describe("create", () => {
       "gpt-*, tiny",
       "--never-leaves",
       "yes",
+      "--priority",
+      "low",
+      "--response-cache",
+      "on",
       "--tags",
       "env:prod,team-a",
       "--note",
@@ -257,6 +265,8 @@ describe("create", () => {
       ],
       models: ["gpt-*", "tiny"],
       never_leaves: true,
+      priority: "low",
+      response_cache: "on",
       tags: ["env:prod", "team-a"],
       note: "of the batch",
     });
@@ -283,6 +293,8 @@ describe("create", () => {
     ["--scopes", ","],
     ["--models", ","],
     ["--never-leaves", "maybe"],
+    ["--priority", "urgent"],
+    ["--response-cache", "maybe"],
   ])("create refuses %s %s before anything is sent", async (flag, value) => {
     const { code, stderr } = await keys(["create", "ci", flag, value]);
     expect(code).toBe(2);
@@ -317,7 +329,7 @@ describe("update", () => {
     const none = ["--rate-limit", "--quotas", "--monthly-tokens", "--monthly-spend", "--allowed-ips"].flatMap(
       (flag) => [flag, "none"],
     );
-    const what = ["--models", "all", "--never-leaves", "no", "--tags", "none", "--note", ""];
+    const what = ["--models", "all", "--never-leaves", "no", "--priority", "tier", "--tags", "none", "--note", ""];
     await keys(["update", "ci", "--expires", "never", ...none, ...what]);
     expect(sent("PATCH")[0]?.body).toEqual({
       expires_at: null,
@@ -329,6 +341,7 @@ describe("update", () => {
       allowed_ips: [],
       models: null,
       never_leaves: false,
+      priority: null,
       tags: [],
       note: "",
     });

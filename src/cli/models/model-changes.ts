@@ -5,6 +5,7 @@ import { type Outcome, refuseNoChange } from "../command.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { CliError, printable } from "../terminal/terminal.ts";
 import { findFile, printFile, removeFile } from "./model-files.ts";
+import { policyFields, policySettings } from "./model-policies.ts";
 import { modelArgument, modelPath, operatorNeeds, printModel, understoodModel } from "./model-records.ts";
 import { modelFields, modelSettings, settingsHelp } from "./model-settings.ts";
 
@@ -33,14 +34,14 @@ export const addCommand = serverCommand({
   summary: "declare a model under a new id",
   description: `Declare a model: a new name, or the id under which an upstream lists it. ${operatorNeeds}`,
   arguments: [["<id>", "what clients send"]],
-  options: { ...modelSettings, json },
+  options: { ...modelSettings, ...policySettings, json },
   examples: [
     "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
     "headrace models add best --deployment a*3=qwen3 --deployment b=qwen3 --fallbacks fast",
   ],
   help: [settingsHelp],
   async run(call, id) {
-    const body = { id, ...modelFields(call.options) };
+    const body = { id, ...modelFields(call.options), ...(await policyFields(call)) };
     return tell(call, await call.request("/admin/models", { method: "POST", body }));
   },
 });
@@ -50,16 +51,17 @@ export const setCommand = serverCommand({
   summary: "set a model's price, places, stand-ins and the like",
   description: `Change a model of any upstream; what is not given stays. What headrace.yaml declares is changed there alone. ${operatorNeeds}`,
   arguments: [modelArgument],
-  options: { ...modelSettings, json },
+  options: { ...modelSettings, ...policySettings, json },
   examples: [
     "headrace models set gpt-4o-mini --price input=0.15,output=0.60",
     "headrace models set fast --fallbacks gpt-4o-mini --context 8192",
     "headrace models set fast --aliases 'claude-*,gpt-5'",
     "headrace models set fast --price none",
+    "headrace models set fast --continuation on --split next=10",
   ],
   help: [settingsHelp],
   async run(call, id) {
-    const body = modelFields(call.options);
+    const body = { ...modelFields(call.options), ...(await policyFields(call)) };
     refuseNoChange(body, "--price input=0.15,output=0.60");
     return tell(call, await call.request(modelPath(id), { method: "PATCH", body }));
   },

@@ -5,6 +5,7 @@ import type { Connection } from "../login/connection.ts";
 import { formatCount, formatTime } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+import { policyLines } from "./model-policies.ts";
 
 export const modelArgument = ["<model>", "id of the model, as headrace models lists it"] as const;
 export const operatorNeeds = "Needs a key with admin:manage, or an operator's headrace login.";
@@ -55,6 +56,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     return `${upstream}: ${state.replaceAll("_", " ")}${more.length > 0 ? ` (${more.join(", ")})` : ""}`;
   });
   const [first = "nowhere", ...others] = places;
+  const [policy = "none", ...policies] = policyLines(model.settings?.policies);
   const facts: [string, string][] = [
     ["Status", model.status],
     ["Price", price ? `${usualText(price)} per million tokens` : "none: what it uses is not counted as spend"],
@@ -66,6 +68,8 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ...others.map((place): [string, string] => ["", place]),
     ["Stand in", fallbacks.join(", ") || "none"],
     ["Aliases", aliases.join(", ") || "none"],
+    ["Policies", policy],
+    ...policies.map((line): [string, string] => ["", line]),
     ["Owner", model.owned_by ?? "-"],
     ["Comes from", sourceText(model)],
   ];

@@ -64,7 +64,7 @@ export function modelFields(options: OptionValues<typeof modelSettings>): Record
   return Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
 }
 
-function orNone<Value>(parse: (text: string) => Value): (text: string) => OrNone<Value> {
+export function orNone<Value>(parse: (text: string) => Value): (text: string) => OrNone<Value> {
   return (text) => (text === "none" ? text : parse(text));
 }
 

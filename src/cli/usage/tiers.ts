@@ -6,12 +6,14 @@ import { givenQuota, quotaWords } from "../keys/quota-view.ts";
 import { requestWholeList, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatCount, formatUsd } from "../terminal/figures.ts";
+import { printable } from "../terminal/terminal.ts";
 
 const tier = z.object({
   name: z.string(),
   ...byWire(amounts, () => z.number().nullish()),
   quotas: z.array(givenQuota).nullish(),
   environments: z.array(z.string()),
+  priority: z.string().nullish(),
   current: z.boolean(),
 });
 type Tier = z.infer<typeof tier>;
@@ -24,6 +26,7 @@ const columns: Column<Tier>[] = [
   ["TIER", ({ name }) => name],
   ["", ({ current }) => (current ? "current" : "")],
   ...amountColumns,
+  ["PRIORITY", ({ priority }) => printable(priority ?? "-")],
   ["LIMITS APPLY TO", ({ environments }) => environments.join(", ") || "-"],
 ];
 const quotaColumn: Column<Tier> = ["QUOTAS", ({ quotas }) => quotaWords(quotas ?? []) || "-"];

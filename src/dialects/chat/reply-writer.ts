@@ -216,13 +216,13 @@ class ChunkWriter implements ReplySink {
     // The stream ends with what counts.
   }
 
-  end({ reason, stopped }: ReplyEnd): void {
+  end({ reason, mark }: ReplyEnd): void {
     if (!this.#begun) this.#first('""');
     // Clients parse the arguments, and an empty text is no JSON.
     for (const [index, { kind, isEmpty }] of this.#calls)
       if (isEmpty && kind === "function") this.arguments(index, "{}");
     const finish = finishReason(reason, { refused: this.#refused, older: this.#older });
-    const tail = stopped ? this.#tail.replace(/\}\n\n$/, `,"headrace":${JSON.stringify(stopped)}}\n\n`) : this.#tail;
+    const tail = mark ? this.#tail.replace(/\}\n\n$/, `,"headrace":${JSON.stringify(mark)}}\n\n`) : this.#tail;
     this.#out += `${this.#begin}{},"logprobs":null,"finish_reason":"${finish}"${tail}`;
   }
 

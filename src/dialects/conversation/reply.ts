@@ -2,7 +2,7 @@
 
 import type { Seal } from "../../domain/seal.ts";
 import type { UsageDetails } from "../../domain/usage/usage-parts.ts";
-import type { OwnMembers, StopMark } from "../answer.ts";
+import type { AnswerMark, OwnMembers } from "../answer.ts";
 import type { CallKind, ReasoningProof } from "./conversation.ts";
 
 /**
@@ -43,8 +43,8 @@ export interface ReplyEnd {
    */
   readonly reason: "stop" | "sequence" | "calls" | "length" | "context" | "filter" | "refusal" | "pause";
   readonly sequence?: string | undefined;
-  /** What the client is told of a quota that has ended it. */
-  readonly stopped?: StopMark | undefined;
+  /** What the client is told of a quota that has ended it, and of servers that went on. */
+  readonly mark?: AnswerMark | undefined;
 }
 
 /** Undefined: not told. */

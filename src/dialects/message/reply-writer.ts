@@ -108,8 +108,8 @@ export class MessageWriter implements ReplyWriter {
     if (!this.#hasBegun) this.#begin();
     const delta = { ...this.#endMembers(), container: null };
     const counted = deltaUsage(usage, this.#head.promptTokens);
-    const { stopped } = this.#end;
-    const ended = { type: "message_delta", delta, usage: counted, ...(stopped && { headrace: stopped }) };
+    const { mark } = this.#end;
+    const ended = { type: "message_delta", delta, usage: counted, ...(mark && { headrace: mark }) };
     return this.take() + namedEvent(ended) + namedEvent({ type: "message_stop" });
   }
 
@@ -153,7 +153,7 @@ export class MessageWriter implements ReplyWriter {
   #asAsked(end: ReplyEnd): ReplyEnd {
     if (end.reason !== "sequence") return end;
     const asked = this.#head.request["stop_sequences"];
-    return Array.isArray(asked) && asked.includes(end.sequence) ? end : { reason: "stop" };
+    return Array.isArray(asked) && asked.includes(end.sequence) ? end : { reason: "stop", mark: end.mark };
   }
 
   #endMembers(): Json {

@@ -2,8 +2,8 @@
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../base/text/json-string.ts";
 import type { SseReader } from "../../base/text/sse.ts";
-import { AlikeEvents, type EventFrame } from "../alike-events.ts";
-import type { StreamObservation } from "../answer.ts";
+import { AlikeEvents, type EventFrame, meaningOf } from "../alike-events.ts";
+import type { SaidListener, StreamObservation } from "../answer.ts";
 
 export class ChunkTemplate extends AlikeEvents {
   readonly #sentBefore: string;
@@ -45,8 +45,8 @@ export class ChunkTemplate extends AlikeEvents {
     return client.writeAround(this.#sentBefore, bytes, textStart, textEnd, this.#sentAfter);
   }
 
-  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them. */
-  take(reader: SseReader, observed: StreamObservation): string {
+  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them; `said` is told their text. */
+  take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;
     const before = this.before;
     const after = this.after;
@@ -55,6 +55,7 @@ export class ChunkTemplate extends AlikeEvents {
     if (!text.startsWith(before, position)) return "";
     const escapes: Escapes = { bytes: 0 };
     let changed = "";
+    let told = "";
     let deliveredBytes = 0;
     let deliveredPieces = 0;
     while (text.startsWith(before, position)) {
@@ -66,12 +67,14 @@ export class ChunkTemplate extends AlikeEvents {
       const bytes = bodyEnd - bodyStart - escapes.bytes + this.#otherBytes;
       deliveredBytes += bytes;
       if (bytes > 0) deliveredPieces++;
+      if (said) told += text.slice(bodyStart, bodyEnd);
       if (!this.#isSame) changed = `${changed}${this.#sentBefore}${text.slice(bodyStart, bodyEnd)}${this.#sentAfter}`;
     }
     if (position === start) return "";
     observed.deliveredBytes += deliveredBytes;
     observed.deliveredPieces += deliveredPieces;
     reader.position = position;
+    said?.text(meaningOf(told));
     return this.#isSame ? text.slice(start, position) : changed;
   }
 }

@@ -8,9 +8,9 @@ import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
-import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from "../answer.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
-import { streamUsage } from "../stream-usage.ts";
+import { lastPart, streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
 import { readAnswer } from "./whole-answer.ts";
@@ -38,6 +38,7 @@ const endMark = "[DONE]";
 const usageNull = ',"usage":null}';
 /** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
+const plainText = /^"(?:content|text)"/;
 /** Stand for a chunk's text while it is found out what becomes of the rest. */
 const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
 
@@ -59,7 +60,11 @@ export class ChunkTranslator implements AnswerStream {
   readonly #finished = new Set<unknown>();
   /** What is told of usage at the end is of all of it; not where we end it. */
   #isStopped = false;
+  cut: CutPart[] | undefined;
+  readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   context: number | undefined;
+  /** Whether the next chunk is the first of a server that goes on. */
+  #goesOn = false;
   /** Public id of the model that serves the request. */
   #model: string;
   #serving: Serving | undefined;
@@ -79,12 +84,25 @@ export class ChunkTranslator implements AnswerStream {
     this.#request = request;
     this.#names = names;
     this.#wantsUsage = request.streamOptions === "usage";
+    this.countedPrompts = names.said?.countedPrompts;
   }
 
   servedBy(serving: Serving): void {
     this.#serving = serving;
     this.#model = serving.model.id;
     this.context = serving.model.context;
+  }
+
+  /** Another server goes on in the middle of it: to the client it is the same answer. */
+  goOn(serving: Serving): void {
+    const part = lastPart(this);
+    this.cut ??= [];
+    this.cut.push(part);
+    this.reported = undefined;
+    this.#usageText = undefined;
+    this.#serving = serving;
+    this.#template = undefined;
+    this.#goesOn = true;
   }
 
   /** Takes an event that is like the one before it but for its text. */
@@ -105,7 +123,7 @@ export class ChunkTranslator implements AnswerStream {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this;
-    const events = template.take(reader, this);
+    const events = template.take(reader, this, this.#names.said);
     if (events !== "") this.#trials.spared(this.deliveredPieces - deliveredPieces);
     return events;
   }
@@ -132,9 +150,11 @@ export class ChunkTranslator implements AnswerStream {
     // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
     if (!Array.isArray(choices) || choices.length === 0) return "";
     this.#observe(choices);
-    this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
+    if (!this.cut) this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
     const { event } = this.#render(text, chunk, choices);
     this.#template = undefined;
+    const listener = this.#names.said;
+    if (listener) for (const choice of choices) tellSaid(choice as Record<string, unknown>, listener);
     if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
     return encodeByteText(event);
   }
@@ -182,7 +202,13 @@ export class ChunkTranslator implements AnswerStream {
         changed = true;
       }
       const { delta, index } = choice;
-      if (typeof delta !== "object" || delta === null || !this.#isFirstOf(index)) continue;
+      if (typeof delta !== "object" || delta === null) continue;
+      if (this.cut && delta["role"] !== undefined) {
+        const { role: _, ...others } = delta;
+        choice.delta = others;
+        changed = true;
+      }
+      if (!this.#isFirstOf(index)) continue;
       if (delta["role"] === undefined) {
         choice.delta = { role: "assistant", ...delta };
         changed = true;
@@ -226,6 +252,8 @@ export class ChunkTranslator implements AnswerStream {
     const choices = chunk.choices as unknown[];
     const otherBytes = deliveredBytes(choices[0]) - probe.length;
     if (bytes + otherBytes !== deliveredBytes(choice)) return;
+    // Whoever is told what was said is told of the text that grows, as the answer.
+    if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
     const { event, rewritten } = this.#render(text, chunk, choices);
     const sent = encodeByteText(event);
     const at = sent.indexOf(probe);
@@ -239,8 +267,11 @@ export class ChunkTranslator implements AnswerStream {
   #edits(chunk: Chunk): Record<string, string | null> {
     const edits: Record<string, string | null> = {};
     if (chunk["model"] !== this.#model) edits["model"] = JSON.stringify(this.#model);
-    if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
-    if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
+    if (this.cut) this.#keepHead(edits);
+    else {
+      if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
+      if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
+    }
     if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
     if (this.#wantsUsage) {
       if (chunk["usage"] !== null) edits["usage"] = "null";
@@ -248,6 +279,15 @@ export class ChunkTranslator implements AnswerStream {
       edits["usage"] = null;
     }
     return edits;
+  }
+
+  /** Names and moment stay those of the first server. */
+  #keepHead(edits: Record<string, string | null>): void {
+    const { id, created } = this.#head();
+    edits["id"] = JSON.stringify(id);
+    edits["created"] = JSON.stringify(created);
+    if (this.#goesOn) edits["headrace"] = JSON.stringify({ continued: this.cut?.length });
+    this.#goesOn = false;
   }
 
   whole(bytes: ByteSpan): string {
@@ -259,14 +299,14 @@ export class ChunkTranslator implements AnswerStream {
     return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
   }
 
-  stopped(mark: StopMark): string {
+  stopped(mark: StopMark | undefined): string {
     const { width, dialect } = this.#request;
     const said = dialect.isConversation ? { delta: {} } : { text: "" };
     const open = Array.from({ length: width }, (_, index) => index).filter((index) => !this.#finished.has(index));
     const choices = open.map((index) => ({ index, ...said, logprobs: null, finish_reason: "length" }));
     const usage = this.#wantsUsage ? { usage: null } : {};
     this.#isStopped = true;
-    const last = JSON.stringify({ ...this.#head(), choices, ...usage, headrace: mark });
+    const last = JSON.stringify({ ...this.#head(), choices, ...usage, ...(mark && { headrace: mark }) });
     return `data: ${encodeByteText(last)}\n\n${this.ending()}`;
   }
 
@@ -295,6 +335,23 @@ export class ChunkTranslator implements AnswerStream {
   #objectName(): string {
     return this.#request.dialect.chunkObject;
   }
+}
+
+/** Whoever goes on with it knows the text of the first choice alone. */
+function tellSaid(choice: Record<string, unknown>, said: SaidListener): void {
+  const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
+  const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
+  if (isSaid(reasoning_content) || isSaid(reasoning)) said.thought();
+  for (const piece of [content, text]) {
+    if (typeof piece === "string") said.text(piece);
+    else if (isSaid(piece)) said.other();
+  }
+  if (index !== 0 || isSaid(logprobs) || [...Object.values(others), ...Object.values(beside)].some(isSaid))
+    said.other();
+}
+
+function isSaid(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
 }
 
 /** A whole answer as the only chunk of a stream. */

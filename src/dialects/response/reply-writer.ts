@@ -189,14 +189,14 @@ export class ResponseWriter implements ReplyWriter, EventSink {
   }
 
   #finalState(usage: ReplyUsage): ResponseState {
-    const reason = this.#ended?.reason;
+    const { reason, mark } = this.#ended ?? {};
     const output = this.#output;
     if (reason === "length" || reason === "context")
-      return { status: "incomplete", incomplete: "max_output_tokens", output, usage, stopped: this.#ended?.stopped };
+      return { status: "incomplete", incomplete: "max_output_tokens", output, usage, mark };
     // A refusal without words would be taken for an empty answer.
     if (reason === "filter" || (reason === "refusal" && !this.#hasRefusal))
-      return { status: "incomplete", incomplete: "content_filter", output, usage };
-    return { status: "completed", output, usage, completedAt: this.#head.nowSeconds?.() };
+      return { status: "incomplete", incomplete: "content_filter", output, usage, mark };
+    return { status: "completed", output, usage, mark, completedAt: this.#head.nowSeconds?.() };
   }
 
   #begin(): void {

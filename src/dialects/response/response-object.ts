@@ -1,5 +1,5 @@
 // The response object: what it repeats of its request, and what there is of its answer.
-import type { StopMark } from "../answer.ts";
+import type { AnswerMark } from "../answer.ts";
 import type { ReplyHead, ReplyUsage } from "../conversation/reply.ts";
 import { isObject, type Json } from "./json.ts";
 
@@ -34,7 +34,7 @@ export interface ResponseState {
   /** Unix seconds. */
   completedAt?: number | undefined;
   incomplete?: string | undefined;
-  stopped?: StopMark | undefined;
+  mark?: AnswerMark | undefined;
   error?: { code: string; message: string } | undefined;
 }
 
@@ -66,7 +66,7 @@ function formatToWire(format: unknown): unknown {
 }
 
 export function responseState(state: ResponseState): Json {
-  const { status, output, usage, completedAt, incomplete, stopped, error } = state;
+  const { status, output, usage, completedAt, incomplete, mark, error } = state;
   return {
     status,
     completed_at: completedAt ?? null,
@@ -74,7 +74,7 @@ export function responseState(state: ResponseState): Json {
     incomplete_details: incomplete === undefined ? null : { reason: incomplete },
     output,
     usage: usage ? usageToWire(usage) : null,
-    ...(stopped && { headrace: stopped }),
+    ...(mark && { headrace: mark }),
   };
 }
 

@@ -1,8 +1,9 @@
 // Counts what of a reply is delivered, and keeps what its engine said of usage and of the end, on the way to a writer.
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import type { StreamObservation } from "../answer.ts";
+import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
 import type { ReasoningProof } from "../conversation/conversation.ts";
 import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { lastPart } from "../stream-usage.ts";
 import { partsOf } from "../told-parts.ts";
 
 export class CountedReply implements ReplySink, StreamObservation {
@@ -12,11 +13,24 @@ export class CountedReply implements ReplySink, StreamObservation {
   ended: ReplyEnd | undefined;
   /** What was told of usage, the latest of each figure. */
   told: ReplyUsage = {};
+  cut: CutPart[] | undefined;
+  readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
   readonly #to: ReplySink | undefined;
+  readonly #said: SaidListener | undefined;
 
-  /** `to`: gets all of it, too. */
-  constructor(to?: ReplySink) {
+  /** `to`: gets all of it, too. `said`: is told of the text. */
+  constructor(to?: ReplySink, said?: SaidListener) {
     this.#to = to;
+    this.#said = said;
+    this.countedPrompts = said?.countedPrompts;
+  }
+
+  /** Another server goes on: what is told of usage from here on is of that one. */
+  goOn(): void {
+    const part = lastPart(this);
+    this.cut ??= [];
+    this.cut.push(part);
+    this.told = {};
   }
 
   /**
@@ -33,25 +47,31 @@ export class CountedReply implements ReplySink, StreamObservation {
 
   text(text: string, logprobs?: readonly unknown[]): void {
     this.#count(text);
+    this.#said?.text(text);
+    if (logprobs) this.#said?.other();
     this.#to?.text(text, logprobs);
   }
 
   refusal(text: string): void {
     this.#count(text);
+    this.#said?.other();
     this.#to?.refusal(text);
   }
 
   reasoning(text: string, isSummary: boolean): void {
     this.#count(text);
+    this.#said?.thought();
     this.#to?.reasoning(text, isSummary);
   }
 
   proof(proof: ReasoningProof): void {
+    this.#said?.thought();
     this.#to?.proof(proof);
   }
 
   call(index: number, call: ReplyCall): void {
     this.#count(call.name);
+    this.#said?.other();
     this.#to?.call(index, call);
   }
 
@@ -67,7 +87,7 @@ export class CountedReply implements ReplySink, StreamObservation {
 
   end(end: ReplyEnd): void {
     this.ended = end;
-    this.#to?.end(end);
+    this.#to?.end(this.cut ? { ...end, mark: { ...end.mark, continued: this.cut.length } } : end);
   }
 
   #count(text: string): void {

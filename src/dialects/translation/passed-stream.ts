@@ -142,10 +142,10 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return this.#last;
   }
 
-  stopped(mark: StopMark): string {
+  stopped(mark: StopMark | undefined): string {
     const begun = { held: this.#held, events: this.#eventCount };
     const usage = usageOf(streamUsage(this.#request, this, false), this.told);
-    return encodeByteText(this.#follower?.stopped(begun, usage, mark) ?? "");
+    return encodeByteText((mark && this.#follower?.stopped(begun, usage, mark)) ?? "");
   }
 
   errorEvent(rendered: string, error: GatewayError): string {

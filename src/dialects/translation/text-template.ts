@@ -3,8 +3,8 @@ import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type Escapes, stringEnd } from "../../base/text/json-string.ts";
 import type { SseReader } from "../../base/text/sse.ts";
-import { AlikeEvents, dataStart, type EventFrame, frameOf } from "../alike-events.ts";
-import type { StreamObservation } from "../answer.ts";
+import { AlikeEvents, dataStart, type EventFrame, frameOf, meaningOf } from "../alike-events.ts";
+import type { SaidListener, StreamObservation } from "../answer.ts";
 import type { ReplyReader, TextEvents } from "../conversation/reply.ts";
 
 /** What is looked for as the text of an event. */
@@ -60,8 +60,8 @@ export class TextTemplate extends AlikeEvents {
     return client.writeAround(events.next(), bytes, textStart, textEnd, events.after);
   }
 
-  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them. */
-  take(reader: SseReader, observed: StreamObservation): string {
+  /** Takes the events of this kind that are next, and counts them. Gives what the client gets of them; `said` is told their text. */
+  take(reader: SseReader, observed: StreamObservation, said?: SaidListener): string {
     const { text } = reader;
     const { before, after } = this;
     const events = this.#events;
@@ -82,12 +82,11 @@ export class TextTemplate extends AlikeEvents {
       reader.position = end + after.length;
     }
     // Parsed, as a piece that is only cut out keeps all that came with it in memory.
-    if (sent !== "") events.took?.(meaningOf(told));
+    if (sent !== "" && (events.took || said)) {
+      const meaning = meaningOf(told);
+      events.took?.(meaning);
+      said?.text(meaning);
+    }
     return sent;
   }
-}
-
-/** `written`: what stands in a JSON string, as byte text. */
-function meaningOf(written: string): string {
-  return String(JSON.parse(`"${decodeByteText(written)}"`));
 }

@@ -6,7 +6,7 @@ import type { SseReader } from "../../base/text/sse.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { TemplateTrials } from "../alike-events.ts";
-import type { AnswerNames, AnswerStream, AskedRequest, Serving, StopMark } from "../answer.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
 import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
 import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
@@ -20,13 +20,14 @@ const endMark = "[DONE]";
 
 export class TranslatedStream implements AnswerStream {
   readonly #request: AskedRequest;
-  readonly #serving: Serving;
-  readonly #reader: ReplyReader;
+  #serving: Serving;
+  #reader: ReplyReader;
   readonly #writer: ReplyWriter;
   readonly #reply: CountedReply;
   readonly #errorEvent: Translation["errorEvent"];
   readonly #trials = new TemplateTrials();
   #template: TextTemplate | undefined;
+  readonly #said: SaidListener | undefined;
 
   constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
     this.#request = request;
@@ -34,7 +35,8 @@ export class TranslatedStream implements AnswerStream {
     this.#errorEvent = translation.errorEvent;
     this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
     this.#writer = translation.to.writer(headOf(request, names, serving, translation));
-    this.#reply = new CountedReply(this.#writer);
+    this.#reply = new CountedReply(this.#writer, names.said);
+    this.#said = names.said;
     this.#reply.context = serving.model.context;
   }
 
@@ -55,6 +57,14 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.deliveredPieces;
   }
 
+  get cut(): readonly CutPart[] | undefined {
+    return this.#reply.cut;
+  }
+
+  get countedPrompts(): SaidListener["countedPrompts"] | undefined {
+    return this.#reply.countedPrompts;
+  }
+
   get context(): number | undefined {
     return this.#reply.context;
   }
@@ -69,6 +79,14 @@ export class TranslatedStream implements AnswerStream {
 
   servedBy(): void {}
 
+  /** Another server goes on in the middle of it, which is asked in a format that need not be that of the one before. */
+  goOn(serving: Serving, translation: Translation): void {
+    this.#serving = serving;
+    this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
+    this.#template = undefined;
+    this.#reply.goOn();
+  }
+
   takeInPlace(bytes: Buffer, start: number, end: number): TextTemplate | undefined {
     const template = this.#template;
     if (!template?.takeInPlace(bytes, start, end, this.#reply)) return undefined;
@@ -80,7 +98,7 @@ export class TranslatedStream implements AnswerStream {
     const template = this.#template;
     if (!template || !reader.betweenEvents) return "";
     const { deliveredPieces } = this.#reply;
-    const events = template.take(reader, this.#reply);
+    const events = template.take(reader, this.#reply, this.#said);
     this.#trials.spared(this.#reply.deliveredPieces - deliveredPieces);
     return events;
   }
@@ -119,15 +137,21 @@ export class TranslatedStream implements AnswerStream {
   }
 
   ending(): string {
-    const counted = streamUsage(this.#request, this, true);
-    return encodeByteText(this.#writer.ending(usageOf(counted, this.#reply.told)));
+    return this.#ending(true);
   }
 
-  stopped(mark: StopMark): string {
+  stopped(mark: StopMark | undefined): string {
+    const { cut } = this.#reply;
     // Past what counts it: figures of the engine are still of an earlier moment.
-    this.#writer.end({ reason: "length", stopped: mark });
-    const counted = streamUsage(this.#request, this, false);
-    return encodeByteText(this.#writer.ending(usageOf(counted, this.#reply.told)));
+    this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
+    return this.#ending(false);
+  }
+
+  #ending(isWhole: boolean): string {
+    const counted = streamUsage(this.#request, this, isWhole);
+    // What was told is of the last server alone.
+    const told = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.told;
+    return encodeByteText(this.#writer.ending(usageOf(counted, told)));
   }
 
   errorEvent(rendered: string, error: GatewayError): string {

@@ -107,6 +107,12 @@ export interface OnDemand {
   demand(inFlight: number, waiting: number): void;
 }
 
+/**
+ * How a chat is answered on from an answer that was begun: by itself where its last message is the assistant's, or where the
+ * members say so that vLLM and SGLang have for it.
+ */
+export type ChatContinuation = "last_message" | "flag";
+
 /** The name of the engine that is one program with one model file. */
 export function fileEngineName(program: string, model: string): string {
   return `${program}-${model}`;
@@ -128,9 +134,11 @@ export interface Engine {
   /** False where forms with files cannot be sent to it. */
   readonly takesForms?: boolean;
   /** How requests of several accounts are kept apart there; left out: it gets what clients sent. */
-  readonly isolation?: Isolation;
+  readonly isolation?: Isolation | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
+  /** How it goes on with an answer of this model that was begun. Left out, or undefined: nobody knows that it can. */
+  continues?(model: string): ChatContinuation | undefined;
   /**
    * The number of generations, or embedding requests, that it works on at once for one model, for engines that know it;
    * a request counts as many as its width. Left out, or undefined: unknown, so that it is measured.

@@ -3,6 +3,7 @@
 import type { RefusalReason } from "../../base/errors.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
+import type { CacheResult } from "./cache-result.ts";
 import type { UsageBegin, UsageEnd } from "./usage.ts";
 
 export interface HttpEnd {
@@ -15,6 +16,13 @@ export interface HttpEnd {
   durationMs: number;
 }
 
+/**
+ * What came of an answer whose model server broke off: another `continued` it, none could or there had been too many (`failed`),
+ * or it was none that can be continued exactly (`unfit`).
+ */
+export const continuationOutcomes = ["continued", "failed", "unfit"] as const;
+export type ContinuationOutcome = (typeof continuationOutcomes)[number];
+
 /** The course of an inference request, beside what the ledger keeps of it. */
 export interface InferenceCourse {
   /** Times that an engine was asked. */
@@ -23,8 +31,12 @@ export interface InferenceCourse {
   standIn: string | undefined;
   /** Whether the engine reported fewer tokens than it delivered. */
   understated: boolean;
+  /** What came of looking for a kept answer; undefined where none was looked for. */
+  cache?: CacheResult | undefined;
   /** The limit, or want of capacity, that ended it. */
   refusal: RefusalReason | undefined;
+  /** What came of each break in the middle of a stream that was to be continued; left out: there was none. */
+  continuations?: readonly ContinuationOutcome[] | undefined;
 }
 
 /** A request that was not admitted. */

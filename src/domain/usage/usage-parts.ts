@@ -27,6 +27,8 @@ export interface UsageDetails {
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;
+  /** 1 where the gateway gave an answer again that it had kept: the tokens are those of when it was made. */
+  replayed?: number | undefined;
   /** The tier, speed and region in which it says that it served, in lower case. */
   served?: readonly string[] | undefined;
   /** What the vendor says that it charges: nano-USD. */
@@ -46,10 +48,17 @@ export const detailCounts = {
   characters: null,
   seconds: null,
   images: null,
+  replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 
 /** Those that have a price of their own, each. */
 export type UsageUnits = Pick<UsageDetails, "documents" | "searchUnits" | "characters" | "seconds" | "images">;
+
+/** The parts of an answer that is given again. */
+export function replayedParts(parts: UsageParts | undefined): UsageParts {
+  const { cachedTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0, details } = parts ?? {};
+  return { cachedTokens, cacheWriteTokens, reasoningTokens, details: { ...details, replayed: 1 } };
+}
 
 /** The parts as far as they can be true of the whole: what is more than that is no more than that. */
 export function partsWithin(
@@ -64,6 +73,26 @@ export function partsWithin(
     cacheWriteTokens: written,
     reasoningTokens: Math.min(reasoningTokens, completionTokens),
     details: details && detailsWithin(details, { promptTokens, completionTokens, cacheWriteTokens: written }),
+  };
+}
+
+/** Those of several readings and writings as one; undefined where nothing of them was told. */
+export function partsTogether(all: readonly UsageParts[]): UsageParts | undefined {
+  const [first, ...others] = all;
+  return first && others.reduce(bothParts, first);
+}
+
+function bothParts(one: UsageParts, other: UsageParts): UsageParts {
+  const details: UsageDetails = { ...one.details, ...other.details };
+  for (const name of [...(Object.keys(detailCounts) as (keyof typeof detailCounts)[]), "billedNanoUsd"] as const) {
+    const [a, b] = [one.details?.[name], other.details?.[name]];
+    if (a !== undefined && b !== undefined) details[name] = a + b;
+  }
+  return {
+    cachedTokens: one.cachedTokens + other.cachedTokens,
+    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
+    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+    details: one.details || other.details ? details : undefined,
   };
 }
 

@@ -4,6 +4,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Log } from "../../base/log.ts";
 import type {
+  ChatContinuation,
   CountRequest,
   Engine,
   EngineFormats,
@@ -80,6 +81,10 @@ export class CommandEngine implements Engine {
 
   get formats(): EngineFormats | undefined {
     return this.#server?.formats;
+  }
+
+  continues(model: string): ChatContinuation | undefined {
+    return this.#server?.continues(model);
   }
 
   send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {

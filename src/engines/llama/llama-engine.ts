@@ -8,6 +8,7 @@ import type { Environment } from "../../domain/api-key.ts";
 import type { Capabilities } from "../../domain/models/capabilities.ts";
 import {
   builtInEngineName,
+  type ChatContinuation,
   type CountRequest,
   type Engine,
   type EngineModel,
@@ -114,6 +115,10 @@ export class LlamaEngine implements Engine {
 
   onDemandFor(model: string, operation: Operation): OnDemand {
     return this.#modelOf(model).demandOf(generates[operation]);
+  }
+
+  continues(): ChatContinuation {
+    return "last_message";
   }
 
   /** A model that is not loaded is loaded for that: who counts a prompt is about to send it. */

@@ -7,6 +7,7 @@ import type { Tier, TierSource } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import { amounts, byWire } from "../../domain/limits/amounts.ts";
 import type { LimitState, LimitStore, Quota } from "../../domain/limits/limits.ts";
+import { priorities } from "../../domain/models/policies/priority.ts";
 import { type Principal, seesUsageOf } from "../../domain/principal.ts";
 import type { UsageTotals } from "../../domain/usage/usage.ts";
 import { monthUse, quotaUse } from "../../policy/quota-use.ts";
@@ -84,6 +85,7 @@ const tierShape = z
     ...byWire(amounts, shownAmount),
     quotas: shownQuotas,
     environments: z.array(z.enum(environments)).describe("Where the limits hold; elsewhere there are none."),
+    priority: z.enum(priorities).describe("The highest that requests of its accounts may have, in all environments."),
     source: z.enum(["built-in", "file", "database"]),
     current: z.boolean().describe("Whether it is the account's own."),
   })
@@ -204,6 +206,7 @@ function tierToWire(tier: SourcedTier, current: string): z.infer<typeof tierShap
     ...byWire(amounts, ({ name }) => tier[name]),
     quotas: rulesOnWire(tier.quotas ?? []),
     environments: [...tier.environments],
+    priority: tier.priority,
     source: tier.source,
     current: tier.name === current,
   };

@@ -9,16 +9,21 @@ import { dialects } from "../../dialects/dialects.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { FormSettings } from "../../forms/form-settings.ts";
+import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import type { Standing } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
+import { priorityAsked, priorityHeader } from "../../policy/request-priority.ts";
 import { readJsonBytes } from "../content/body.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
 import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
@@ -208,10 +213,20 @@ export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: 
   return nanoUsd === null ? text : `${text}, nano_usd=${nanoUsd}`;
 }
 
+/** How long it waited for a place; of a stream that begins before it has one, where it stands at that moment as well. */
+function queueHeaders(waitedMs: number, standing: Standing | undefined): Record<string, string> {
+  const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
+  if (!standing) return headers;
+  headers["x-headrace-queue-place"] = `${standing.place}/${standing.of}`;
+  if (standing.expectedMs !== undefined) headers["x-headrace-queue-expected-ms"] = String(standing.expectedMs);
+  return headers;
+}
+
 /** An inference request as it came by HTTP. */
 class HttpCall implements InferenceCall<Answer> {
   readonly request: DecodedRequest;
   readonly principal: Principal;
+  readonly priority: Priority | undefined;
   readonly #exchange: Exchange;
   readonly #deps: Pick<InferenceDeps, "clock">;
   #log: DeferredLine | undefined;
@@ -224,6 +239,7 @@ class HttpCall implements InferenceCall<Answer> {
     }
     this.#exchange = exchange;
     this.principal = principal;
+    this.priority = priorityAsked(exchange.req.headers.get(priorityHeader), principal);
     this.request = request;
   }
 
@@ -233,6 +249,10 @@ class HttpCall implements InferenceCall<Answer> {
 
   get tagHeader(): string | null {
     return this.#exchange.req.headers.get(tagHeader);
+  }
+
+  get cacheHeader(): string | null {
+    return this.#exchange.req.headers.get(cacheHeader);
   }
 
   get left(): Cancellation {
@@ -268,6 +288,20 @@ class HttpCall implements InferenceCall<Answer> {
 
   onCapped(tokens: number): void {
     this.#exchange.answerHeaders["x-headrace-max-tokens"] = String(tokens);
+  }
+
+  onContinued(times: number): void {
+    this.#exchange.line["continued"] = times;
+  }
+
+  onQueued(waitedMs: number, standing: Standing | undefined): void {
+    Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
+  }
+
+  onCache(result: CacheResult, ageSeconds: number | undefined): void {
+    this.#exchange.line["cache"] = result;
+    this.#exchange.answerHeaders[cacheHeader] = result;
+    if (ageSeconds !== undefined) this.#exchange.answerHeaders["age"] = String(ageSeconds);
   }
 
   onLedger(): void {

@@ -14,6 +14,11 @@ const exposedHeaders = [
   "x-headrace-ignored",
   "x-headrace-usage",
   "x-headrace-max-tokens",
+  "x-headrace-queue-ms",
+  "x-headrace-queue-place",
+  "x-headrace-queue-expected-ms",
+  "x-headrace-cache",
+  "age",
   ...["limit", "remaining", "reset"].flatMap((part) =>
     ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${part}-${kind}`, `anthropic-ratelimit-${kind}-${part}`]),
   ),

@@ -6,8 +6,10 @@ import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../dialects/answer.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
+import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
 /** When to tell of a piece again: at whichever comes first. */
@@ -31,6 +33,8 @@ export interface StreamStop {
 export interface RelayOptions {
   /** Undefined where no quota ends it. */
   readonly stop: StreamStop | undefined;
+  /** Goes on where a model server breaks off; left out, or undefined: nobody does. */
+  readonly continuation?: Continuation | undefined;
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
   readonly source: Eventual<Dispatched> | Dispatched;
@@ -38,6 +42,8 @@ export interface RelayOptions {
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
+  /** Where it stands while no engine has it yet, to be told in a comment; left out, or undefined: it does not wait. */
+  readonly standing?: Standing | undefined;
   renderError(error: GatewayError): string;
   /**
    * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets

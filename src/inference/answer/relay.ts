@@ -10,8 +10,10 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream } from "../../dialects/answer.ts";
-import { comment } from "../../dialects/keep-alive.ts";
+import { comment, queuedComment } from "../../dialects/keep-alive.ts";
+import { ChunkTranslator } from "../../dialects/openai/chunks.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
@@ -49,9 +51,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #recorded: boolean;
   readonly #stop: StreamStop | undefined;
   readonly #client: ClientStream;
-  readonly #reader = new SseReader();
+  #reader = new SseReader();
   #chunks: AnswerStream;
   #dispatched: Dispatched | undefined;
+  /** Why the last model server broke off, where another one was looked for. */
+  #broken: unknown;
   /** Ends the wait for a whole answer. */
   #whole: Cancellation | undefined;
   /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
@@ -91,8 +95,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
     left.onCancel(this);
     if (!this.#over) stopping.add(this);
-    if (source instanceof Later || source instanceof Promise) whenSettled(source, onSource, onNoSource, this);
-    else this.begin(source);
+    if (source instanceof Later || source instanceof Promise) {
+      // Its client has heard nothing for long, and learns at once what it waits for.
+      const { standing } = this.#options;
+      if (standing && !this.#over) this.#write(queuedComment(standing));
+      whenSettled(source, onSource, onNoSource, this);
+    } else {
+      this.begin(source);
+    }
   }
 
   data(bytes: ByteSpan): void {
@@ -224,6 +234,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#break(error, "");
   }
 
+  isFrom(dispatched: Dispatched): boolean {
+    return this.#dispatched === dispatched;
+  }
+
+  failOf(dispatched: Dispatched, error: unknown): void {
+    if (this.isFrom(dispatched)) this.fail(error);
+  }
+
   /** Does what is due: a heartbeat, the end of a stalled stream, or of what is read for the connection's sake. */
   onTimer(): void {
     const nowMs = this.#clock.monotonicMs();
@@ -237,7 +255,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       // A timer may come a moment early.
       if (dueMs < 1) {
         // Before an answer has begun no event of its format can be told.
-        this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : comment);
+        this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
     } else {
@@ -251,6 +269,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (!this.#over) this.#timer = setTimeout(onTimer, Math.min(dueMs, stalledReaderMs), this);
   }
 
+  #comment(): string {
+    const standing = this.#dispatched ? undefined : this.#options.standing;
+    return standing ? queuedComment(standing) : comment;
+  }
+
   begin(dispatched: Dispatched): void {
     const { response } = dispatched;
     if (this.#over) {
@@ -261,18 +284,30 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     this.#dispatched = dispatched;
     const { translation } = dispatched;
-    if (translation) {
+    if (this.#hasBegun) {
+      this.#goOnBy(dispatched);
+    } else if (translation) {
       this.#chunks = new TranslatedStream(this.#options.request, this.#options.completion, dispatched, translation);
     } else {
+      const { request, completion } = this.#options;
+      if (this.#broken !== undefined) this.#chunks = request.dialect.stream(request, completion);
       this.#chunks.servedBy(dispatched);
     }
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
-      this.#wholeAnswer(dispatched).catch((error) => this.fail(error));
+      this.#wholeAnswer(dispatched).catch((error) => this.failOf(dispatched, error));
       return;
     }
-    response.body.flow(this);
+    response.body.flow(this.#options.continuation ? new Part(this, dispatched) : this);
     if (this.#behindSinceMs !== undefined && !this.#over) response.body.pause();
+  }
+
+  /** Another server goes on with an answer of which the client has a part. */
+  #goOnBy(dispatched: Dispatched): void {
+    const chunks = this.#chunks;
+    const { translation } = dispatched;
+    if (translation && chunks instanceof TranslatedStream) chunks.goOn(dispatched, translation);
+    else if (chunks instanceof ChunkTranslator) chunks.goOn(dispatched);
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
@@ -363,7 +398,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** A quota is spent: the client gets the end that a limit on its tokens would have brought, and the engine stops. */
   #stopHere(events: string): void {
-    const last = events + this.#chunks.stopped((this.#stop as StreamStop).mark());
+    this.#endHere(events + this.#chunks.stopped((this.#stop as StreamStop).mark()));
+  }
+
+  #endHere(last: string): void {
     this.#record(last);
     this.#recordEnd(last);
     this.#finish(undefined, last, true);
@@ -371,6 +409,53 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** `events` came before the error, and are delivered before it. */
   #break(error: unknown, events: string): void {
+    const { continuation } = this.#options;
+    const dispatched = this.#dispatched;
+    if (continuation && dispatched && continuation.isCut(error)) this.#cut(continuation, dispatched, error, events);
+    else this.#endBroken(error, events);
+  }
+
+  /** A model server broke off, and another one is to go on. */
+  #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
+    if (this.#chunks.finishSeen && !this.#chunks.isOpen) {
+      // All that was missing is what tells of an answer that is whole.
+      this.#complete(events);
+      return;
+    }
+    if (events !== "") {
+      this.#hasBegun = true;
+      this.#record(events);
+      this.#write(events);
+      if (this.#over) return;
+    }
+    const verdict = continuation.begins(dispatched, error, this.#chunks, this.#hasBegun);
+    if (verdict === "cannot") this.#endBroken(error, "");
+    else if (verdict === "at_limit") this.#endHere(this.#chunks.stopped(undefined));
+    else this.#restart(continuation, dispatched, error);
+  }
+
+  #restart(continuation: Continuation, dispatched: Dispatched, error: unknown): void {
+    this.#dispatched = undefined;
+    this.#broken = error;
+    dispatched.done(true);
+    dispatched.response.body.cancel();
+    this.#whole?.cancel();
+    this.#reader = new SseReader();
+    this.#countEvent(0);
+    this.#held = undefined;
+    this.#endsHeld = false;
+    this.#firstByteSeen = false;
+    this.#atRest = false;
+    this.#idleBytes = 0;
+    whenSettled(continuation.dispatch(), onSource, onNobody, this);
+  }
+
+  /** Nobody went on: what the client is told is why the first one broke off. */
+  nobody(): void {
+    if (!this.#over) this.#endBroken(this.#broken, "");
+  }
+
+  #endBroken(error: unknown, events: string): void {
     const shown =
       error instanceof GatewayError
         ? error
@@ -395,7 +480,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   stop(): void {
-    if (!this.#over) this.#break(stoppingError(), "");
+    if (!this.#over) this.#endBroken(stoppingError(), "");
   }
 
   /** The end is on record. */
@@ -452,6 +537,29 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 }
 
+/** What comes of one of several model servers: nothing that it still sends once another goes on. */
+class Part implements BodySink {
+  readonly #relay: Relay;
+  readonly #dispatched: Dispatched;
+
+  constructor(relay: Relay, dispatched: Dispatched) {
+    this.#relay = relay;
+    this.#dispatched = dispatched;
+  }
+
+  data(bytes: ByteSpan): void {
+    if (this.#relay.isFrom(this.#dispatched)) this.#relay.data(bytes);
+  }
+
+  end(): void {
+    if (this.#relay.isFrom(this.#dispatched)) this.#relay.end();
+  }
+
+  fail(error: unknown): void {
+    this.#relay.failOf(this.#dispatched, error);
+  }
+}
+
 /** A function like those below: a closure for each stream would do the same at the cost of its memory. */
 function onTimer(relay: Relay): void {
   relay.onTimer();
@@ -463,6 +571,10 @@ function onSource(dispatched: Dispatched, relay: Relay): void {
 
 function onNoSource(error: unknown, relay: Relay): void {
   relay.fail(error);
+}
+
+function onNobody(_: unknown, relay: Relay): void {
+  relay.nobody();
 }
 
 function onRecorded(_: unknown, relay: Relay): void {

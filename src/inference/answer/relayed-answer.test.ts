@@ -40,6 +40,7 @@ function openWith(meter: Meter, promptTokens: number, clock: ManualClock): Relay
     promptTokens,
     meter,
     recorder: undefined,
+    cached: undefined,
     trace: undefined,
     cancellation: new Cancellation(),
     cancelled() {},

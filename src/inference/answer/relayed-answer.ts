@@ -10,8 +10,11 @@ import { streamUsage } from "../../dialects/stream-usage.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
+import type { CachedRequest } from "../cache/cached-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import type { Standing } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
@@ -27,9 +30,14 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
+  /** While it waits for a place. */
+  readonly standing?: Standing | undefined;
   readonly recorder: AnswerRecorder | undefined;
+  readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
   readonly meter: Meter;
+  /** Undefined where its model has none. */
+  readonly continuation?: Continuation | undefined;
   /** Stops what works for it. */
   readonly cancellation: Cancellation;
   /** `code`: why it ended, where that is no error. */
@@ -54,14 +62,14 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
-    const { recorder } = open;
-    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true;
+    const { recorder, cached } = open;
+    this.recorded = recorder?.wantsAllEvents === true || open.trace?.takesContent === true || cached?.collects === true;
     this.recordsEnd = recorder !== undefined && !recorder.wantsAllEvents;
     this.#open = open;
   }
 
   get stop(): StreamStop | undefined {
-    return this.#open.meter.stop && this;
+    return this.#open.mayBeStopped ? this : undefined;
   }
 
   isFar({ deliveredBytes, deliveredPieces, reported }: StreamObservation, bytes: number): boolean {
@@ -80,6 +88,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return stopMark(this.#open.meter.stop?.tightest);
   }
 
+  get continuation(): Continuation | undefined {
+    return this.#open.continuation;
+  }
+
   get request(): DecodedRequest {
     return this.#open.request;
   }
@@ -90,6 +102,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   get clock(): InferenceDeps["clock"] {
     return this.#open.deps.clock;
+  }
+
+  get standing(): Standing | undefined {
+    return this.#open.standing;
   }
 
   get heartbeatMs(): number {
@@ -117,7 +133,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   record(events: string): void {
-    const { recorder, trace } = this.#open;
+    const { recorder, trace, cached, call } = this.#open;
+    if (cached?.collects) cached.add(events, call.holder);
     if (recorder?.wantsAllEvents) recorder.add(events);
     if (trace?.takesContent) trace.delivered(events);
   }
@@ -128,7 +145,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   onPiece(observed: StreamObservation, due: PieceDue): void {
     if (observed.deliveredBytes === 0) return;
-    const { trace, promptTokens, meter } = this.#open;
+    const { trace, meter, continuation } = this.#open;
+    const promptTokens = this.#open.promptTokens + (continuation?.rereadTokens ?? 0);
     trace?.firstToken();
     this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
     meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
@@ -142,6 +160,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
       return open.endedWithoutAnswer(error);
     }
     const isWhole = error === undefined && !this.#isStopped;
+    if (observed.finishSeen !== true) open.cached?.release(open.call.holder);
     const usage = observed.usageSoFar?.() ?? streamUsage(open.request, observed, isWhole);
     return open.ended(usage, error, this.#isStopped ? spentCode : undefined);
   }

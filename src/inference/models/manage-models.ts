@@ -8,6 +8,7 @@ import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { CreateModelRequest, ManagedModelWire, UpdateModelRequest } from "../../wire/models.ts";
+import type { GuardrailWire } from "../../wire/policies/guardrails.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModelStatus } from "./model-status.ts";
@@ -62,6 +63,12 @@ export class ManagedModels {
     return ids.map((id) =>
       modelToWire({ id, file: file.get(id), stored: stored.get(id), offered: catalog.get(id) }, this.#options),
     );
+  }
+
+  guardrails(): GuardrailWire[] {
+    return this.#options.sources
+      .guardrails()
+      .map(({ name, kind, sides, action }) => ({ object: "guardrail", name, kind, sides: [...sides], action }));
   }
 
   /** Throws `not_found`. */
@@ -161,6 +168,7 @@ export class ManagedModels {
     const declared = [...ofFile, ...sources.storedModels.filter(({ id }) => !named.has(id))];
     return {
       upstreams: sources.known().map(({ name }) => name),
+      guardrails: sources.guardrails().map(({ name }) => name),
       capabilitiesOf: (id) => catalog.get(id)?.capabilities,
       aliasOwner: (alias) => declared.find(({ aliases }) => aliases.includes(alias))?.id,
     };

@@ -64,7 +64,14 @@ const all = (model: Model): Model => model;
 const statesOf = async (status: ModelStatus) =>
   (await status.list(all)).flatMap(({ deployments }) => deployments.map(({ upstream, state }) => [upstream, state]));
 
-const wanted: PlaceRequest = { accountId: "a", operation: "chat", stream: false, width: 1, model: "m" };
+const wanted: PlaceRequest = {
+  ...{ priority: "normal", partyId: "key_1" },
+  accountId: "a",
+  operation: "chat",
+  stream: false,
+  width: 1,
+  model: "m",
+};
 const modelM = () => catalog.find("m") as Model;
 
 test("a deployment is draining before it is unreachable, and that before it cools down", async () => {

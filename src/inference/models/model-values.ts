@@ -12,14 +12,20 @@ import {
   fallbackFaults,
   type ModelSettings,
 } from "../../domain/models/model-entry.ts";
+import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";
+import { policyFaults } from "../../domain/models/policies/policy-faults.ts";
+import { policiesFromWire, policiesToWire } from "../../domain/models/policies/policy-text.ts";
 import { priceFromWire, priceToWire } from "../../domain/models/price-text.ts";
 import { listedPriceFault } from "../../prices/price-list.ts";
 import type { CreateModelRequest, UpdateModelRequest } from "../../wire/models.ts";
+import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
 
 /** What a model can be declared against. */
 export interface ModelSurroundings {
   /** Names of all upstreams and nodes, and of the built-in engine. */
   upstreams: readonly string[];
+  /** Names of those of headrace.yaml. */
+  guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
   /** Id of the declared model that has the alias; undefined where none has. */
   aliasOwner(alias: string): string | undefined;
@@ -58,7 +64,7 @@ export function changedModelSettings(
           })),
     fallbacks: request.fallbacks === undefined ? current.fallbacks : (request.fallbacks ?? []),
     aliases: request.aliases === undefined ? current.aliases : (request.aliases ?? []),
-    policies: current.policies,
+    policies: changedPolicies(current.policies, request.policies),
   };
   request.fallbacks?.forEach((fallback, index) => {
     if (!isPrintable(fallback)) throw unprintable(`fallbacks[${index}]`);
@@ -72,7 +78,32 @@ export function changedModelSettings(
     throwFirst(fault ? [{ path: ["price_of"], ...fault }] : []);
   }
   if (request.aliases) requireAliases(id, request.aliases, surroundings);
+  requirePolicies(id, settings, request, surroundings);
   return settings;
+}
+
+/** Each policy is said as a whole. */
+function changedPolicies(
+  current: ModelPolicies | null,
+  said: PoliciesRequest | null | undefined,
+): ModelPolicies | null {
+  if (said === undefined) return current;
+  if (said === null) return null;
+  const given = Object.entries(said).filter(([, policy]) => policy !== undefined);
+  return policiesFromWire({ ...(current && policiesToWire(current)), ...Object.fromEntries(given) }) ?? null;
+}
+
+/** What was said before stands, also where a guardrail or an upstream is gone since; places that are taken away are missed. */
+function requirePolicies(
+  id: string,
+  { capabilities, deployments, policies }: ModelSettings,
+  request: UpdateModelRequest,
+  { upstreams, guardrails, capabilitiesOf }: ModelSurroundings,
+): void {
+  const overflow = request.deployments ? policies?.overflow : undefined;
+  const said = { ...(overflow ? { overflow } : {}), ...policiesFromWire(request.policies ?? {}) };
+  const around = { upstreams, guardrails, capabilitiesOf, priceFault: listedPriceFault };
+  throwFirst(policyFaults({ id, capabilities, deployments }, said, around));
 }
 
 function requireAliases(id: string, aliases: readonly string[], { aliasOwner }: ModelSurroundings): void {
@@ -109,6 +140,7 @@ export function modelSettingsToWire(settings: ModelSettings) {
     deployments: settings.deployments.map(({ upstream, model, weight }) => ({ upstream, model, weight })),
     fallbacks: [...settings.fallbacks],
     aliases: [...settings.aliases],
+    policies: settings.policies && policiesToWire(settings.policies),
   };
 }
 

@@ -3,6 +3,7 @@
 import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
+import type { GuardrailSettings } from "../../domain/models/policies/guardrail.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
 import type { Catalog } from "./catalog.ts";
@@ -18,6 +19,7 @@ export interface ModelSources {
   /** Those of the database; what is on offer follows once the catalog is configured anew. */
   storedModels: readonly StoredModel[];
   fileModels(): readonly FileModel[];
+  guardrails(): readonly GuardrailSettings[];
 }
 
 export interface ModelViewDeps {

@@ -112,7 +112,16 @@ interface Sending {
 function send(model: Model, { request = {}, cancellation = new Cancellation(), onWanted }: Sending = {}) {
   const decoded = decodedRequest({ messages: [], max_tokens: 10, ...request });
   const sender: Sender = {
-    ...{ requestId: "req_1", accountId: "a", holder: heldBytes.visitors, recording: false, seal: noSeal, cancellation },
+    ...{
+      requestId: "req_1",
+      priority: "normal",
+      accountId: "a",
+      partyId: "a",
+      holder: heldBytes.visitors,
+      recording: false,
+      seal: noSeal,
+      cancellation,
+    },
     workload: {
       promptTokens: decoded.promptTokens,
       maxCompletionTokens: decoded.maxCompletionTokens,
@@ -123,6 +132,7 @@ function send(model: Model, { request = {}, cancellation = new Cancellation(), o
     modelNow: () => model,
     standIns: () => [],
     mayAsk: () => true,
+    waits() {},
     waited() {},
     sending() {},
     attempted() {},

@@ -13,10 +13,11 @@ import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
-import { askingOf } from "../asking.ts";
+import { askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
+import type { Standing } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Place } from "./gate.ts";
 import type { FailureScope, Router, Workload } from "./route.ts";
@@ -45,13 +46,24 @@ export interface Dispatched {
   done(failed: boolean, completionTokens?: number): void;
 }
 
+/** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
+export interface Continuing {
+  /** Whether the rest is asked for; else all of it once more, as nothing was delivered. */
+  readonly asksRest: boolean;
+  /** Those that can go on with it. */
+  candidates(ranked: readonly Deployment[]): readonly Deployment[];
+  /** Asks the deployment for the rest; `whole` asks for all of the answer. */
+  sendRest(deployment: Deployment, whole: EngineRequest): Eventual<EngineResponse>;
+}
+
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
 export interface Sender {
   readonly requestId: string;
-  /** How urgent it is; left out: as usual. */
-  readonly priority?: Priority | undefined;
-  /** Whose turn it is where requests wait. */
+  /** How urgent it is where requests wait, and for servers that ask; then whose turn it is. */
+  readonly priority: Priority;
   readonly accountId: string;
+  /** The person or key within the account. */
+  readonly partyId: string;
   /** On whose account bytes are held for it. */
   readonly holder: Holder;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
@@ -65,6 +77,8 @@ export interface Sender {
   readonly onWanted?: (() => void) | undefined;
   /** Where it is traced. */
   readonly trace?: RequestTrace | undefined;
+  /** Where another deployment is looked for in the middle of an answer; left out, or undefined: it is a whole one. */
+  readonly continuing?: Continuing | undefined;
   /** Stops it until the response is here. */
   readonly cancellation: Cancellation;
   /** Undefined where the model is no longer offered. */
@@ -73,6 +87,8 @@ export interface Sender {
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Models that may stand in for the one that was asked for, best first. */
   standIns(): readonly Model[];
+  /** It has to wait: `standing` tells where it stands, for as long as it does. */
+  waits(standing: () => Standing | undefined): void;
   waited(ms: number): void;
   /** `sinceMs`: monotonic milliseconds of when its place was taken. */
   sending(sinceMs: number): void;
@@ -134,9 +150,10 @@ export class Attempt implements Dispatched {
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
-    const priority = this.#sender.priority ?? "normal";
-    const options = { engine, model, context, recording, seal, mostTokens, priority };
-    const { operation, body, form, translation, leftOut, capped } = askingOf(request, options);
+    const { continuing, priority } = this.#sender;
+    const spoken = continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine;
+    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens, priority });
+    const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
     this.translation = translation;
     this.leftOut = leftOut;
@@ -149,6 +166,7 @@ export class Attempt implements Dispatched {
     if (!translation && request.messageHeaders) sent.messageHeaders = request.messageHeaders;
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
+    if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
     return engine.send(sent, this.#sender.cancellation);
   }
 

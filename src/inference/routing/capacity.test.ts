@@ -6,6 +6,7 @@ import { systemClock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Engine } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import { Capacity, type CapacityBounds } from "./capacity.ts";
 import type { Place, PlaceRequest } from "./gate.ts";
 import { Router } from "./route.ts";
@@ -34,8 +35,9 @@ function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurren
 
 const on = (...engines: Engine[]): Deployment[] => engines.map((engine) => ({ engine, model: "m", weight: 1 }));
 
-function requestOf(accountId: string, width = 1): PlaceRequest {
-  return { accountId, operation: "chat", stream: true, width, model: "public-name" };
+function requestOf(accountId: string, width = 1, priority: Priority = "normal"): PlaceRequest {
+  const whose = { priority, accountId, partyId: `key of ${accountId}` };
+  return { ...whose, operation: "chat", stream: true, width, model: "public-name" };
 }
 
 /** A place at once, or after waiting for it. */
@@ -589,4 +591,127 @@ describe("the idle lane", () => {
     void watch(on(engine), idle("a"));
     expect([demands.at(-1), capacity.idlePlaces(on(engine), idle("a"))]).toEqual([[0, 1], 0]);
   });
+});
+
+describe("places held ready for high priorities", () => {
+  const high = (width = 1) => requestOf("vip", width, "high");
+
+  test("as many as they wanted at once lately and one more are left to them, and no place else is", () => {
+    const engine = engineWith({ maxConcurrency: 8 });
+    const held = [capacity.take(on(engine), high()), capacity.take(on(engine), high())];
+    for (const place of held) place?.release();
+    for (let i = 0; i < 5; i++) expect(capacity.take(on(engine), requestOf("a"))).toBeDefined();
+    expect(capacity.take(on(engine), requestOf("a"))).toBeUndefined();
+    expect(capacity.take(on(engine), requestOf("b", 1, "low"))).toBeUndefined();
+    for (let i = 0; i < 3; i++) expect(capacity.take(on(engine), high())).toBeDefined();
+    expect(figures(engine).inFlight).toBe(8);
+  });
+
+  test("a request of high priority has one at once, though others wait", async () => {
+    const engine = engineWith({ maxConcurrency: 2 });
+    capacity.take(on(engine), high())?.release();
+    const first = capacity.take(on(engine), requestOf("a"));
+    const waits = watch(on(engine), requestOf("b"));
+    await settle();
+    expect([first !== undefined, waits.place]).toEqual([true, undefined]);
+    const urgent = capacity.take(on(engine), high());
+    expect(urgent).toBeDefined();
+    urgent?.release();
+    await settle();
+    expect(waits.place).toBeUndefined();
+    first?.release();
+    await waits.settled;
+    expect(waits.place).toBeDefined();
+  });
+
+  test("none is where nothing of high priority came for a minute, also for those that wait already", async () => {
+    const clock = manualClock();
+    capacity = new Capacity({ clock, router, bounds: () => bounds });
+    const engine = engineWith({ maxConcurrency: 2 });
+    capacity.take(on(engine), high())?.release();
+    expect(capacity.take(on(engine), requestOf("a"))).toBeDefined();
+    const waits = watch(on(engine), requestOf("b"));
+    clock.advance(60_000);
+    await waits.settled;
+    expect(waits.place).toBeDefined();
+  });
+
+  test("others keep their share: one place of one, one of two, two of eight, however many are wanted", () => {
+    for (const [places, left] of [
+      [1, 1],
+      [2, 1],
+      [8, 2],
+      [21, 5],
+    ] as const) {
+      const engine = engineWith({ maxConcurrency: places });
+      const held = Array.from({ length: places }, () => capacity.take(on(engine), high()));
+      for (const place of held) place?.release();
+      for (let i = 0; i < left; i++) expect(capacity.take(on(engine), requestOf("a", 1, "low"))).toBeDefined();
+      expect(capacity.take(on(engine), requestOf("a", 1, "low"))).toBeUndefined();
+    }
+  });
+
+  test("a wide request has more than is left to it, where it is the only one", async () => {
+    const engine = engineWith({ concurrency: () => 4 });
+    for (const place of [capacity.take(on(engine), high(2))]) place?.release();
+    const wide = watch(on(engine), requestOf("a", 3));
+    await wide.settled;
+    expect(wide.place).toBeDefined();
+    expect(capacity.take(on(engine), requestOf("b"))).toBeUndefined();
+    expect(capacity.take(on(engine), high())).toBeDefined();
+  });
+
+  test("the idle lane takes none of them, and gives way where a live request is held back by what it has", async () => {
+    const engine = engineWith({ maxConcurrency: 4 });
+    capacity.take(on(engine), high())?.release();
+    let asked = 0;
+    const line = { ...requestOf("a"), onWanted: () => void asked++ };
+    expect(capacity.idlePlaces(on(engine), line)).toBe(2);
+    const lines = [capacity.take(on(engine), line), capacity.take(on(engine), line), capacity.take(on(engine), line)];
+    expect(lines.map((place) => place !== undefined)).toEqual([true, true, false]);
+    const live = watch(on(engine), requestOf("b"));
+    await settle();
+    expect([asked, live.place]).toEqual([1, undefined]);
+    lines[1]?.release();
+    await live.settled;
+    expect(live.place).toBeDefined();
+  });
+
+  test("a server that does not say what it takes is found to take more, though some places are held ready", () => {
+    const engine = engineWith({});
+    capacity.take(on(engine), high())?.release();
+    const { limit } = figures(engine);
+    const places = Array.from({ length: limit }, () => capacity.take(on(engine), requestOf("a")));
+    expect(places.filter((place) => place === undefined)).toHaveLength(2);
+    places[0]?.answered();
+    expect(figures(engine).limit).toBe(limit + 1);
+  });
+});
+
+test("a request that waits stands where its turn comes, and is told how long that takes", async () => {
+  const clock = manualClock();
+  capacity = new Capacity({ clock, router, bounds: () => bounds });
+  const engine = engineWith({ maxConcurrency: 2 });
+  const [first] = [capacity.take(on(engine), requestOf("a")), capacity.take(on(engine), requestOf("a"))];
+  const turns = (["low", "normal", "high"] as const).map((priority) => {
+    const turn = capacity.arrive();
+    void capacity.wait(on(engine), requestOf("b", 1, priority), turn, never);
+    return turn;
+  });
+  await settle();
+  const standing = () => turns.map((turn) => capacity.standing(turn));
+  expect(standing().map((one) => one && [one.place, one.of, one.expectedMs])).toEqual([
+    [3, 3, undefined],
+    [2, 3, undefined],
+    [1, 3, undefined],
+  ]);
+  clock.advance(1_000);
+  first?.answered();
+  first?.release();
+  await settle();
+  expect(standing()).toEqual([
+    { place: 2, of: 2, waitedMs: 1_000, expectedMs: 1_000 },
+    { place: 1, of: 2, waitedMs: 1_000, expectedMs: 500 },
+    undefined,
+  ]);
 });

@@ -6,6 +6,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Engine, OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
+import type { Sharer } from "./fair-queue.ts";
 import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
 
@@ -38,6 +39,21 @@ export interface Turn {
   order: number;
   /** Monotonic milliseconds. */
   deadlineMs: number;
+  /** While it waits, since when, in monotonic milliseconds. */
+  waiting?: Waiting | undefined;
+  sinceMs?: number;
+}
+
+/** Where a request stands that waits. */
+export interface Standing {
+  /** 1: it is next. */
+  place: number;
+  /** Requests that wait, itself included. */
+  of: number;
+  /** Whole milliseconds. */
+  waitedMs: number;
+  /** Whole milliseconds that it has to wait still; undefined where nothing is known yet of how long answers take. */
+  expectedMs: number | undefined;
 }
 
 interface EngineGates {
@@ -78,12 +94,12 @@ export class Capacity {
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
       // Whether its engine is at rest does not matter, as there is no other.
-      return mayTake(gate, request) ? gate.take(only, request) : undefined;
+      return gate.mayTake(request) ? gate.take(only, request) : undefined;
     }
     const othersWork = this.#anyWorks(candidates);
     for (const deployment of candidates) {
       const gate = this.#gate(deployment, request);
-      if (mayTake(gate, request) && this.#isFree(gate, deployment, request, othersWork)) {
+      if (gate.mayTake(request) && this.#isFree(gate, deployment, request, othersWork)) {
         return this.#place(gate, deployment, request);
       }
     }
@@ -111,15 +127,26 @@ export class Capacity {
     const gates = [...options.keys()];
     const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
     // The turns of those ahead, not its own: a mean says little of when the next place becomes free.
-    const { ahead, turnMs } = outlook(gates, request.accountId);
+    const { ahead, turnMs } = outlook(gates, request);
     if (remainingMs <= 0 || ahead * (turnMs ?? 0) > remainingMs) throw noCapacity(request, gates);
     // The idle lane bounds itself, and takes nobody's place in the queue.
     if (!request.onWanted) {
       const { maxWaiting } = this.#options.bounds();
-      for (const gate of gates) if (!makeRoom(gate, request.accountId, maxWaiting)) options.delete(gate);
+      for (const gate of gates) if (!makeRoom(gate, request, maxWaiting)) options.delete(gate);
     }
     if (options.size === 0) throw noCapacity(request, gates);
-    return await this.#enlist(request, turn.order, options, { remainingMs, laterMs }, cancellation);
+    return await this.#enlist(request, turn, options, { remainingMs, laterMs }, cancellation);
+  }
+
+  /** Undefined where it does not wait: at whichever of its candidates its turn comes first. */
+  standing({ waiting, sinceMs = 0 }: Turn): Standing | undefined {
+    if (!waiting) return undefined;
+    const gates = [...waiting.options.keys()];
+    const { ahead, turnMs } = outlook(gates, waiting, waiting);
+    const place = ahead + 1;
+    const of = Math.max(place, ...gates.map(({ queue }) => queue.waiting));
+    const waitedMs = Math.round(this.#options.clock.monotonicMs() - sinceMs);
+    return { place, of, waitedMs, expectedMs: turnMs === undefined ? undefined : Math.round(place * turnMs) };
   }
 
   /**
@@ -128,8 +155,8 @@ export class Capacity {
    */
   expectedWaitMs(candidates: readonly Deployment[], request: PlaceRequest): number | undefined {
     const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
-    if (gates.some((gate) => mayTake(gate, request))) return 0;
-    const { ahead, turnMs } = outlook(gates, request.accountId);
+    if (gates.some((gate) => gate.mayTake(request))) return 0;
+    const { ahead, turnMs } = outlook(gates, request);
     return turnMs === undefined ? undefined : (ahead + 1) * turnMs;
   }
 
@@ -192,7 +219,7 @@ export class Capacity {
 
   #enlist(
     request: PlaceRequest,
-    order: number,
+    turn: Turn,
     options: Map<Gate, Deployment>,
     { remainingMs, laterMs = remainingMs }: { remainingMs: number; laterMs: number | undefined },
     cancellation: Cancellation,
@@ -201,6 +228,7 @@ export class Capacity {
       const gates = [...options.keys()];
       const leave = () => {
         clearTimeout(timer);
+        turn.waiting = undefined;
         this.#waiting.delete(waiting);
         cancellation.off(onCancel);
         for (const gate of gates) gate.delist(waiting);
@@ -213,8 +241,10 @@ export class Capacity {
       };
       const waiting: Waiting = {
         inBag: nowhere,
+        priority: request.priority,
         accountId: request.accountId,
-        order,
+        partyId: request.partyId,
+        order: turn.order,
         request,
         options,
         grant(place) {
@@ -228,6 +258,8 @@ export class Capacity {
           resolve(undefined);
         },
       };
+      turn.waiting = waiting;
+      turn.sinceMs = this.#options.clock.monotonicMs();
       this.#waiting.add(waiting);
       const refusal = () => noCapacity(request, gates);
       const onCancel = () => fail(() => cancellation.reason);
@@ -249,19 +281,22 @@ export class Capacity {
    * holds up the rest.
    */
   #serve(gate: Gate): void {
-    for (const queue of [gate.queue, gate.idleQueue]) {
-      for (let next = queue.next(); next; next = queue.next()) {
-        const deployment = next.options.get(gate);
-        if (!deployment) return;
-        const othersWork = this.#anyWorks(next.options.values());
-        if (!this.#isFree(gate, deployment, next.request, othersWork)) {
-          // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.
-          if (queue === gate.queue && !gate.fits(next.request.width)) gate.makeWay();
-          return;
-        }
-        next.grant(this.#place(gate, deployment, next.request));
-      }
+    for (let next = gate.next(); next; next = gate.next()) {
+      if (this.#granted(gate, next)) continue;
+      // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.
+      if (!gate.fits(next.request.width)) gate.makeWay();
+      return;
     }
+    gate.waitForHeadroom();
+    for (let next = gate.idleQueue.next(); next; next = gate.idleQueue.next()) if (!this.#granted(gate, next)) return;
+  }
+
+  #granted(gate: Gate, waiting: Waiting): boolean {
+    const { options, request } = waiting;
+    const deployment = options.get(gate);
+    if (!deployment || !this.#isFree(gate, deployment, request, this.#anyWorks(options.values()))) return false;
+    waiting.grant(this.#place(gate, deployment, request));
+    return true;
   }
 
   #place(gate: Gate, deployment: Deployment, request: PlaceRequest): Place {
@@ -319,16 +354,12 @@ export class Capacity {
   }
 }
 
-function mayTake(gate: Gate, { width, onWanted }: PlaceRequest): boolean {
-  return onWanted ? gate.fitsIdle(width) : gate.queue.waiting === 0 && gate.fits(width);
-}
-
-/** Where the queue is full, the account with the longest one gives way to those with fewer. */
-function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
+/** Where the queue is full, whoever has more of it than is fair gives way to those with less. */
+function makeRoom(gate: Gate, sharer: Sharer, maxWaiting: number): boolean {
   const { queue, idleInFlight } = gate;
   // Whoever gets the place of a request of the idle lane does not wait for an answer to end.
   if (queue.waiting < maxWaiting + idleInFlight) return true;
-  const yielding = queue.yielding(accountId);
+  const yielding = queue.yielding(sharer);
   if (!yielding) return false;
   gate.delist(yielding);
   yielding.options.delete(gate);
@@ -336,24 +367,29 @@ function makeRoom(gate: Gate, accountId: string, maxWaiting: number): boolean {
   return true;
 }
 
-/** How many are served before one more of this account, and how often one is; `turnMs` undefined where unknown. */
-function outlook(gates: readonly Gate[], accountId: string): { ahead: number; turnMs: number | undefined } {
-  const ahead = Math.min(...gates.map(({ queue }) => queue.ahead(accountId)));
+/** How many are served before one more of this sharer, or `waiting`, and how often one is; `turnMs` undefined where unknown. */
+function outlook(
+  gates: readonly Gate[],
+  sharer: Sharer,
+  waiting?: Waiting,
+): { ahead: number; turnMs: number | undefined } {
+  const ahead = Math.min(...gates.map(({ queue }) => queue.ahead(sharer, waiting)));
   let turnsPerMs = 0;
-  for (const { turnMs } of gates) {
+  for (const gate of gates) {
+    const turnMs = gate.turnMsOf(sharer.priority);
     if (turnMs === undefined) return { ahead, turnMs };
     turnsPerMs += 1 / Math.max(turnMs, 0.001);
   }
   return { ahead, turnMs: 1 / turnsPerMs };
 }
 
-function noCapacity({ accountId, model }: PlaceRequest, gates: readonly Gate[]): GatewayError {
-  const { ahead, turnMs } = outlook(gates, accountId);
+function noCapacity(request: PlaceRequest, gates: readonly Gate[]): GatewayError {
+  const { ahead, turnMs } = outlook(gates, request);
   const seconds = turnMs === undefined ? defaultRetrySeconds : Math.ceil(((ahead + 1) * turnMs) / 1000);
   const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
   const count = Math.max(...gates.map(({ queue }) => queue.waiting));
   const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
   const why = gates.some(({ isOpen }) => isOpen) ? "has no free capacity now" : "is not loaded yet";
-  const message = `The model \`${model}\` ${why}${wait}. Retry in ${retryAfterSeconds} s.`;
+  const message = `The model \`${request.model}\` ${why}${wait}. Retry in ${retryAfterSeconds} s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
 }

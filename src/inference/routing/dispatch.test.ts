@@ -92,7 +92,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
   const { accountId = "a", recording = false, cancellation = new Cancellation() } = options;
   return {
     requestId: "req_1",
-    accountId,
+    ...{ priority: "normal", accountId, partyId: accountId },
     holder: heldBytes.visitors,
     recording,
     seal: noSeal,
@@ -100,6 +100,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
     workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
     modelNow: options.modelNow ?? (() => model),
     standIns: () => options.standIns ?? [],
+    waits() {},
     waited: (ms) => void waits.push(ms),
     sending() {
       sent++;

@@ -5,6 +5,7 @@ import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Overflow, OverflowBill, OverflowChoice } from "../overflow/overflow.ts";
@@ -97,8 +98,16 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     this.#wanted = model;
   }
 
+  get priority(): Priority {
+    return this.#sender.priority;
+  }
+
   get accountId(): string {
     return this.#sender.accountId;
+  }
+
+  get partyId(): string {
+    return this.#sender.partyId;
   }
 
   get operation(): Operation {
@@ -122,7 +131,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   }
 
   begin(): void {
-    this.#budget?.requested();
+    if (!this.#sender.continuing) this.#budget?.requested();
     if (this.#wanted.fallbacks) this.#lineUp();
     this.#next();
   }
@@ -166,7 +175,8 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const detour = this.#detour;
     const offered = detour?.offered ?? this.#wanted;
     const all = router.order(offered, workload);
-    const ranked = this.#request.form ? all.filter(takesForms) : all;
+    const taking = this.#request.form ? all.filter(takesForms) : all;
+    const ranked = this.#sender.continuing?.candidates(taking) ?? taking;
     const untried = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
     const candidates = offered.policies?.overflow ? this.#overflowing(untried, offered) : untried;
     const refused = detour?.refused;
@@ -308,6 +318,8 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const { cancellation, trace } = this.#sender;
     const way = this.#way;
     way.turn ??= capacity.arrive();
+    const { turn } = way;
+    this.#sender.waits(() => capacity.standing(turn));
     const sinceMs = clock.monotonicMs();
     way.waitingSinceMs ??= sinceMs;
     const goesOn = trace?.waits("queue");
@@ -316,7 +328,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
       this.#sender.waited(clock.monotonicMs() - sinceMs);
     };
     this.#goOn(
-      capacity.wait(candidates, this, way.turn, cancellation, way.choice?.laterMs),
+      capacity.wait(candidates, this, turn, cancellation, way.choice?.laterMs),
       (place) => {
         over();
         if (place) this.#ask(place);

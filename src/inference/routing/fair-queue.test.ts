@@ -1,9 +1,13 @@
 // Turns: the least in flight first, then the longest unserved, in order of arrival within an account.
 import { describe, expect, test } from "bun:test";
-import { FairQueue, type Waiter } from "./fair-queue.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
+import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 
 let arrivals = 0;
-const waiter = (accountId: string): Waiter => ({ accountId, order: ++arrivals });
+const sharer = (accountId: string, priority: Priority = "normal", partyId = `key of ${accountId}`): Sharer => ({
+  ...{ priority, accountId, partyId },
+});
+const waiter = (...whose: Parameters<typeof sharer>): Waiter => ({ ...sharer(...whose), order: ++arrivals });
 
 function queueOf(...accounts: string[]): FairQueue<Waiter> {
   const queue = new FairQueue<Waiter>();
@@ -16,8 +20,8 @@ function serve(queue: FairQueue<Waiter>, ends = false): string | undefined {
   const next = queue.next();
   if (!next) return undefined;
   queue.remove(next);
-  queue.took(next.accountId, 1);
-  if (ends) queue.gaveBack(next.accountId, 1);
+  queue.took(next, 1);
+  if (ends) queue.gaveBack(next, 1);
   return next.accountId;
 }
 
@@ -34,8 +38,8 @@ test("within an account the order of arrival counts, also for one that comes bac
 
 test("the account with the least in flight is next", () => {
   const queue = queueOf("a", "a", "b");
-  queue.took("a", 2);
-  queue.took("b", 3);
+  queue.took(sharer("a"), 2);
+  queue.took(sharer("b"), 3);
   expect(serve(queue)).toBe("a");
   // Three each: b was served longer ago.
   expect(serve(queue)).toBe("b");
@@ -84,22 +88,22 @@ describe("a full queue", () => {
     const flood = Array.from({ length: 5 }, () => waiter("flood"));
     for (const one of flood) queue.add(one);
     queue.add(waiter("b"));
-    expect(queue.yielding("new")).toBe(flood[4]);
-    expect(queue.yielding("b")).toBe(flood[4]);
+    expect(queue.yielding(sharer("new"))).toBe(flood[4]);
+    expect(queue.yielding(sharer("b"))).toBe(flood[4]);
   });
 
   test("an account that has its share gets no more", () => {
-    expect(queueOf("a", "a", "b", "b").yielding("a")).toBeUndefined();
-    expect(queueOf("a", "a", "a", "b", "b").yielding("b")).toBeUndefined();
-    expect(queueOf("a", "b", "c").yielding("new")).toBeUndefined();
+    expect(queueOf("a", "a", "b", "b").yielding(sharer("a"))).toBeUndefined();
+    expect(queueOf("a", "a", "a", "b", "b").yielding(sharer("b"))).toBeUndefined();
+    expect(queueOf("a", "b", "c").yielding(sharer("new"))).toBeUndefined();
   });
 });
 
 test("as many are ahead as will be served before, and no more of another account than of one's own", () => {
   const queue = queueOf(...Array(100).fill("flood"), "b", "b");
-  expect(queue.ahead("new")).toBe(2);
-  expect(queue.ahead("b")).toBe(2 + 3);
-  expect(queue.ahead("flood")).toBe(100 + 2);
+  expect(queue.ahead(sharer("new"))).toBe(2);
+  expect(queue.ahead(sharer("b"))).toBe(2 + 3);
+  expect(queue.ahead(sharer("flood"))).toBe(100 + 2);
 });
 
 test("nothing is kept of an account that neither waits nor holds a place", () => {
@@ -109,9 +113,215 @@ test("nothing is kept of an account that neither waits nor holds a place", () =>
     queue.add(one);
     expect(queue.remove(one)).toBe(true);
     expect(queue.remove(one)).toBe(false);
-    queue.took(`account ${i}`, 2);
-    queue.gaveBack(`account ${i}`, 2);
+    queue.took(sharer(`account ${i}`), 2);
+    queue.gaveBack(sharer(`account ${i}`), 2);
   }
   expect(queue.waiting).toBe(0);
   expect(queue.accounts).toBe(0);
+});
+
+describe("priorities", () => {
+  /** Takes turns with what is served at once, and counts them. */
+  function shares(queue: FairQueue<Waiter>, turns: number): Record<Priority, number> {
+    const served = { low: 0, normal: 0, high: 0 };
+    for (let i = 0; i < turns; i++) {
+      const next = queue.next();
+      if (!next) throw new Error("nobody waits");
+      queue.took(next, 1);
+      queue.remove(next);
+      queue.gaveBack(next, 1);
+      queue.add(waiter(next.accountId, next.priority));
+      served[next.priority]++;
+    }
+    return served;
+  }
+
+  test("where all of them wait, each has turns by its share, the higher ones first", () => {
+    const queue = new FairQueue<Waiter>();
+    for (const priority of ["low", "normal", "high"] as const) queue.add(waiter("a", priority));
+    expect(queue.next()?.priority).toBe("high");
+    expect(shares(queue, 210)).toEqual({ low: 10, normal: 40, high: 160 });
+  });
+
+  test("what one leaves is shared by the others as their shares are", () => {
+    const queue = new FairQueue<Waiter>();
+    for (const priority of ["low", "normal"] as const) queue.add(waiter("a", priority));
+    expect(shares(queue, 100)).toEqual({ low: 20, normal: 80, high: 0 });
+  });
+
+  test("whoever comes later claims nothing for the time before, and is not behind for what came alone", () => {
+    const queue = new FairQueue<Waiter>();
+    queue.add(waiter("a", "low"));
+    queue.add(waiter("a", "normal"));
+    shares(queue, 100);
+    queue.add(waiter("a", "high"));
+    const { low, normal, high } = shares(queue, 210);
+    for (const [served, share] of [
+      [low, 10],
+      [normal, 40],
+      [high, 160],
+    ] as const) {
+      expect(Math.abs(served - share)).toBeLessThanOrEqual(2);
+    }
+  });
+
+  test("places that are held longer than usual count as more turns", () => {
+    const queue = new FairQueue<Waiter>();
+    const [low, other] = [waiter("a", "low"), waiter("a", "normal")];
+    queue.add(low);
+    queue.add(other);
+    expect(queue.took(low, 1)).toBe(true);
+    queue.gaveBack(low, 1, 3);
+    // Its four turns are sixteen of the other, and its next one is four more.
+    expect(shares(queue, 20)).toEqual({ low: 0, normal: 20, high: 0 });
+    expect(queue.next()).toBe(low);
+  });
+
+  test("what is taken while nobody waits is no turn", () => {
+    const queue = new FairQueue<Waiter>();
+    for (let i = 0; i < 100; i++) expect(queue.took(sharer("a", "low"), 1)).toBe(false);
+    for (const priority of ["low", "normal"] as const) queue.add(waiter("a", priority));
+    expect(shares(queue, 5)).toEqual({ low: 1, normal: 4, high: 0 });
+  });
+
+  test("one that is held back is passed over, and keeps its turn", () => {
+    const queue = new FairQueue<Waiter>();
+    queue.add(waiter("a", "low"));
+    expect(queue.next(({ priority }) => priority === "low")).toBeUndefined();
+    queue.add(waiter("a", "high"));
+    expect(queue.next(({ priority }) => priority === "low")?.priority).toBe("high");
+    expect(queue.waitingOf("low")).toBe(1);
+  });
+
+  test("a full queue takes from the priority that has most of it beyond its share", () => {
+    const queue = new FairQueue<Waiter>();
+    const low = [waiter("a", "low"), waiter("b", "low"), waiter("b", "low")];
+    for (const one of low) queue.add(one);
+    expect(queue.yielding(sharer("new", "high"))).toBe(low[2]);
+    expect(queue.yielding(sharer("b", "low"))).toBeUndefined();
+    const many = new FairQueue<Waiter>();
+    const high = Array.from({ length: 40 }, () => waiter("a", "high"));
+    for (const one of high) many.add(one);
+    expect(many.yielding(sharer("new", "low"))).toBe(high[39]);
+    many.add(waiter("b", "low"));
+    expect(many.yielding(sharer("new", "low"))).toBe(high[39] as Waiter);
+    many.add(waiter("c", "low"));
+    expect(many.yielding(sharer("new", "low"))).toBeUndefined();
+  });
+});
+
+describe("people and keys of one account", () => {
+  test("a key with a hundred requests does not hold up the one beside it", () => {
+    const queue = new FairQueue<Waiter>();
+    for (let i = 0; i < 100; i++) queue.add(waiter("a", "normal", "flood"));
+    for (let i = 0; i < 3; i++) queue.add(waiter("a", "normal", "beside"));
+    const served: string[] = [];
+    for (let next = queue.next(); next && served.length < 6; next = queue.next()) {
+      queue.remove(next);
+      queue.took(next, 1);
+      served.push(next.partyId);
+    }
+    expect(served).toEqual(["flood", "beside", "flood", "beside", "flood", "beside"]);
+  });
+
+  test("an account has no more places for its many keys", () => {
+    const queue = new FairQueue<Waiter>();
+    for (let i = 0; i < 50; i++) queue.add(waiter("many", "normal", `key ${i}`));
+    for (let i = 0; i < 50; i++) queue.add(waiter("one"));
+    const served: Record<string, number> = {};
+    for (let i = 0; i < 20; i++) {
+      const account = serve(queue) ?? "";
+      served[account] = (served[account] ?? 0) + 1;
+    }
+    expect(served).toEqual({ many: 10, one: 10 });
+  });
+
+  test("in a full queue the key with the most gives way to the one beside it", () => {
+    const queue = new FairQueue<Waiter>();
+    const flood = Array.from({ length: 5 }, () => waiter("a", "normal", "flood"));
+    for (const one of flood) queue.add(one);
+    expect(queue.yielding(sharer("a", "normal", "beside"))).toBe(flood[4]);
+    expect(queue.yielding(sharer("a", "normal", "flood"))).toBeUndefined();
+  });
+});
+
+describe("whatever comes and goes", () => {
+  const names = ["a", "b", "c"];
+
+  /** The same numbers each time. */
+  function dice(seed: number): (sides: number) => number {
+    let state = seed;
+    return (sides) => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return Math.floor((state / 2 ** 32) * sides);
+    };
+  }
+
+  function someone(roll: (sides: number) => number): Waiter {
+    const account = names[roll(3)] ?? "a";
+    return waiter(account, (["low", "normal", "high"] as const)[roll(3)], `${account} ${roll(3)}`);
+  }
+
+  test("somebody is next whenever somebody waits, each in order within a key, and nobody waits for ever", () => {
+    for (let seed = 1; seed <= 30; seed++) {
+      const roll = dice(seed);
+      const queue = new FairQueue<Waiter>();
+      const waiting = new Set<Waiter>();
+      const held: Waiter[] = [];
+      const lastOf = new Map<string, number>();
+      /** Turns that went by since it could have been served. */
+      const passed = new Map<Waiter, number>();
+      for (let step = 0; step < 2_000; step++) {
+        if (waiting.size < 60 && roll(2) === 0) {
+          const one = someone(roll);
+          queue.add(one);
+          waiting.add(one);
+          passed.set(one, 0);
+        }
+        if (held.length > 0 && (held.length === 4 || roll(2) === 0)) {
+          const [one] = held.splice(roll(held.length), 1);
+          if (one) queue.gaveBack(one, 1, roll(4) - 1);
+        }
+        if (held.length === 4) continue;
+        const next = queue.next();
+        expect(next !== undefined).toBe(waiting.size > 0);
+        if (!next) continue;
+        queue.took(next, 1);
+        expect(queue.remove(next)).toBe(true);
+        waiting.delete(next);
+        held.push(next);
+        const line = `${next.priority} ${next.partyId}`;
+        expect(next.order).toBeGreaterThan(lastOf.get(line) ?? 0);
+        lastOf.set(line, next.order);
+        for (const one of waiting) passed.set(one, (passed.get(one) ?? 0) + 1);
+        // Nine keys in three accounts, at most 60 before it, of which low priorities have one of 21 turns, or fewer by what they owe.
+        expect(passed.get(next) ?? 0).toBeLessThan(60 * 21);
+      }
+      for (const one of waiting) expect(queue.remove(one)).toBe(true);
+      for (const one of held) queue.gaveBack(one, 1);
+      expect([queue.waiting, queue.accounts, queue.parties]).toEqual([0, 0, 0]);
+    }
+  });
+
+  test("as many are served before a request as it was told when it came, where nobody comes or goes meanwhile", () => {
+    for (let seed = 1; seed <= 50; seed++) {
+      const roll = dice(seed);
+      const queue = new FairQueue<Waiter>();
+      for (let i = 0; i < 40; i++) queue.add(someone(roll));
+      const own = someone(roll);
+      const told = queue.ahead(own);
+      queue.add(own);
+      expect(queue.ahead(own, own)).toBe(told);
+      let before = 0;
+      // Each place is given back at once, so that all that counts is whose turn it is.
+      for (let next = queue.next(); next && next !== own; next = queue.next()) {
+        queue.took(next, 1);
+        queue.remove(next);
+        queue.gaveBack(next, 1);
+        before++;
+      }
+      // Turns go around: who had one a moment ago is behind all others of its kind, one turn more or less of each.
+      expect(Math.abs(before - told)).toBeLessThanOrEqual(8);
+    }
+  });
 });

@@ -1,131 +1,332 @@
-// Who is next for an engine's free place: the account with the least in flight, in order of arrival within an account.
+// Who is next for an engine's free place: priorities by their shares, then accounts, people and keys by what they hold.
+import { type Priority, priorities, priorityShares } from "../../domain/models/policies/priority.ts";
 
-export interface Waiter {
+/** Whose place it is, or would be. */
+export interface Sharer {
+  readonly priority: Priority;
   readonly accountId: string;
+  /** The person or key within the account; no other account has the same. */
+  readonly partyId: string;
+}
+
+export interface Waiter extends Sharer {
   /** Rises with arrival; a request that comes back keeps it, and with it its turn. */
   readonly order: number;
 }
 
-interface Share<W> {
+/** What accounts are compared by, and the people and keys within one. */
+interface Share {
   /** Places that it holds. */
   inFlight: number;
   /** When it was last given one, counted in places given. */
   lastGiven: number;
+  /** The order of its earliest request since it began to wait; infinite while it does not. */
+  firstOrder: number;
+  /** Requests that wait. */
+  readonly waiting: number;
+}
+
+class Party<W> implements Share {
+  readonly id: string;
+  readonly account: Account<W>;
+  inFlight = 0;
+  lastGiven: number;
+  firstOrder = Number.POSITIVE_INFINITY;
   /** By `order`; undefined: nobody did yet. */
-  waiting: W[] | undefined;
+  line: W[] | undefined;
+
+  constructor(id: string, account: Account<W>, lastGiven: number) {
+    this.id = id;
+    this.account = account;
+    this.lastGiven = lastGiven;
+  }
+
+  get waiting(): number {
+    return this.line === undefined ? 0 : this.line.length;
+  }
+}
+
+class Account<W> implements Share {
+  readonly id: string;
+  inFlight = 0;
+  lastGiven: number;
+  firstOrder = Number.POSITIVE_INFINITY;
+  waiting = 0;
+  /** Those of its people and keys that wait; undefined: none did yet. */
+  lined: Set<Party<W>> | undefined;
+
+  constructor(id: string, lastGiven: number) {
+    this.id = id;
+    this.lastGiven = lastGiven;
+  }
+}
+
+/** All that have one priority. */
+class Rank<W> {
+  readonly priority: Priority;
+  readonly share: number;
+  readonly accounts = new Map<string, Account<W>>();
+  readonly parties = new Map<string, Party<W>>();
+  /** Accounts that wait. */
+  readonly lined = new Set<Account<W>>();
+  inFlight = 0;
+  waiting = 0;
+  /** Turns that it had while somebody waited, divided by its share. */
+  used = 0;
+
+  constructor(priority: Priority) {
+    this.priority = priority;
+    this.share = priorityShares[priority];
+  }
+
+  /** What it will have used once it had so many turns more, where it waits since `now` at the earliest. */
+  usedAfter(turns: number, now: number): number {
+    return (this.waiting > 0 ? this.used : Math.max(this.used, now)) + turns / this.share;
+  }
 }
 
 /**
- * Max-min fairness: whatever one account asks for, another gets its turn before that account holds one place more.
- * Between accounts that hold as many, the one that was served longer ago is next; a newcomer counts as served just
- * before the last one, so that neither a crowd of newcomers nor a long queue can starve anybody.
+ * Weighted fairness between priorities: while all of them wait, each has turns by its share, so that the lowest is served as
+ * well. Within one, max-min fairness between accounts, and within an account between its people and keys: whatever one asks
+ * for, another gets its turn before that one holds one place more. Between those that hold as many, the one that was served
+ * longer ago is next; a newcomer counts as served just before the last one, so that neither a crowd of newcomers nor a long
+ * queue can starve anybody.
  */
 export class FairQueue<W extends Waiter> {
-  readonly #shares = new Map<string, Share<W>>();
+  /** The highest priority first: it is next where two would have used as much. */
+  readonly #ranks: readonly Rank<W>[] = [...priorities].reverse().map((priority) => new Rank<W>(priority));
   #waiting = 0;
   #given = 0;
+  /** What whoever was served last had used before: who begins to wait has used as much, and can claim no time of before. */
+  #now = 0;
 
   get waiting(): number {
     return this.#waiting;
   }
 
+  waitingOf(priority: Priority): number {
+    return this.#rank(priority).waiting;
+  }
+
+  /** Places held. */
+  inFlightOf(priority: Priority): number {
+    return this.#rank(priority).inFlight;
+  }
+
   /** Requests that wait, by account. */
   get waitingByAccount(): ReadonlyMap<string, number> {
-    const entries = [...this.#shares].flatMap(([id, { waiting }]): [string, number][] =>
-      waiting && waiting.length > 0 ? [[id, waiting.length]] : [],
-    );
-    return new Map(entries);
+    const counts = new Map<string, number>();
+    for (const { lined } of this.#ranks)
+      for (const { id, waiting } of lined) counts.set(id, (counts.get(id) ?? 0) + waiting);
+    return counts;
   }
 
   /** Accounts that wait or hold places. */
   get accounts(): number {
-    return this.#shares.size;
+    return new Set(this.#ranks.flatMap(({ accounts }) => [...accounts.keys()])).size;
   }
 
-  /** The account was given places, waiting or not. */
-  took(accountId: string, places: number): void {
-    const share = this.#share(accountId);
-    share.inFlight += places;
-    share.lastGiven = ++this.#given;
+  /** People and keys that wait or hold places. */
+  get parties(): number {
+    return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  gaveBack(accountId: string, places: number): void {
-    const share = this.#share(accountId);
-    share.inFlight -= places;
-    this.#forgetIfIdle(accountId, share);
+  /** They were given places, waiting or not. Whether these count as turns: they do while somebody waits. */
+  took(sharer: Sharer, places: number): boolean {
+    const rank = this.#rank(sharer.priority);
+    const party = this.#party(rank, sharer);
+    const given = ++this.#given;
+    party.inFlight += places;
+    party.lastGiven = given;
+    party.account.inFlight += places;
+    party.account.lastGiven = given;
+    rank.inFlight += places;
+    if (this.#waiting === 0) return false;
+    const before = rank.usedAfter(0, this.#now);
+    this.#now = Math.max(this.#now, before);
+    rank.used = before + places / rank.share;
+    return true;
+  }
+
+  /** `moreTurns`: where places were held longer than usual, or shorter: what that was beyond the turns that were counted. */
+  gaveBack(sharer: Sharer, places: number, moreTurns = 0): void {
+    const rank = this.#rank(sharer.priority);
+    const party = this.#party(rank, sharer);
+    party.inFlight -= places;
+    party.account.inFlight -= places;
+    rank.inFlight -= places;
+    if (this.#waiting > 0) rank.used += moreTurns / rank.share;
+    this.#forgetIfIdle(rank, party);
   }
 
   add(waiter: W): void {
-    const share = this.#share(waiter.accountId);
-    share.waiting ??= [];
-    share.waiting.splice(indexOf(share.waiting, waiter.order), 0, waiter);
+    const rank = this.#rank(waiter.priority);
+    const party = this.#party(rank, waiter);
+    const { account } = party;
+    rank.used = rank.usedAfter(0, this.#now);
+    party.line ??= [];
+    party.line.splice(indexOf(party.line, waiter.order), 0, waiter);
+    party.firstOrder = Math.min(party.firstOrder, waiter.order);
+    account.firstOrder = Math.min(account.firstOrder, waiter.order);
+    account.lined ??= new Set();
+    account.lined.add(party);
+    rank.lined.add(account);
+    account.waiting++;
+    rank.waiting++;
     this.#waiting++;
   }
 
   /** Whether it was there. */
   remove(waiter: W): boolean {
-    const share = this.#shares.get(waiter.accountId);
-    if (!share?.waiting) return false;
-    const index = indexOf(share.waiting, waiter.order);
-    if (share.waiting[index] !== waiter) return false;
-    share.waiting.splice(index, 1);
+    const rank = this.#rank(waiter.priority);
+    const party = rank.parties.get(waiter.partyId);
+    if (!party?.line) return false;
+    const { account, line } = party;
+    const index = indexOf(line, waiter.order);
+    if (line[index] !== waiter) return false;
+    line.splice(index, 1);
+    account.waiting--;
+    rank.waiting--;
     this.#waiting--;
-    this.#forgetIfIdle(waiter.accountId, share);
+    if (line.length === 0) {
+      party.firstOrder = Number.POSITIVE_INFINITY;
+      account.lined?.delete(party);
+    }
+    if (account.waiting === 0) {
+      account.firstOrder = Number.POSITIVE_INFINITY;
+      rank.lined.delete(account);
+    }
+    if (this.#waiting === 0) this.#forgetTurns();
+    this.#forgetIfIdle(rank, party);
     return true;
   }
 
-  next(): W | undefined {
+  /** `isHeldBack`: whether one may not have a place now that others of a higher priority may have; left out: none. */
+  next(isHeldBack?: (waiter: W) => boolean): W | undefined {
     if (this.#waiting === 0) return undefined;
-    let best: Share<W> | undefined;
-    for (const share of this.#shares.values()) {
-      if (isWaiting(share) && (!best || isBefore(share, best))) best = share;
+    let next: W | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (const rank of this.#ranks) {
+      if (rank.waiting === 0) continue;
+      const used = rank.usedAfter(1, this.#now);
+      if (used >= least) continue;
+      const first = firstOf(firstOf(rank.lined)?.lined)?.line?.[0];
+      if (!first || isHeldBack?.(first)) continue;
+      next = first;
+      least = used;
     }
-    return best?.waiting?.[0];
+    return next;
   }
 
-  /** How many are served before one that this account would add: each account at most as many as it has itself. */
-  ahead(accountId: string): number {
-    const own = this.#shares.get(accountId)?.waiting?.length ?? 0;
-    let ahead = own;
-    for (const [id, { waiting }] of this.#shares) {
-      if (waiting && id !== accountId) ahead += Math.min(waiting.length, own + 1);
+  /**
+   * How many are served before one that this sharer would add, or before `waiter`, which it has: of each person or key, and of
+   * each account, as many as of its own, and of other priorities as many as they have turns meanwhile.
+   */
+  ahead(sharer: Sharer, waiter?: W): number {
+    const rank = this.#rank(sharer.priority);
+    const party = rank.parties.get(sharer.partyId);
+    const account = rank.accounts.get(sharer.accountId);
+    const line = party?.line ?? [];
+    const own = waiter ? indexOf(line, waiter.order) : line.length;
+    const inAccount = own + amongOthers(account?.lined, party ?? this.#newcomer, own);
+    const inRank = inAccount + amongOthers(rank.lined, account ?? this.#newcomer, inAccount);
+    const until = rank.usedAfter(inRank + 1, this.#now);
+    let ahead = inRank;
+    for (const other of this.#ranks) {
+      if (other === rank || other.waiting === 0) continue;
+      const turns = (until - other.used) * other.share;
+      // The higher one is first where both would have used as much.
+      const before = other.share > rank.share ? Math.floor(turns) : Math.ceil(turns) - 1;
+      ahead += Math.min(other.waiting, Math.max(0, before));
     }
     return ahead;
   }
 
   /**
-   * Whose place in a full queue goes to this account: the last request of the account with the most, provided that it
-   * still has more than this one afterwards or as many. Undefined: this account has its share, and is refused.
+   * Whose place in a full queue goes to this sharer: the last request of whoever waits with the most, by share of the
+   * priorities, by accounts within one and by people and keys within an account, provided that it still has more than this one
+   * afterwards or as many. Undefined: this one has its share, and is refused.
    */
-  yielding(accountId: string): W | undefined {
-    const own = this.#shares.get(accountId)?.waiting?.length ?? 0;
-    let longest: readonly W[] = [];
-    for (const { waiting } of this.#shares.values()) if (waiting && waiting.length > longest.length) longest = waiting;
-    return longest.length > own + 1 ? longest.at(-1) : undefined;
-  }
-
-  #share(accountId: string): Share<W> {
-    let share = this.#shares.get(accountId);
-    if (!share) {
-      share = { inFlight: 0, lastGiven: this.#given - 0.5, waiting: undefined };
-      this.#shares.set(accountId, share);
+  yielding(sharer: Sharer): W | undefined {
+    const rank = this.#rank(sharer.priority);
+    const account = rank.accounts.get(sharer.accountId);
+    const [fullest] = [...this.#ranks].sort((a, b) => b.waiting / b.share - a.waiting / a.share);
+    if (fullest && fullest !== rank && (fullest.waiting - 1) / fullest.share >= (rank.waiting + 1) / rank.share) {
+      return longestOf(longestOf(fullest.lined)?.lined)?.line?.at(-1);
     }
-    return share;
+    const longest = longestOf(rank.lined);
+    if (longest && longest !== account && longest.waiting > (account?.waiting ?? 0) + 1) {
+      return longestOf(longest.lined)?.line?.at(-1);
+    }
+    const party = longestOf(account?.lined);
+    const own = rank.parties.get(sharer.partyId)?.waiting ?? 0;
+    return party && party.waiting > own + 1 ? party.line?.at(-1) : undefined;
   }
 
-  #forgetIfIdle(accountId: string, share: Share<W>): void {
-    if (share.inFlight === 0 && !isWaiting(share)) this.#shares.delete(accountId);
+  #rank(priority: Priority): Rank<W> {
+    return this.#ranks[rankIndex[priority]] as Rank<W>;
+  }
+
+  get #newcomer(): Share {
+    const lastGiven = this.#given - 0.5;
+    return { inFlight: 0, lastGiven, firstOrder: Number.POSITIVE_INFINITY, waiting: 0 };
+  }
+
+  #party(rank: Rank<W>, { accountId, partyId }: Sharer): Party<W> {
+    const known = rank.parties.get(partyId);
+    if (known) return known;
+    const lastGiven = this.#given - 0.5;
+    let account = rank.accounts.get(accountId);
+    if (!account) {
+      account = new Account(accountId, lastGiven);
+      rank.accounts.set(accountId, account);
+    }
+    const party = new Party(partyId, account, lastGiven);
+    rank.parties.set(partyId, party);
+    return party;
+  }
+
+  #forgetIfIdle({ accounts, parties }: Rank<W>, party: Party<W>): void {
+    if (party.inFlight !== 0 || party.waiting !== 0) return;
+    parties.delete(party.id);
+    const { account } = party;
+    if (account.inFlight === 0 && account.waiting === 0) accounts.delete(account.id);
+  }
+
+  /** Nobody waits: whoever does next owes nothing, and is owed nothing. */
+  #forgetTurns(): void {
+    this.#now = 0;
+    for (const rank of this.#ranks) rank.used = 0;
   }
 }
 
-function isWaiting<W>({ waiting }: Share<W>): boolean {
-  return waiting !== undefined && waiting.length > 0;
+const rankIndex = { high: 0, normal: 1, low: 2 } as const satisfies Record<Priority, number>;
+
+function firstOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Each | undefined {
+  let first: Each | undefined;
+  for (const one of some ?? []) if (!first || isBefore(one, first)) first = one;
+  return first;
 }
 
-function isBefore<W extends Waiter>(a: Share<W>, b: Share<W>): boolean {
+function longestOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Each | undefined {
+  let longest: Each | undefined;
+  for (const one of some ?? []) if (!longest || one.waiting > longest.waiting) longest = one;
+  return longest;
+}
+
+/** Requests of the others that are served before the one that has `before` of its own in front of it. */
+function amongOthers(others: ReadonlySet<Share> | undefined, own: Share, before: number): number {
+  let ahead = 0;
+  for (const other of others ?? []) {
+    if (other !== own) ahead += Math.min(other.waiting, isBefore(other, own) ? before + 1 : before);
+  }
+  return ahead;
+}
+
+function isBefore(a: Share, b: Share): boolean {
   if (a.inFlight !== b.inFlight) return a.inFlight < b.inFlight;
   if (a.lastGiven !== b.lastGiven) return a.lastGiven < b.lastGiven;
-  return (a.waiting?.[0]?.order ?? 0) < (b.waiting?.[0]?.order ?? 0);
+  return a.firstOrder < b.firstOrder;
 }
 
 /** Where `order` stands, or belongs, in a list that is sorted by it. */

@@ -5,13 +5,14 @@ import { operations } from "../../dialects/dialects.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Answer, AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
-import { FairQueue, type Waiter } from "./fair-queue.ts";
+import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
+import { Headroom } from "./headroom.ts";
 
 /** A request as far as its place is concerned. */
-export interface PlaceRequest {
-  accountId: string;
+export interface PlaceRequest extends Sharer {
   operation: Operation;
   stream: boolean;
   /** Generations side by side. */
@@ -50,6 +51,12 @@ export interface GateOptions {
   mostIdle?: (() => number) | undefined;
 }
 
+/** A place that is held much longer than others counts as so many of them at most: what a priority owes is paid within sight. */
+const mostTurns = 8;
+
+/** How soon it is noticed that fewer places are held ready, while requests wait for that. */
+const headroomCheckMs = 1_000;
+
 /** Weight of the last time in the mean of how long places are held. */
 const holdWeight = 1 / 16;
 
@@ -68,6 +75,7 @@ export class Gate {
   readonly queue = new FairQueue<Waiting>();
   /** Those of the idle lane, which have their turn when nobody else waits. */
   readonly idleQueue = new FairQueue<Waiting>();
+  readonly #headroom: Headroom;
   readonly #measured: ConcurrencyLimit;
   readonly #clock: Clock;
   readonly #declared: GateOptions["declared"];
@@ -90,6 +98,7 @@ export class Gate {
 
   constructor({ clock, declared, bound, onDemand, onFree, mostIdle }: GateOptions) {
     this.#clock = clock;
+    this.#headroom = new Headroom(clock);
     this.#declared = declared;
     this.#onDemand = onDemand;
     this.#onFree = onFree;
@@ -111,9 +120,10 @@ export class Gate {
     return this.#idleInFlight;
   }
 
-  /** Mean time between two places that become free while all are taken; undefined before the first answer. */
-  get turnMs(): number | undefined {
-    return this.#holdMs === undefined ? undefined : this.#holdMs / this.limit;
+  /** Mean time between two places that become free for this priority while all are taken; undefined before the first answer. */
+  turnMsOf(priority: Priority): number | undefined {
+    if (this.#holdMs === undefined) return undefined;
+    return this.#holdMs / Math.max(1, this.limit - (priority === "high" ? 0 : this.#heldReady));
   }
 
   /** False where a server has to be started first. */
@@ -125,11 +135,42 @@ export class Gate {
     return this.isOpen && this.#inFlight + this.#weightOf(width) <= this.limit;
   }
 
+  /** Whether a request may have a place at once: it is free, and nobody waits whose turn it would be. */
+  mayTake({ priority, width, onWanted }: PlaceRequest): boolean {
+    if (onWanted) return this.fitsIdle(width);
+    if (!this.fits(width) || this.#isHeldBack(priority, width)) return false;
+    return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
+  }
+
   /** Whether a request of the idle lane may have a place. */
   fitsIdle(width: number): boolean {
     if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#mostIdle()) return false;
-    return this.fits(width);
+    return this.fits(width) && !this.#isHeldBack("low", width);
   }
+
+  /** The one that waits whose turn it is; undefined as well where the places that are free are held ready for others. */
+  next(): Waiting | undefined {
+    return this.queue.next(this.#heldReady === 0 ? undefined : this.#isWaitingHeldBack);
+  }
+
+  /** Places that are free, and that lower priorities may not take. */
+  get #heldReady(): number {
+    return Math.max(0, this.#headroom.placesOf(this.limit) - this.queue.inFlightOf("high"));
+  }
+
+  /**
+   * Whether a place would be one that is held ready for a higher priority. What all others hold is within what that leaves; but
+   * a wide request may have more, where it is the only one.
+   */
+  #isHeldBack(priority: Priority, width: number): boolean {
+    if (priority === "high") return false;
+    const ready = this.#headroom.placesOf(this.limit);
+    if (ready === 0) return false;
+    const others = this.#inFlight - this.queue.inFlightOf("high");
+    return others > 0 && others + this.#weightOf(width) > this.limit - ready;
+  }
+
+  readonly #isWaitingHeldBack = ({ priority, request }: Waiting): boolean => this.#isHeldBack(priority, request.width);
 
   get #isCalm(): boolean {
     return this.#calmUntilMs > 0 && this.nowMs() < this.#calmUntilMs;
@@ -142,7 +183,7 @@ export class Gate {
   get idlePlaces(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
     if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
-    const free = Math.min(this.limit - this.#inFlight, this.#mostIdle() - this.#idleInFlight);
+    const free = Math.min(this.limit - this.#inFlight - this.#heldReady, this.#mostIdle() - this.#idleInFlight);
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
@@ -164,14 +205,17 @@ export class Gate {
   }
 
   /** Takes places, whether they are free or not. */
-  take(deployment: Deployment, { accountId, operation, stream, width, onWanted }: PlaceRequest): Place {
-    const weight = this.#weightOf(width);
+  take(deployment: Deployment, request: PlaceRequest): Place {
+    const { operation, stream, onWanted } = request;
+    const weight = this.#weightOf(request.width);
     this.#inFlight += weight;
-    (onWanted ? this.idleQueue : this.queue).took(accountId, weight);
+    const isTurn = (onWanted ? this.idleQueue : this.queue).took(request, weight);
+    if (request.priority === "high" && !onWanted) this.#headroom.wanted(this.#wantedByHigh);
     this.#tellDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
-    const place = new Place(this, deployment, accountId, weight, kind, this.#measured.sent(), this.#inFlight);
+    const place = new Place(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
+    place.isTurn = isTurn;
     if (!onWanted) return place;
     place.onWanted = onWanted;
     this.#idle.push(place);
@@ -180,16 +224,17 @@ export class Gate {
   }
 
   /** `heldMs`: how long, where an answer came. */
-  giveBack(place: Place, accountId: string, weight: number, heldMs: number | undefined): void {
+  giveBack(place: Place, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
-    if (place.onWanted) this.#idleGaveBack(place, accountId, weight);
-    else this.queue.gaveBack(accountId, weight);
+    if (place.onWanted) this.#idleGaveBack(place, weight);
+    else this.queue.gaveBack(place, weight, place.isTurn ? this.#moreTurns(place, weight) : 0);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
     this.#tellDemand();
   }
 
   answered(answer: Answer): void {
-    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1));
+    // What is held ready is as good as taken: else nothing would be learned of a server while it is.
+    if (this.#declared?.() === undefined) this.#measured.answered(answer, !this.fits(1) || this.#isHeldBack("low", 1));
     this.wake();
   }
 
@@ -207,6 +252,7 @@ export class Gate {
     const isIdle = waiting.request.onWanted !== undefined;
     (isIdle ? this.idleQueue : this.queue).add(waiting);
     if (this.#declared === undefined && !isIdle) this.#beImpatient();
+    if (waiting.priority === "high" && !isIdle) this.#headroom.wanted(this.#wantedByHigh);
     this.#tellDemand();
   }
 
@@ -218,6 +264,13 @@ export class Gate {
   /** Lets those go on who wait for what became free. */
   wake(): void {
     if (this.queue.waiting + this.idleQueue.waiting > 0) this.#onFree(this);
+  }
+
+  /** Those that wait are held back: the idle lane makes way for them, and fewer places may be held ready soon. */
+  waitForHeadroom(): void {
+    if (this.queue.waiting === 0) return;
+    this.makeWay();
+    this.wakeLater(headroomCheckMs);
   }
 
   /** For what frees a place without anybody telling. */
@@ -234,12 +287,22 @@ export class Gate {
     this.#onDemand?.demand(this.#inFlight, this.queue.waiting + this.idleQueue.waiting);
   }
 
-  #idleGaveBack(place: Place, accountId: string, weight: number): void {
+  get #wantedByHigh(): number {
+    return this.queue.inFlightOf("high") + this.queue.waitingOf("high");
+  }
+
+  /** How much longer it was held than usual, in turns. */
+  #moreTurns({ sinceMs }: Place, weight: number): number {
+    if (!this.#holdMs) return 0;
+    return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, mostTurns) - 1);
+  }
+
+  #idleGaveBack(place: Place, weight: number): void {
     const at = this.#idle.indexOf(place);
     if (at >= 0) this.#idle.splice(at, 1);
     else this.#askedFor--;
     this.#idleInFlight--;
-    this.idleQueue.gaveBack(accountId, weight);
+    this.idleQueue.gaveBack(place, weight);
   }
 
   #kindsOf(model: string): readonly AnswerKind[] {
@@ -269,12 +332,17 @@ export class Gate {
 }
 
 /** A request's part in an engine's capacity, from before it is sent until its answer ended. */
-export class Place implements Answer {
+export class Place implements Answer, Sharer {
   readonly gate: Gate;
   /** The candidate that it is at. */
   readonly deployment: Deployment;
   /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
   isTrial = false;
+  /** Whether it counts among the turns of its priority. */
+  isTurn = false;
+  readonly priority: Priority;
+  readonly accountId: string;
+  readonly partyId: string;
   /** The same as its request has. */
   onWanted: PlaceRequest["onWanted"];
   readonly kind: AnswerKind;
@@ -284,7 +352,6 @@ export class Place implements Answer {
   readonly sinceMs: number;
   /** Until the answer began; 0 before. */
   durationMs = 0;
-  readonly #accountId: string;
   readonly #weight: number;
   #answered = false;
   #held = true;
@@ -293,7 +360,7 @@ export class Place implements Answer {
   constructor(
     gate: Gate,
     deployment: Deployment,
-    accountId: string,
+    { priority, accountId, partyId }: Sharer,
     weight: number,
     kind: AnswerKind,
     sent: number,
@@ -305,7 +372,9 @@ export class Place implements Answer {
     this.sent = sent;
     this.inFlight = inFlight;
     this.sinceMs = gate.nowMs();
-    this.#accountId = accountId;
+    this.priority = priority;
+    this.accountId = accountId;
+    this.partyId = partyId;
     this.#weight = weight;
   }
 
@@ -338,6 +407,6 @@ export class Place implements Answer {
 
   #giveBack(heldMs: number | undefined): void {
     this.#held = false;
-    this.gate.giveBack(this, this.#accountId, this.#weight, heldMs);
+    this.gate.giveBack(this, this.#weight, heldMs);
   }
 }

@@ -58,6 +58,7 @@ describe("credentials", () => {
         keys: [expect.objectContaining({ id: record.id, limitId: record.limitId, ...termsOf(record) })],
         environment: "live",
         scopes: new Set(["chat:write"]),
+        priority: "normal",
         appId: null,
         limits: { requests: [], tokens: [], quotas: [] },
       });

@@ -3,6 +3,8 @@
 import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
+import { lowestPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -23,7 +25,9 @@ interface ChainTerms {
   /** Those of the account alone; or, where it is told otherwise, all limits of this one chain. */
   readonly limits: AccountLimits | LimitSet;
   readonly reach: ModelReach | undefined;
+  readonly priority: Priority;
   readonly tags: readonly string[] | undefined;
+  readonly responseCache: ResponseCache | undefined;
   readonly party: Pick<Principal, "appId" | "person">;
   readonly expiresAt: number;
   readonly revokedAt: number;
@@ -92,7 +96,7 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, tags, party, recent } = this.#terms;
+    const { own, makers, account, scopes, limits, reach, priority, tags, responseCache, party, recent } = this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
@@ -105,7 +109,9 @@ export class CachedChain implements KeyUse {
       scopes,
       limits: ofChain,
       reach,
+      priority,
       tags,
+      responseCache,
       appId: party.appId,
       person: party.person,
     };
@@ -141,6 +147,7 @@ class RecentPrincipals {
 /** Each full garbage collection walks through every object, list and text of 100,000 keys that is not shared. */
 export class CachedChains {
   readonly #limitsOf: (chain: Chain) => LimitSet;
+  readonly #priorityOf: (account: Account) => Priority;
   readonly #recent = new RecentPrincipals();
   readonly #accounts = new EqualParts<Account>();
   readonly #keyTerms = new EqualParts<KeyTerms>();
@@ -150,8 +157,10 @@ export class CachedChains {
   readonly #tags = new EqualParts<readonly string[]>();
   readonly #terms = new EqualParts<ChainTerms>();
 
-  constructor(limitsOf: (chain: Chain) => LimitSet) {
+  /** `priorityOf`: the highest of an account. */
+  constructor(limitsOf: (chain: Chain) => LimitSet, priorityOf: (account: Account) => Priority = () => usualPriority) {
     this.#limitsOf = limitsOf;
+    this.#priorityOf = priorityOf;
   }
 
   /** Frees what only former chains had. */
@@ -181,6 +190,7 @@ export class CachedChains {
       .filter((key) => key.allowedIps.length > 0)
       // What cannot be read allows nobody.
       .map((key) => key.allowedIps.map(parseRange).filter((range) => range !== undefined));
+    const most = this.#priorityOf(account);
     const terms: ChainTerms = {
       own,
       makers: kept,
@@ -188,7 +198,9 @@ export class CachedChains {
       scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
       limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
       reach: this.#reachOf(keys),
+      priority: lowestPriority([most, ...keys.map(({ priority }) => priority)]) ?? most,
       tags: this.#tagsOf(keys),
+      responseCache: responseCacheOf(keys),
       party: actingParty(keys),
       expiresAt: Math.min(...keys.map((key) => key.expiresAt ?? Number.POSITIVE_INFINITY)),
       revokedAt: Math.min(...keys.map((key) => revocationOf(key))),
@@ -197,7 +209,7 @@ export class CachedChains {
       recent: this.#recent,
     };
     const bounds = makers.map((key) => [key.id, key.limitId, termsOf(key)]);
-    const text = JSON.stringify([termsOf(first), bounds, account, limitsText]);
+    const text = JSON.stringify([termsOf(first), bounds, account, limitsText, most]);
     return new CachedChain(first, ofAccount ? this.#terms.shared(text, terms) : terms);
   }
 
@@ -220,6 +232,12 @@ export class CachedChains {
     const tags = [...new Set(keys.flatMap((key) => key.tags))];
     return tags.length === 0 ? undefined : this.#tags.shared(tags.join(" "), tags);
   }
+}
+
+/** Off for all that hangs on a key that has it off; else as the nearest says that says anything. */
+function responseCacheOf(keys: readonly ChainKey[]): ResponseCache | undefined {
+  const said = keys.flatMap(({ responseCache }) => responseCache ?? []);
+  return said.includes("off") ? "off" : said[0];
 }
 
 /** An app acts for itself; the command line tool, and a membership, for the person. */

@@ -2,7 +2,9 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import type { Account } from "../../domain/account.ts";
 import type { LimitSet } from "../../domain/limits/limits.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { ApiKeyRecord, KeyChain, KeyStore } from "../../domain/principal.ts";
 import { withDeadline } from "../deadline.ts";
 import { LruMap } from "../lru-map.ts";
@@ -17,6 +19,8 @@ export interface CredentialCacheOptions {
   log: Log;
   /** What a request of this chain counts against; asked once for each entry. */
   limitsOf(chain: Chain): LimitSet;
+  /** The highest priority that requests of an account may have; left out: the usual one. */
+  priorityOf?(account: Account): Priority;
   /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
   renewals?: { keyFound(key: Pick<ApiKeyRecord, "id" | "digest">, digest: string): void } | undefined;
   /** Reads anew what `limitsOf` depends on, after a change by whichever process. */
@@ -60,7 +64,7 @@ export class CredentialCache {
 
   constructor(options: CredentialCacheOptions) {
     this.#options = options;
-    this.#chains = new CachedChains(options.limitsOf);
+    this.#chains = new CachedChains(options.limitsOf, options.priorityOf);
     const capacity = options.capacity ?? defaultCapacity;
     this.#byKey = new SecretMap(capacity);
     this.#byId = new LruMap(Math.min(capacity, mostByToken));

@@ -96,6 +96,14 @@ export class KeptKey implements ChainKey {
     return this.#terms.neverLeaves;
   }
 
+  get priority() {
+    return this.#terms.priority;
+  }
+
+  get responseCache() {
+    return this.#terms.responseCache;
+  }
+
   get tags() {
     return this.#terms.tags;
   }
@@ -123,6 +131,8 @@ export function termsOf(key: ChainKey): KeyTerms {
     quotas: key.quotas,
     models: key.models,
     neverLeaves: key.neverLeaves,
+    priority: key.priority,
+    responseCache: key.responseCache,
     tags: key.tags,
   };
 }

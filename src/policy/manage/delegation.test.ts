@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { ApiKeyRecord, KeyChain, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import {
@@ -53,6 +54,36 @@ test("what a key makes is within its quotas by the chain; on others it acts only
   expect(grant([{ ...quota, models: ["m"] }], [])).toBe(refused);
   expect(outcome(() => requireWithin(as([maker]), chain(key("other")), "revoke"))).toContain("reaches further");
   expect(outcome(() => requireWithin(as([maker]), chain(key("other", { quotas: [quota] })), "revoke"))).toBe("ok");
+});
+
+describe("priorities", () => {
+  const grant = (
+    priority: Priority | null,
+    maker: Keys[number],
+    more: Partial<Principal> = {},
+    makers: Keys | [] = [],
+  ) => outcome(() => requireGrantable(as([maker], more), makers, { priority }, "makes"));
+
+  test("no key gives another a higher priority than it has, nor itself; one that says none has its maker's", () => {
+    const maker = key("maker", { priority: "normal" });
+    const more = { priority: "normal" } as const;
+    expect(grant("low", maker, more)).toBe("ok");
+    expect(grant("normal", maker, more)).toBe("ok");
+    const refused = "permission_denied: priority: must be at most normal, the priority of the key that makes it.";
+    expect(grant(null, maker, more)).toBe(refused);
+    expect(grant(null, maker, more, [maker])).toBe("ok");
+    expect(grant("high", key("plain"), more)).toContain("priority: must be at most normal, the highest that you may");
+    expect(grant("high", key("plain"), { priority: "high" })).toBe("ok");
+    expect(grant("high", key("plain"))).toContain("An operator raises that of the tier pro");
+  });
+
+  test("no key acts on one with a higher priority", () => {
+    const act = (target: Partial<ApiKeyRecord>) =>
+      outcome(() => requireWithin(as([key("maker", { priority: "low" })]), chain(key("other", target)), "revoke"));
+    expect(act({ priority: "low" })).toBe("ok");
+    expect(act({ priority: "normal" })).toContain("its priority would have to be at most low");
+    expect(act({})).toContain("its priority would have to be at most low");
+  });
 });
 
 describe("models, and whether requests leave", () => {

@@ -4,6 +4,8 @@ import { formatRange, type IpRange, parseRange, rangeCovers } from "../../base/t
 import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
+import type { ResponseCache } from "../../domain/models/policies/cache.ts";
+import { isWithinPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { requireScope } from "../authorize.ts";
@@ -47,6 +49,11 @@ export function addressesOf(principal: Principal): string[] | undefined {
 export function modelsOf({ reach }: Principal): string[] | undefined {
   if (!reach || reach.models.length === 0) return undefined;
   return [...reach.models.reduce(commonPatterns)].sort();
+}
+
+/** What the keys of the principal may have, where one of them says so; null: none does. */
+export function priorityOf({ keys, priority = usualPriority }: Principal): Priority | null {
+  return keys.some((key) => key.priority !== null) ? priority : null;
 }
 
 /** The new key is one more in the chain. */
@@ -106,6 +113,7 @@ export function requireGrantable(
   verb: "makes" | "changes",
 ): void {
   if (granted.scopes) requireScopes(principal, granted.scopes);
+  if (granted.priority) requirePriority(principal, granted.priority);
   if (principal.person) {
     requireWithinMakers(granted.scopes ?? [], makers, verb);
     return;
@@ -113,6 +121,14 @@ export function requireGrantable(
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
   throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+}
+
+/** The tier bounds who acts as well, be it a key or a person. */
+function requirePriority({ priority: most = usualPriority, account }: Principal, wanted: Priority): void {
+  if (isWithinPriority(wanted, most)) return;
+  throw forbidden(
+    `priority: must be at most ${most}, the highest that you may have yourself. An operator raises that of the tier ${account.tier} (PUT /v1/admin/tiers/${account.tier}).`,
+  );
 }
 
 /** A person acts by role: whose keys are found at all is settled before (`requireKey`). */
@@ -165,6 +181,8 @@ function firstExcess(
       windowExcess(wanted, bound, bounded) ??
       modelExcess(wanted.models, bound) ??
       leavingExcess(wanted.neverLeaves, bound) ??
+      priorityExcess(wanted.priority, bound, bounded) ??
+      cacheExcess(wanted.responseCache, bound) ??
       tagExcess(wanted.tags, bound, bounded);
     if (excess) return excess;
   }
@@ -233,6 +251,20 @@ function modelExcess(wanted: readonly string[] | null | undefined, bound: ChainK
 
 function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | undefined {
   return wanted === false && bound.neverLeaves ? { field: "never_leaves", must: "true, as that" } : undefined;
+}
+
+/** One that is null is that of the tier, as far as its makers may have it. */
+function priorityExcess(wanted: Priority | null | undefined, bound: ChainKey, bounded: boolean): Excess | undefined {
+  if (wanted === undefined || bound.priority === null || (wanted === null && bounded)) return undefined;
+  if (wanted !== null && isWithinPriority(wanted, bound.priority)) return undefined;
+  return { field: "priority", must: `at most ${bound.priority}, the priority` };
+}
+
+/** Its maker's answers are made anew, so its own are, whatever it says: it says nothing else. */
+function cacheExcess(wanted: ResponseCache | null | undefined, bound: ChainKey): Excess | undefined {
+  return wanted === "on" && bound.responseCache === "off"
+    ? { field: "response_cache", must: "off, as that" }
+    : undefined;
 }
 
 /** Those of its makers count for a key whatever it says; its own are no more its own to drop than its quotas. */

@@ -26,6 +26,7 @@ import {
   addressesOf,
   endOf,
   modelsOf,
+  priorityOf,
   requireDepth,
   requireGrantable,
   requireKeyManager,
@@ -46,7 +47,7 @@ export interface KeyUpdate {
 }
 
 /**
- * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models and whether
+ * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models, priority and whether
  * requests stay are inherited.
  */
 export function createKey(
@@ -64,6 +65,7 @@ export function createKey(
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
     models: values.models ?? modelsOf(principal) ?? null,
     neverLeaves: request.never_leaves ?? principal.reach?.neverLeaves ?? false,
+    priority: values.priority ?? priorityOf(principal),
   };
   requireGrantable(principal, makers, record, "makes");
   const place = { accountId: principal.account.id, environment: principal.environment };
@@ -149,6 +151,8 @@ export function updateKey(
     quotas: request.quotas === undefined ? current.quotas : quotaRules(request.quotas),
     models: request.models === undefined ? current.models : keyModels(request.models),
     neverLeaves: request.never_leaves ?? current.neverLeaves,
+    priority: request.priority === undefined ? current.priority : request.priority,
+    responseCache: request.response_cache === undefined ? current.responseCache : request.response_cache,
     tags: request.tags === undefined ? current.tags : keyTags(request.tags),
     note: request.note === undefined ? current.note : keyNote(request.note),
   };
@@ -272,6 +276,8 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     quotas: quotaRules(request.quotas ?? null),
     models: keyModels(request.models ?? null),
     neverLeaves: request.never_leaves ?? false,
+    priority: request.priority ?? null,
+    responseCache: request.response_cache ?? null,
     tags: keyTags(request.tags ?? null),
     note: keyNote(request.note ?? null),
   };
@@ -341,6 +347,8 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   if (!Bun.deepEquals(wanted.quotas, current.quotas)) changes.quotas = wanted.quotas;
   if (!Bun.deepEquals(wanted.models, current.models)) changes.models = wanted.models;
   if (wanted.neverLeaves !== current.neverLeaves) changes.neverLeaves = wanted.neverLeaves;
+  if (wanted.priority !== current.priority) changes.priority = wanted.priority;
+  if (wanted.responseCache !== current.responseCache) changes.responseCache = wanted.responseCache;
   if (!Bun.deepEquals(wanted.tags, current.tags)) changes.tags = wanted.tags;
   if (wanted.note !== current.note) changes.note = wanted.note;
   return changes;
@@ -358,6 +366,8 @@ function attributesToWire(attributes: Attributes) {
     quotas: rulesOnWire(attributes.quotas),
     models: attributes.models && [...attributes.models],
     never_leaves: attributes.neverLeaves,
+    priority: attributes.priority,
+    response_cache: attributes.responseCache,
     tags: [...attributes.tags],
     note: attributes.note,
   };

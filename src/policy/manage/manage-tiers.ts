@@ -6,6 +6,7 @@ import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
+import { usualPriority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
 import { rulesOnWire } from "../../wire/quotas.ts";
@@ -32,6 +33,7 @@ export function putTier(
     ...byName(amounts, ({ wire }) => request[wire] ?? null),
     environments: environments.filter((environment) => wanted.has(environment)),
     quotas: quotaRules(request.quotas ?? null),
+    priority: request.priority ?? usualPriority,
   };
   const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
   if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;
@@ -87,5 +89,6 @@ function figuresToWire(tier: Tier) {
     ...byWire(amounts, ({ name }) => tier[name]),
     quotas: rulesOnWire(tier.quotas ?? []),
     environments: [...tier.environments],
+    priority: tier.priority,
   };
 }

@@ -186,6 +186,7 @@ class Worker {
       tokens: { verify: handOver },
       unknown: new UnknownCredentials(this.#addressThrottle),
       limitsOf: (chain) => this.#limitsOf(chain),
+      priorityOf: (account) => this.#tiers.find(account.tier).priority,
       reread: () => this.#reread(),
     });
     heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / setup.workers);
@@ -345,7 +346,8 @@ class Worker {
   }
 
   /** What is kept is written, and read, by the primary process alone. */
-  #isElsewhere(request: DecodedRequest, { account }: Principal): boolean {
+  #isElsewhere(request: DecodedRequest, { account, responseCache }: Principal): boolean {
+    if (responseCache === "on") return true;
     if (request.namesKept || request.background || !this.#routing.serves(request.model)) return true;
     return request.dialect.kept !== undefined && wantsStoring(account, request, this.#config.chatRetentionDays);
   }

@@ -69,6 +69,8 @@ type Purpose =
   | "node-token-v1"
   | "replica-forward-v1"
   | "reply-seal-v1"
+  | "answer-seal-v1"
+  | "answer-digest-v1"
   | "content-key-seal-v1";
 
 /** HKDF-SHA-256 (RFC 5869): one independent key for each purpose, 32 bytes. The purpose carries a version. */

@@ -827,6 +827,15 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX batch_lines_claimed ON batch_lines (claim) WHERE claim IS NOT NULL AND paid = 0`,
   ],
   [
+    // The highest priority that requests may have; null, of a key: that of its account's tier.
+    `ALTER TABLE api_keys ADD COLUMN priority TEXT`,
+    `ALTER TABLE tiers ADD COLUMN priority TEXT NOT NULL DEFAULT 'normal'`,
+  ],
+  [
+    // Whether a key's requests get answers that are kept: `on`, `off`, or as each model says.
+    `ALTER TABLE api_keys ADD COLUMN response_cache TEXT`,
+  ],
+  [
     // What overflows of a model have cost, and what is set aside for those under way, in each span of the calendar.
     `CREATE TABLE overflow_spend (
       model TEXT NOT NULL,

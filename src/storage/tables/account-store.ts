@@ -14,6 +14,7 @@ const tiers = table<Tier>({
   ...byName(amounts, ({ wire }) => named(wire, integer)),
   environments: words,
   quotas: jsonList,
+  priority: text,
 });
 
 export class SqlAccountStore implements AccountStore {

@@ -33,6 +33,8 @@ export const apiKeys = table<ApiKeyRecord>({
   quotas: json,
   models: json,
   neverLeaves: flag,
+  priority: text,
+  responseCache: text,
   tags: json,
   note: text,
   ...byName(keyAmounts, ({ wire }) => named(wire, integer)),

@@ -81,6 +81,7 @@ const groupsOfAll: typeof groups = {
     "node.disconnected": "Node disconnected",
     "node_token.created": "Join token made",
     "node_token.deleted": "Join token withdrawn",
+    "cache.cleared": "Kept answers forgotten",
     "signing_key.created": "Signing key made",
     "signing_key.retired": "Signing key retired",
     "audit.purged": "Audit log purged",

@@ -143,6 +143,10 @@ const phrases: Record<AuditAction, Phrase> = {
   "node.disconnected": connection,
   "node_token.created": (told) => ({ did: "made a token with which a machine joins as a node", more: serves(told) }),
   "node_token.deleted": ({ target }) => ({ did: `withdrew the join token ${shortened(target)}` }),
+  "cache.cleared": ({ detail }) => ({
+    did: "had kept answers forgotten",
+    more: typeof detail["model"] === "string" ? `Those of ${detail["model"]}` : "",
+  }),
   "signing_key.created": () => ({ did: "made a new signing key" }),
   "signing_key.retired": (told) => ({
     did: told.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",

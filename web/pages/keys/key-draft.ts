@@ -32,6 +32,10 @@ export interface KeyDraft {
   /** Ids and patterns; empty: all. */
   models: string[];
   neverLeaves: boolean;
+  /** null: that of the tier. */
+  priority: ApiKey["priority"];
+  /** `model`: as each model says. */
+  responseCache: "model" | "on" | "off";
   tags: string[];
   note: string;
   quotas: QuotaDraft[];
@@ -48,7 +52,7 @@ const fields = [
   "allowed_ips",
   "rate_limit",
   ...keyAmounts.map(({ wire }) => wire),
-  ...(["models", "never_leaves", "tags", "note"] as const),
+  ...(["models", "never_leaves", "priority", "response_cache", "tags", "note"] as const),
   "quotas",
 ] as const;
 
@@ -66,7 +70,7 @@ export function newDraft(grantable: readonly Scope[]): KeyDraft {
     date: "",
     addresses: [],
     ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => ""), quotas: [] },
-    ...{ models: [], neverLeaves: false, tags: [], note: "" },
+    ...{ models: [], neverLeaves: false, priority: null, responseCache: "model", tags: [], note: "" },
   };
 }
 
@@ -80,7 +84,9 @@ export function draftOf(key: ApiKey): KeyDraft {
     rateLimit: key.rate_limit ?? "",
     windowSeconds: key.rate_limit_window ?? 60,
     amounts: perAmount(keyAmounts, ({ wire }) => key[wire] ?? ""),
-    ...{ models: key.models ?? [], neverLeaves: key.never_leaves, tags: key.tags, note: key.note ?? "" },
+    ...{ models: key.models ?? [], neverLeaves: key.never_leaves },
+    ...{ priority: key.priority, responseCache: key.response_cache ?? "model" },
+    ...{ tags: key.tags, note: key.note ?? "" },
     quotas: quotaDraftsOf(key.quotas),
   };
 }
@@ -148,6 +154,8 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   }
   if (!sameItems(draft.models, before.models)) changes.models = reachOf(draft).models;
   if (draft.neverLeaves !== before.neverLeaves) changes.never_leaves = draft.neverLeaves;
+  if (draft.priority !== before.priority) changes.priority = draft.priority;
+  if (draft.responseCache !== before.responseCache) changes.response_cache = reachOf(draft).response_cache;
   if (!sameItems(draft.tags, before.tags)) changes.tags = draft.tags;
   if (draft.note.trim() !== before.note) changes.note = saidOf(draft).note;
   const [quotas, quotasBefore] = [rulesOf(draft.quotas), rulesOf(before.quotas)];
@@ -155,8 +163,13 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   return changes;
 }
 
-function reachOf({ models, neverLeaves }: KeyDraft) {
-  return { models: models.length === 0 ? null : models, never_leaves: neverLeaves };
+function reachOf({ models, neverLeaves, priority, responseCache }: KeyDraft) {
+  return {
+    priority,
+    models: models.length === 0 ? null : models,
+    never_leaves: neverLeaves,
+    response_cache: responseCache === "model" ? null : responseCache,
+  };
 }
 
 function saidOf({ tags, note }: KeyDraft) {

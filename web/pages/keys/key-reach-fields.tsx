@@ -1,8 +1,19 @@
 // The fields of a key that say which models it may use and what is to be known about it.
-import { Stack, Switch, TagsInput, Textarea } from "@mantine/core";
+import { NativeSelect, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
+import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
 import type { Field, KeyDraft } from "./key-draft.ts";
+
+const cacheChoices = [
+  { value: "model", label: "As each model says" },
+  { value: "on", label: "Yes, of every model" },
+  { value: "off", label: "No, and none of its answers are kept" },
+];
+
+function cacheChoiceOf(value: string): KeyDraft["responseCache"] {
+  return value === "on" || value === "off" ? value : "model";
+}
 
 interface PartProps {
   draft: KeyDraft;
@@ -35,6 +46,22 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
         checked={draft.neverLeaves}
         onChange={(event) => change({ neverLeaves: event.currentTarget.checked })}
         error={errorOf("never_leaves")}
+      />
+      <PrioritySelect
+        label="Highest priority"
+        description="Whose requests are first where several wait for a model"
+        unset="That of the account's tier"
+        value={draft.priority}
+        change={(priority) => change({ priority })}
+        error={errorOf("priority")}
+      />
+      <NativeSelect
+        label="Kept answers"
+        description="Whether it gets the answer that the same request got before"
+        value={draft.responseCache}
+        onChange={(event) => change({ responseCache: cacheChoiceOf(event.currentTarget.value) })}
+        data={cacheChoices}
+        error={errorOf("response_cache")}
       />
     </Stack>
   );

@@ -14,6 +14,7 @@ import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts
 import { priceText } from "./managed-words.ts";
 import { fieldNames, formOf, type ModelForm, toWire } from "./model-form.ts";
 import { MoreFields } from "./more-fields.tsx";
+import { PolicyFields } from "./policies/policy-fields.tsx";
 import { PriceFields } from "./prices/price-fields.tsx";
 
 interface EditModelProps {
@@ -35,7 +36,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     (body: CreateManagedModelRequest) => {
       const { id: _, ...settings } = body;
       return model
-        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: changedMembers(settings, toWire(before)) })
+        ? call<ManagedModel>("PATCH", managedPathOf(model.id), { body: changed(settings, toWire(before)) })
         : call<ManagedModel>("POST", managedPath, { body });
     },
     {
@@ -52,8 +53,10 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     priceProblem,
     problemOf(save.error, "input"),
     problemOf(save.error, "output"),
+    problemOf(save.error, "policies"),
     ...fieldNames.map((field) => problemOf(save.error, field)),
   );
+  const others = ids.filter((one) => one !== (model?.id ?? id));
   const submit = () => {
     setTried(true);
     if (!isHalf) save.mutate({ id: model?.id ?? id.trim(), ...toWire(form) });
@@ -62,7 +65,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     <Form
       ref={ref}
       sending={save}
-      fields={["id", "input", "cached_input", "output", ...fieldNames]}
+      fields={["id", "input", "cached_input", "output", "policies", ...fieldNames]}
       action={model ? "Save" : "Add model"}
       submit={submit}
       cancel={() => done()}
@@ -91,7 +94,22 @@ export function EditModel({ model, ids, done }: EditModelProps) {
         error={problemOf(save.error, "deployments")}
         change={(deployments) => change({ deployments })}
       />
-      <MoreFields form={form} ids={ids.filter((one) => one !== (model?.id ?? id))} error={save.error} change={change} />
+      <PolicyFields
+        policies={form.policies}
+        places={form.deployments.map(({ upstream }) => upstream)}
+        ids={others}
+        error={save.error}
+        change={(policies) => change({ policies })}
+      />
+      <MoreFields form={form} ids={others} error={save.error} change={change} />
     </Form>
   );
+}
+
+type Settings = ReturnType<typeof toWire>;
+
+/** What is another than before, and so of the policies. */
+function changed(now: Omit<CreateManagedModelRequest, "id">, before: Settings) {
+  const members = changedMembers(now, before);
+  return members.policies ? { ...members, policies: changedMembers(members.policies, before.policies) } : members;
 }

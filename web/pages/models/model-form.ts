@@ -3,6 +3,8 @@ import { abilities } from "../../api/models.ts";
 import type { ManagedModel } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 
+import { type PoliciesForm, policiesFormOf, policiesToWire } from "./policies/policy-form.ts";
+
 export type Said = "" | "yes" | "no";
 
 export interface FormDeployment {
@@ -33,6 +35,7 @@ export interface ModelForm {
   context: TypedNumber;
   environments: string[];
   ownedBy: string;
+  policies: PoliciesForm;
 }
 
 export const fieldNames = [
@@ -69,6 +72,7 @@ export function formOf(model: ManagedModel | undefined): ModelForm {
     context: settings?.context_length ?? "",
     environments: [...(settings?.environments ?? [])],
     ownedBy: settings?.owned_by ?? "",
+    policies: policiesFormOf(settings?.policies),
   };
 }
 
@@ -92,5 +96,6 @@ export function toWire(form: ModelForm) {
     context_length: numberOf(form.context),
     environments: form.environments.length === 0 ? null : (form.environments as ManagedModel["environments"]),
     owned_by: form.ownedBy.trim() === "" ? null : form.ownedBy.trim(),
+    policies: policiesToWire(form.policies),
   };
 }

@@ -14,6 +14,7 @@ import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { State } from "../../parts/words/state.tsx";
 import { managedPathOf, staleWithModels } from "./managed-models.ts";
 import { abilityText, placeStates, sourceNames, statusNames } from "./managed-words.ts";
+import { ModelPolicies } from "./policies/model-policies.tsx";
 import { ModelPrice } from "./prices/model-price.tsx";
 
 interface ModelViewProps {
@@ -50,6 +51,7 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       <Facts facts={factsOf(model)} />
       <ModelPrice model={model} />
       <Places model={model} />
+      <ModelPolicies model={model} />
       {strangers.length > 0 && (
         <Note>
           {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} on offer nowhere at the moment, and cannot

@@ -76,7 +76,7 @@ function Remedy({ code }: { code: string }) {
 
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
-  const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped } = request;
+  const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped, from_cache } = request;
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
@@ -104,6 +104,9 @@ function Figures({ request }: { request: RequestDetail }) {
           ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
       />
+      {from_cache && (
+        <Remark>The answer was one that was kept: no model was asked. Its tokens are those of when it was made.</Remark>
+      )}
       {isAbout && !capped && (
         <Remark>The model server did not tell how many tokens there were: they are estimated by the text.</Remark>
       )}

@@ -70,6 +70,7 @@ function figuresOf(tier: Tier) {
     ...limitAmounts.map((amount) => [amount.label, amountFigure(amount, tier[amount.wire])] as const),
     ["Quotas per window", quotasInWords(tier.quotas)],
     ["Applies in", environmentList(tier.environments)],
+    ["Priority", tier.priority],
     ["Accounts", count(tier.accounts)],
   ] as const;
 }

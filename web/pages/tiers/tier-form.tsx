@@ -8,6 +8,7 @@ import { AmountFields, amountOf, limitOf } from "../../parts/editing/amount-fiel
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
+import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
@@ -23,7 +24,7 @@ interface TierFormProps {
   close(): void;
 }
 
-const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "quotas", "environments"];
+const fields = ["name", ...limitAmounts.map(({ wire }) => wire), "quotas", "environments", "priority"];
 /** The limits of a new tier; the others are without limit. */
 const usual: Partial<Record<LimitAmount["wire"], number>> = { requests_per_minute: 60, tokens_per_minute: 60_000 };
 
@@ -34,6 +35,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
   );
   const [quotas, setQuotas] = useState(() => quotaDraftsOf(tier?.quotas ?? []));
   const [found, setFound] = useState<string>();
+  const [priority, setPriority] = useState<Tier["priority"]>(tier?.priority ?? "normal");
   const [where, setWhere] = useState<Environment[]>(tier?.environments ?? ["live", "test"]);
   const save = useToldChange(
     (body: TierRequest) => call<Tier>("PUT", `/v1/admin/tiers/${encodeURIComponent(name)}`, { body }),
@@ -57,6 +59,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       ...perAmount(limitAmounts, ({ wire }) => limitOf(amounts[wire])),
       quotas: rulesOf(quotas),
       environments: where,
+      priority,
     });
   };
   return (
@@ -98,6 +101,13 @@ export function TierForm({ tier, names, close }: TierFormProps) {
         change={setWhere}
         mayBeEmpty
         error={problemOf(save.error, "environments")}
+      />
+      <PrioritySelect
+        label="Priority"
+        description="Whose requests are first where several wait for a model, in all environments. Keys may have less."
+        value={priority}
+        change={(chosen) => setPriority(chosen ?? "normal")}
+        error={problemOf(save.error, "priority")}
       />
     </Form>
   );

@@ -10,6 +10,13 @@ export function problemOf(error: ApiFailure | null, field: string): string | und
   return name === field && text !== undefined ? text.charAt(0).toUpperCase() + text.slice(1) : undefined;
 }
 
+/** What is wrong at this place of a field, or below it: `policies.cache`, `policies.split[0].model`. */
+export function problemAt(error: ApiFailure | null, place: string): string | undefined {
+  const { message = "" } = error ?? {};
+  if (!message.startsWith(place) || !/^[:.[]/.test(message.slice(place.length))) return undefined;
+  return problemOf(error, /^[a-z_]+/.exec(place)?.[0] ?? "");
+}
+
 /** The error, unless it is about one of the fields. */
 export function problemBeside(error: ApiFailure | null, fields: readonly string[]): ApiFailure | null {
   return fields.some((field) => problemOf(error, field) !== undefined) ? null : error;

@@ -4,13 +4,15 @@ import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { type ReactNode, useState } from "react";
 
 interface MoreSettingsProps {
+  /** What they are. */
+  label?: string;
   /** Whether they are shown from the start. */
   shown: boolean;
   hasProblem: boolean;
   children: ReactNode;
 }
 
-export function MoreSettings({ shown, hasProblem, children }: MoreSettingsProps) {
+export function MoreSettings({ label = "More settings", shown, hasProblem, children }: MoreSettingsProps) {
   const [isOpen, setOpen] = useState(shown);
   // It stays open after the problem, which ends with the next attempt.
   if (hasProblem && !isOpen) setOpen(true);
@@ -23,7 +25,7 @@ export function MoreSettings({ shown, hasProblem, children }: MoreSettingsProps)
         aria-expanded={isOpen}
         rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
       >
-        More settings
+        {label}
       </Button>
       <Collapse expanded={isOpen}>
         <Stack pt="sm">{children}</Stack>

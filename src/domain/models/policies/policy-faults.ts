@@ -12,6 +12,8 @@ export interface PolicyOwner {
 }
 
 export interface PolicySurroundings {
+  /** Names of all upstreams that there may be; undefined where others may come. */
+  readonly upstreams?: readonly string[];
   readonly guardrails: readonly string[];
   capabilitiesOf(id: string): Capabilities | undefined;
   /** What is wrong with such a name of the price list. */
@@ -35,7 +37,7 @@ export function policyFaults(owner: PolicyOwner, policies: ModelPolicies, around
 function overflowFaults(
   { id, deployments }: PolicyOwner,
   to: NonNullable<ModelPolicies["overflow"]>["to"],
-  { priceFault }: Around,
+  { priceFault, upstreams }: Around,
 ): EntryFault[] {
   const names = to.map(({ upstream }) => upstream);
   const places = [...new Set(deployments.map(({ upstream }) => upstream))];
@@ -49,6 +51,9 @@ function overflowFaults(
       const message = `has no deployment of ${id}`;
       const fix = `Name one of ${places.join(", ")}, or add a deployment there.`;
       faults.push({ path: [...path, "upstream"], message, fix });
+    } else if (upstreams && !upstreams.includes(upstream)) {
+      const fix = "Name one that there is, or add the upstream.";
+      faults.push({ path: [...path, "upstream"], message: "names an upstream that there is not", fix });
     }
     return faults;
   });

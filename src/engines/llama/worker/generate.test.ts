@@ -114,6 +114,7 @@ function generationOf({ seed = 1, stops = [], endings = [], grammar, maxTokens =
         syntax: { ...plainSyntax, endings },
         stops,
         startsInReasoning: false,
+        continuesText: false,
         answerGrammar: grammar,
         tools: [],
         startsInCall: false,

@@ -2,6 +2,8 @@
 
 import { adminAccountRoutes } from "./account-routes.ts";
 import { adminAuditRoutes } from "./audit-routes.ts";
+import { adminCacheRoutes } from "./cache-routes.ts";
+import { adminComparisonRoutes } from "./comparison-routes.ts";
 import { adminKeyRoutes } from "./key-routes.ts";
 import { adminModelProcessRoutes } from "./model-process-routes.ts";
 import { adminModelRoutes } from "./model-routes.ts";
@@ -18,7 +20,9 @@ export const adminRoutes = [
   adminTierRoutes,
   adminUpstreamRoutes,
   adminModelRoutes,
+  adminComparisonRoutes,
   adminPulledModelRoutes,
+  adminCacheRoutes,
   adminModelProcessRoutes,
   adminNodeRoutes,
   adminWebhookRoutes,

@@ -18,7 +18,7 @@ import {
   personToWire,
   resetLinkShape,
   updatePersonRequest,
-} from "../../../wire/people.ts";
+} from "../../../wire/people/people.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";

@@ -4,6 +4,7 @@ import { GatewayError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
 import type { Batch, BatchLine, BatchWork, Claim, ClaimedLine, UnpaidLine } from "../../../domain/batches/batch.ts";
 import type { ObjectStore } from "../../../domain/files/object-store.ts";
+import { usualPriority } from "../../../domain/models/policies/priority.ts";
 import type { UsageBegin, UsageEnd } from "../../../domain/usage/usage.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
 import type { InferenceDeps } from "../../../inference/call.ts";
@@ -318,7 +319,8 @@ export class BatchRunner {
     const operation = batchEndpoints.get(endpoint);
     const model = this.#catalog.find(name);
     if (!operation || !model || model.deployments.length === 0) return 1 - this.#starting(name);
-    const request = { accountId, operation, stream: false, width: 1, model: name, onWanted: () => {} };
+    const whose = { priority: usualPriority, accountId, partyId: accountId };
+    const request = { ...whose, operation, stream: false, width: 1, model: name, onWanted: () => {} };
     const open = model.deployments.filter(({ engine }) => engine.accepts !== false);
     return capacity.idlePlaces(open, request) - this.#starting(name);
   }

@@ -22,7 +22,7 @@ import {
   rotatedAppShape,
   rotateSecretRequest,
   updateAppRequest,
-} from "../../../wire/apps.ts";
+} from "../../../wire/people/apps.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import { type EndpointDeps, type Named, scopedEndpoints } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";

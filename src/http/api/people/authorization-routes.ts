@@ -15,7 +15,7 @@ import {
   authorizationShape,
   deletedAuthorizationShape,
   updateAuthorizationRequest,
-} from "../../../wire/apps.ts";
+} from "../../../wire/people/apps.ts";
 import { rulesOnWire } from "../../../wire/quotas.ts";
 import type { PersonRoute } from "../../exchange/route.ts";
 import { type EndpointDeps, personEndpoints } from "../endpoint.ts";

@@ -15,7 +15,7 @@ import {
   deletedInvitation,
   invitationShape,
   invitationToWire,
-} from "../../../wire/people.ts";
+} from "../../../wire/people/people.ts";
 import type { PersonRoute } from "../../exchange/route.ts";
 import type { Asked, EndpointDeps } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";

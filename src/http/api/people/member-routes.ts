@@ -25,7 +25,7 @@ import {
   memberToWire,
   removedMember,
   updateMemberRequest,
-} from "../../../wire/people.ts";
+} from "../../../wire/people/people.ts";
 import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
 import type { EndpointDeps, Named } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";

@@ -19,7 +19,7 @@ import {
   passkeySignInOptions,
   passkeySignInRequest,
   updatePasskeyRequest,
-} from "../../../wire/passkeys.ts";
+} from "../../../wire/people/passkeys.ts";
 import { readStrictBody } from "../../decode/strict-body.ts";
 import { browserOrigin } from "../../exchange/browser.ts";
 import type { ApiRoute, Exchange, PersonPrincipal, RouteDoc } from "../../exchange/route.ts";

@@ -20,7 +20,7 @@ import {
   type SessionWire,
   sessionShape,
   updateSessionRequest,
-} from "../../../wire/people.ts";
+} from "../../../wire/people/people.ts";
 import { browserOrigin } from "../../exchange/browser.ts";
 import type { PersonPrincipal, PersonRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";

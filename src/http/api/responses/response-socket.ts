@@ -34,6 +34,7 @@ export interface ResponseSocketOptions {
   holder: Holder;
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
+  priorityHeader: string | null;
 }
 
 /** Throws `invalid_request` where the request is none for a WebSocket. */
@@ -124,7 +125,7 @@ class ResponseSocket implements MessageLinkListener {
 
   /** Never rejects. */
   async #answer(bytes: Buffer): Promise<void> {
-    const { deps, tagHeader } = this.#options;
+    const { deps, tagHeader, priorityHeader } = this.#options;
     const exchange = this.#options.message();
     let principal: Principal | undefined;
     let streamId: string | undefined;
@@ -136,7 +137,8 @@ class ResponseSocket implements MessageLinkListener {
       const fault = await answerMessage(
         readMessage(message),
         {
-          ...{ exchange, principal, holder, streamId, tagHeader, left: this.#left, held: this.#held, link: this.#link },
+          ...{ exchange, principal, holder, streamId, tagHeader, priorityHeader },
+          ...{ left: this.#left, held: this.#held, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;
           },

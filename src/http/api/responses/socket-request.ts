@@ -10,6 +10,7 @@ import { isObject, type Json, objectsOf } from "../../../dialects/response/json.
 import { ownItems } from "../../../dialects/response/kept-items.ts";
 import { ResponseCollector } from "../../../dialects/response/response-collector.ts";
 import { maskKeys } from "../../../domain/api-key.ts";
+import type { Priority } from "../../../domain/models/policies/priority.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { RequestTrace } from "../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
@@ -18,6 +19,7 @@ import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { requireServable } from "../../../inference/routing/servable.ts";
 import { run } from "../../../inference/run.ts";
 import { requireModel } from "../../../policy/authorize.ts";
+import { priorityAsked } from "../../../policy/request-priority.ts";
 import type { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { decodeRequest } from "../../decode/decode-request.ts";
 import { renderError, toGatewayError } from "../../exchange/errors.ts";
@@ -41,6 +43,8 @@ export interface SocketRequestOptions {
   streamId: string | undefined;
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
+  /** `x-headrace-priority` of it. */
+  priorityHeader: string | null;
   /** Told of the stream, once there is one. */
   begun(stream: SocketStream): void;
 }
@@ -108,9 +112,11 @@ class SocketCall implements InferenceCall<void> {
   /** Why an answer that had begun broke off. */
   fault: GatewayError | undefined;
   readonly request: DecodedRequest;
+  readonly priority: Priority | undefined;
   readonly #options: SocketRequestOptions;
 
   constructor(request: DecodedRequest, options: SocketRequestOptions) {
+    this.priority = priorityAsked(options.priorityHeader, options.principal);
     this.request = request;
     this.#options = options;
   }

@@ -61,6 +61,7 @@ export const requestShape = z
       .describe(
         "The model server was not believed: it told of more tokens than can have been, and these are the most, or of fewer than it delivered, and these are `estimated`.",
       ),
+    from_cache: z.boolean().describe("The answer was one that was kept: no model was asked for it."),
     cost: z.number().nullable().describe("USD; null where the model has no price, and of a refused request."),
     upstream: z.string().nullable().describe("Who answered; null where nobody did."),
     attempts: z.int().describe("How often a model server was asked."),
@@ -116,6 +117,7 @@ const usageDetails = z
     characters: counted.describe("Characters that were spoken."),
     seconds: counted.describe("Whole seconds of sound that were listened to."),
     images: counted.describe("Images that were made."),
+    replayed: counted.describe("1 where the answer was one that was kept: the tokens are those of when it was made."),
     served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
     billed: z
       .number()
@@ -177,6 +179,7 @@ const nothingUsed = {
   total_tokens: 0,
   estimated: false,
   capped: false,
+  from_cache: false,
   cost: null,
   upstream: null,
   attempts: 0,
@@ -197,6 +200,7 @@ function usedOf(record: UsageRecord) {
     total_tokens: record.promptTokens + record.completionTokens,
     estimated: record.estimated,
     capped: record.capped,
+    from_cache: record.parts?.details?.replayed !== undefined,
     // A whole number: the nearest double of the quotient prints as the exact decimal.
     cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
@@ -224,6 +228,7 @@ export function detailsToWire(request: PastRequest, forOperator: boolean): z.inf
     characters: details.characters,
     seconds: details.seconds,
     images: details.images,
+    replayed: details.replayed,
     served: served && [...served],
     ...(forOperator && billedNanoUsd !== undefined ? { billed: usdOf(billedNanoUsd) } : {}),
   };

@@ -12,6 +12,7 @@ function options(changes: Partial<ReplyOptions<string>>): ReplyOptions<string> {
     syntax: plainSyntax,
     stops: [],
     startsInReasoning: false,
+    continuesText: false,
     answerGrammar: undefined,
     tools: [],
     startsInCall: false,
@@ -201,4 +202,13 @@ test("a template without tools has no calls", () => {
 test("spaces that the template says to ignore are left out at the start only", () => {
   const reader = new ReplyReader(options({ syntax: { ...plainSyntax, ignoredStarts: [" ", "  "] } }));
   expect(read(reader, [" ", " ", "a", "  b"])).toEqual(["text: a  b"]);
+});
+
+test("a reply that goes on with a text has no beginning of which anything is left out", () => {
+  const syntax = { ...plainSyntax, ignoredStarts: [" "] };
+  for (const continuesText of [false, true]) {
+    const reader = new ReplyReader(options({ syntax, continuesText }));
+    const events = [...reader.read([{ text: " and", hidden: false }]), ...reader.finish()];
+    expect(events).toEqual([{ kind: "text", text: continuesText ? " and" : "and" }]);
+  }
 });

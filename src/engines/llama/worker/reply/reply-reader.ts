@@ -23,6 +23,8 @@ export interface ReplyOptions<State> {
   stops: readonly string[];
   /** Whether the prompt left the thinking open. */
   startsInReasoning: boolean;
+  /** Whether the prompt ends with the begin of the answer: then there is no beginning to leave anything out of. */
+  continuesText: boolean;
   /** Grammar of the answer. */
   answerGrammar: string | undefined;
   tools: readonly CallableTool[];
@@ -56,6 +58,7 @@ export class ReplyReader<State> {
 
   constructor(options: ReplyOptions<State>) {
     this.#options = options;
+    if (options.continuesText) this.#start = undefined;
     this.#calls = options.tools.length > 0 ? options.syntax.calls : undefined;
     if (options.startsInCall && this.#calls !== undefined) this.#enterName("", "");
     else this.#enter(options.startsInReasoning ? "reasoning" : "content", options.syntax.contentOpenings.length === 0);

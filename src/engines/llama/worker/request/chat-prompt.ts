@@ -18,6 +18,8 @@ export interface RenderedPrompt {
   tokens: Token[];
   /** Whether the reply begins inside the thinking. */
   startsInReasoning: boolean;
+  /** Whether it goes on with a text that was begun. */
+  continuesText: boolean;
 }
 
 /** Throws a RequestError when the template refuses the messages, or when they cannot fit. */
@@ -32,6 +34,7 @@ export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOption
   const reply = last?.type === "model" ? [...last.response] : [];
   const before = last?.type === "model" ? options.history.slice(0, -1) : options.history;
   const afterCall = typeof reply.at(-1) === "object";
+  const continuesText = typeof reply.at(-1) === "string" && reply.at(-1) !== "";
   const startsInReasoning =
     options.opensReasoning &&
     (afterCall ? chat.syntax.reopensReasoning : reply.length === 0 && chat.syntax.opensReasoning);
@@ -41,7 +44,7 @@ export function renderPrompt(runtime: Runtime, chat: Chat, options: PromptOption
     const text = renderWithResults(library, chat.wrapper, history, options.functions);
     // Only the template's own text is read for control tokens; what users wrote is plain text (engine trap 9).
     const rendered = text.concat(new library.SpecialTokensText(options.ending));
-    return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning };
+    return { tokens: withBeginning(runtime, rendered.tokenize(model.tokenizer)), startsInReasoning, continuesText };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw invalid(`messages: the model's chat template cannot render them (${reason}).`);

@@ -63,7 +63,7 @@ function readChat(runtime: Runtime, fields: Fields): Answer {
   const count = readChoiceCount(fields);
   const limitName = fields.value("max_completion_tokens") === undefined ? "max_tokens" : "max_completion_tokens";
   const maxTokens = checkMaxTokens(runtime, fields.integer(limitName, 1, Number.MAX_SAFE_INTEGER), limitName);
-  const { tokens, startsInReasoning } = readPrompt(runtime, fields, tools);
+  const { tokens, startsInReasoning, continuesText } = readPrompt(runtime, fields, tools);
   checkPromptLength(runtime, tokens, "messages");
   return {
     stream,
@@ -81,6 +81,7 @@ function readChat(runtime: Runtime, fields: Fields): Answer {
           syntax,
           stops,
           startsInReasoning,
+          continuesText,
           answerGrammar,
           tools: tools?.callable ?? [],
           startsInCall: tools?.forced ?? false,

@@ -52,6 +52,7 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
             syntax: plainSyntax,
             stops,
             startsInReasoning: false,
+            continuesText: true,
             answerGrammar: undefined,
             tools: [],
             startsInCall: false,

@@ -57,6 +57,7 @@ function make(store: UnsteadyRunStore, insert: () => Promise<void>, on: Clock = 
   const first = stored("resp_1", { status: "queued", background: true, response: { id: "resp_1", output: [] } });
   const run = new BackgroundRun({
     tagHeader: null,
+    priority: undefined,
     ...{ message, principal: principalFor(), holder: held.holder(new AccountBytes()) },
     ...{ request: decodedRequest({ input: "Hi" }, "response"), stored: first, responses: { insert } },
     ...{ background: store, turns: new StoreTurns(on), clock: on, onNotStored() {} },

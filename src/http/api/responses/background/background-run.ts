@@ -8,6 +8,7 @@ import type { GatewayError } from "../../../../base/errors.ts";
 import type { Eventual } from "../../../../base/later.ts";
 import { failureCode } from "../../../../dialects/response/reply-writer.ts";
 import type { LimitStatus } from "../../../../domain/limits/limits.ts";
+import type { Priority } from "../../../../domain/models/policies/priority.ts";
 import type {
   BackgroundStore,
   ResponseStore,
@@ -33,6 +34,7 @@ export interface BackgroundRunOptions {
   message: MessageRequest;
   principal: Principal;
   tagHeader: string | null;
+  priority: Priority | undefined;
   holder: Holder;
   request: DecodedRequest;
   /** What is kept before a model was asked, its response included. */
@@ -117,6 +119,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   get requestId(): string {
     return this.#options.message.requestId;
+  }
+
+  get priority(): Priority | undefined {
+    return this.#options.priority;
   }
 
   get tagHeader(): string | null {

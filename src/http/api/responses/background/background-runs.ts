@@ -17,6 +17,7 @@ import { tagHeader } from "../../../../domain/usage/request-tags.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { run } from "../../../../inference/run.ts";
+import { priorityAsked, priorityHeader } from "../../../../policy/request-priority.ts";
 import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
 import type { Exchange } from "../../../exchange/route.ts";
 import { tellLimits } from "../../inference-answer.ts";
@@ -96,6 +97,7 @@ export class BackgroundRuns {
       const { responseKeeper } = deps;
       const one = new BackgroundRun({
         tagHeader: exchange.req.headers.get(tagHeader),
+        priority: priorityAsked(exchange.req.headers.get(priorityHeader), principal),
         ...{ message, principal, holder, request: asked, stored, turns: this.#turns, ...this.#options },
         onNotStored: () => responseKeeper.notStored(principal.account.id, "store_failed"),
       });

@@ -1,10 +1,10 @@
 // The shapes of apps and of what people allowed them on the wire, and of the requests that register and change apps.
 import { z } from "zod";
-import { environments } from "../domain/api-key.ts";
-import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../domain/people/app.ts";
-import { scopes } from "../domain/scope.ts";
-import { deletedShape, unixSeconds } from "./parts.ts";
-import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
+import { environments } from "../../domain/api-key.ts";
+import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } from "../../domain/people/app.ts";
+import { scopes } from "../../domain/scope.ts";
+import { deletedShape, unixSeconds } from "../parts.ts";
+import { givenQuotas, shownQuotas, usedQuotas } from "../quotas.ts";
 
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;

@@ -1,12 +1,12 @@
 // The shapes of people, their sessions, members of accounts and invitations on the wire, and of the requests about them.
 import { z } from "zod";
-import { environments } from "../domain/api-key.ts";
-import type { Member, OneTimeLink, Person } from "../domain/people/person.ts";
-import { roles } from "../domain/people/role.ts";
-import type { Session } from "../domain/people/session.ts";
-import { scopes } from "../domain/scope.ts";
-import { deletedShape, unixSeconds } from "./parts.ts";
-import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "./quotas.ts";
+import { environments } from "../../domain/api-key.ts";
+import type { Member, OneTimeLink, Person } from "../../domain/people/person.ts";
+import { roles } from "../../domain/people/role.ts";
+import type { Session } from "../../domain/people/session.ts";
+import { scopes } from "../../domain/scope.ts";
+import { deletedShape, unixSeconds } from "../parts.ts";
+import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "../quotas.ts";
 
 const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
 const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");

@@ -1,6 +1,6 @@
 // The shapes of passkeys on the wire, with what browsers send and get for them (WebAuthn Level 3, 5.1).
 import { z } from "zod";
-import { deletedShape, unixSeconds } from "./parts.ts";
+import { deletedShape, unixSeconds } from "../parts.ts";
 
 /** Far more than any authenticator has; an attestation without certificates is some hundreds of bytes. */
 const bytes = (most: number) => z.string().max(most).describe("base64url, as the browser gives it.");

@@ -1,0 +1,112 @@
+// Policies of a model on the command line: the options that set them, and how they are told.
+import { readFile } from "node:fs/promises";
+import { InvalidArgumentError } from "commander";
+import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
+import type { OptionValues } from "../command.ts";
+import { parseNames } from "../keys/key-settings.ts";
+import type { connectionOptions } from "../login/client.ts";
+import type { ServerCall } from "../login/server-command.ts";
+import { CliError, exitCodes } from "../terminal/terminal.ts";
+import { orNone } from "./model-settings.ts";
+
+interface Share {
+  model: string;
+  percent: number;
+}
+
+export const policySettings = {
+  policies: ["--policies <file>", "its policies as JSON, in a file or - for standard input; none: no more of them"],
+  continuation: ["--continuation <on|off>", "go on elsewhere with streams that are cut", ["on", "off"]],
+  guardrails: ["--guardrails <names>", "guardrails of headrace.yaml, in this order", orNone(parseNames)],
+  shadow: ["--shadow <share>", "a model that gets requests as well, unseen: next=5 for 5 %", orNone(parseShare)],
+  split: [
+    "--split <shares>",
+    "models that answer in its place: next=10,other=5 for 10 and 5 %",
+    orNone((text) => parseNames(text).map(parseShare)),
+  ],
+} as const;
+
+type PolicyCall = Pick<
+  ServerCall<OptionValues<typeof policySettings> & OptionValues<typeof connectionOptions>>,
+  "context" | "options"
+>;
+
+/** What the options say, single ones on top of the file; nothing where none was given. */
+export async function policyFields(call: PolicyCall): Promise<{ policies?: PoliciesRequest | null }> {
+  const { policies: path, continuation, guardrails, shadow, split } = call.options;
+  const said = { continuation: continuation && continuation === "on", guardrails, shadow, split };
+  const given = Object.entries(said).filter(([, value]) => value !== undefined);
+  const single = Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
+  if (path === undefined) return Object.keys(single).length > 0 ? { policies: single } : {};
+  if (path !== "none") return { policies: { ...(await readPolicies(call, path)), ...single } };
+  if (Object.keys(single).length === 0) return { policies: null };
+  throw new CliError("--policies none takes all of them away; leave the other options out.", exitCodes.usage);
+}
+
+/** The server checks what is in it, and says what is wrong. */
+async function readPolicies({ context, options }: PolicyCall, path: string): Promise<PoliciesRequest> {
+  if (path === "-" && options.apiKeyStdin) {
+    throw new CliError(
+      "Standard input cannot give both the policies and the key (--api-key-stdin). Name a file, or set HEADRACE_API_KEY.",
+      exitCodes.usage,
+    );
+  }
+  const name = path === "-" ? "Standard input" : path;
+  const text = path === "-" ? await context.input.readAll() : await readFile(path, "utf8").catch(() => undefined);
+  if (text === undefined) throw new CliError(`${name} cannot be read. Give a file with JSON, or - for standard input.`);
+  const said = parsed(text);
+  if (typeof said === "object" && said !== null && !Array.isArray(said)) return said;
+  throw new CliError(`${name} is no JSON object. Write one such as {"continuation": true}.`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseShare(text: string): Share {
+  const [, model, percent] = /^(.+)=(\d{1,3}(?:\.\d{1,6})?)$/.exec(text) ?? [];
+  if (model !== undefined) return { model, percent: Number(percent) };
+  throw new InvalidArgumentError("Give a model and its percent, such as next=10, or none.");
+}
+
+/** A line each; none where there are no policies. */
+export function policyLines(policies: PoliciesRequest | null | undefined): string[] {
+  const { continuation, overflow, cache, guardrails, shadow, split } = policies ?? {};
+  return [
+    ...(continuation ? ["goes on elsewhere with streams that are cut"] : []),
+    ...(overflow ? [overflowLine(overflow)] : []),
+    ...(cache ? [cacheLine(cache)] : []),
+    ...(guardrails?.length ? [`guardrails: ${guardrails.join(", ")}`] : []),
+    ...(shadow ? [`${shadow.percent} % go to ${shadow.model} as well, unseen`] : []),
+    ...(split ?? []).map(({ model, percent }) => `${percent} % are answered by ${model}`),
+  ];
+}
+
+function overflowLine(overflow: NonNullable<PoliciesRequest["overflow"]>): string {
+  const { to, after_seconds: after, prompt_tokens_above: tokens, hours, most_usd_per_request: most, spend } = overflow;
+  const said = [
+    ...(after == null ? [] : [`after ${after} s`]),
+    ...(tokens == null ? [] : [`above ${tokens} tokens`]),
+    ...(hours == null ? [] : [`${hours.join(" and ")} UTC`]),
+    ...(most == null ? [] : [`$${most} a request at most`]),
+    ...(spend == null ? [] : [`$${spend.usd} a ${spend.per} at most`]),
+  ];
+  return [`overflows to ${to.map(({ upstream }) => upstream).join(", ")}`, ...said].join(", ");
+}
+
+function cacheLine({
+  requests,
+  ttl_seconds: seconds,
+  price_factor: factor,
+  semantic,
+}: NonNullable<PoliciesRequest["cache"]>) {
+  return [
+    `gives answers again for ${seconds} s (${requests})`,
+    ...(factor ? [`at ${factor} of the price`] : ["for nothing"]),
+    ...(semantic ? [`also alike ones, by ${semantic.model} from ${semantic.threshold} on`] : []),
+  ].join(", ");
+}

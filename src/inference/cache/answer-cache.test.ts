@@ -1,0 +1,93 @@
+// Whether a request may get a kept answer: what model, key and client say, and what is never looked for.
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { principalFor } from "../../../tests/support/principal.ts";
+import type { Model } from "../../domain/models/model.ts";
+import { type CachePolicy, type ResponseCache, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { AnswerCache } from "./answer-cache.ts";
+import type { AnswerCacheParts } from "./cached-request.ts";
+
+const untouched: AnswerCacheParts = {
+  store: {
+    read: () => ({ answer: undefined, mark: 0 }),
+    write() {},
+    forget: async () => {},
+  },
+  similar: { vectorOf: async () => undefined, nearest: () => undefined, add() {} },
+  clock: { nowSeconds: () => 0 },
+  key: new Uint8Array(32),
+  maxAnswerBytes: 1_000,
+};
+const cache = new AnswerCache(untouched);
+
+function modelWith(policy?: CachePolicy): Model {
+  return {
+    ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined, price: undefined },
+    ...{ environments: ["live"], deployments: [] },
+    ...(policy ? { policies: { cache: policy } } : {}),
+  };
+}
+
+interface Said {
+  key?: ResponseCache;
+  model?: CachePolicy;
+  header?: string;
+  body?: Record<string, unknown>;
+  recording?: boolean;
+}
+
+function opened({ key, model, header, body = { temperature: 0 }, recording = false }: Said) {
+  const principal = principalFor({ responseCache: key });
+  const request = decodedRequest({ messages: [], ...body });
+  return cache.open({ request, principal, cacheHeader: header ?? null }, modelWith(model), recording);
+}
+
+test("where neither the model nor the key has a cache, nothing more of a request is looked at", () => {
+  const call = {
+    principal: principalFor(),
+    get request(): never {
+      throw new Error("The request was looked at.");
+    },
+    get cacheHeader(): never {
+      throw new Error("The header was looked at.");
+    },
+  };
+  expect(cache.open(call, modelWith(), false)).toBeUndefined();
+});
+
+test("a key has it on where the model has none, by the usual policy, and off whatever the model says", () => {
+  expect(opened({ key: "on" })?.policy).toEqual(usualCachePolicy);
+  const half = { ...usualCachePolicy, priceFactor: 0.5 };
+  expect(opened({ key: "on", model: half })?.policy).toEqual(half);
+  expect(opened({ model: half })?.policy).toEqual(half);
+  expect(opened({ key: "off", model: half, header: "use" })).toBeUndefined();
+});
+
+test("what is stored, and what is not repeatable, is answered anew", () => {
+  expect(opened({ key: "on", recording: true })).toBeUndefined();
+  const request = decodedRequest({ input: "x", background: true }, "response");
+  const call = { request, principal: principalFor({ responseCache: "on" }), cacheHeader: "use" };
+  expect(cache.open(call, modelWith(), false)).toBeUndefined();
+  const ranks = decodedRequest({ query: "x", documents: ["y"] }, "rerank");
+  expect(cache.open({ ...call, request: ranks }, modelWith(), false)).toBeUndefined();
+});
+
+test.each([
+  ["deterministic", 0, undefined, true],
+  ["deterministic", 1, undefined, false],
+  ["deterministic", 1, "use", true],
+  ["deterministic", 0, "off", false],
+  ["asked", 0, undefined, false],
+  ["asked", 1, "Refresh ", true],
+  ["all", 1, undefined, true],
+] as const)(
+  "of requests that are %p, one of temperature %p that says %p is looked for: %p",
+  (requests, temperature, header, expected) => {
+    const model = { ...usualCachePolicy, requests };
+    expect(opened({ model, body: { temperature }, ...(header ? { header } : {}) }) !== undefined).toBe(expected);
+  },
+);
+
+test("a wish that is none is refused with those that there are", () => {
+  expect(() => opened({ key: "on", header: "maybe" })).toThrow("must be `use`");
+});

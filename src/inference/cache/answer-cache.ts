@@ -1,0 +1,71 @@
+// Whether the answer to a request may be one that is kept: what its model, its key and its client say.
+import { fieldError } from "../../base/errors.ts";
+import type { Model } from "../../domain/models/model.ts";
+import { type CachePolicy, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
+import { isDeterministic } from "./request-digest.ts";
+
+export const cacheHeader = "x-headrace-cache";
+/** What a client may say in it. */
+const wishes = ["use", "refresh", "off"] as const;
+type Wish = (typeof wishes)[number];
+
+/** What is asked for, and who asks. */
+interface Asked {
+  readonly request: DecodedRequest;
+  readonly principal: Principal;
+  /** The value that the client sent; null, or left out: it sent none. */
+  readonly cacheHeader?: string | null;
+}
+
+export class AnswerCache {
+  readonly #parts: AnswerCacheParts;
+
+  constructor(parts: AnswerCacheParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Undefined where a model is asked, and its answer not kept. `recording`: it is kept for its client to read it again, under
+   * an id of its own. Throws `invalid_request` for what a client may not say.
+   */
+  open(call: Asked, model: Model, recording: boolean): CachedRequest | undefined {
+    const said = call.principal.responseCache;
+    const ofModel = model.policies?.cache;
+    if (said === undefined && ofModel === undefined) return undefined;
+    if (said === "off" || recording) return undefined;
+    return this.#open(call, model, ofModel ?? usualCachePolicy);
+  }
+
+  #open(call: Asked, model: Model, policy: CachePolicy): CachedRequest | undefined {
+    const { request, principal } = call;
+    const wish = wishOf(call.cacheHeader ?? null);
+    if (wish === "off" || !isRepeatable(request)) return undefined;
+    const { requests } = policy;
+    const isWanted =
+      wish !== undefined || requests === "all" || (requests === "deterministic" && isDeterministic(request));
+    if (!isWanted) return undefined;
+    const { account, environment, reach } = principal;
+    return new CachedRequest({
+      ...{ parts: this.#parts, policy, refreshes: wish === "refresh", neverLeaves: reach?.neverLeaves === true },
+      asked: { request, model, accountId: account.id, environment },
+    });
+  }
+}
+
+/** What goes on from what is kept, runs in the background, or comes as a form or as a task is answered anew each time. */
+function isRepeatable({ dialect, background, namesKept, goesOn, form }: Asked["request"]): boolean {
+  return dialect.task === undefined && !background && !namesKept && goesOn === undefined && form === undefined;
+}
+
+function wishOf(header: string | null): Wish | undefined {
+  if (header === null) return undefined;
+  const wish = wishes.find((one) => one === header.trim().toLowerCase());
+  if (wish) return wish;
+  throw fieldError(
+    cacheHeader,
+    "must be `use` (an answer that is kept will do), `refresh` (answer anew, and keep that) or `off` (neither). Leave the header out for what the model and the key say.",
+  );
+}

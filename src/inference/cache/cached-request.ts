@@ -1,0 +1,162 @@
+// One request for which a kept answer is looked for, and whose own may be kept.
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { AnswerPlace, AnswerStore, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
+import type { CachePolicy } from "../../domain/models/policies/cache.ts";
+import type { CacheResult } from "../../domain/usage/cache-result.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { questionOf } from "./question.ts";
+import { type DigestedRequest, requestDigest } from "./request-digest.ts";
+import type { SimilarRequests } from "./similar-requests.ts";
+
+/** What is collected is told to the ledger of bytes in steps. */
+const countedBytes = 64 * 1024;
+
+export interface AnswerCacheParts {
+  readonly store: AnswerStore;
+  /** Makes digests that nobody else can make. */
+  readonly key: Uint8Array;
+  /** Compares requests by their meaning. */
+  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add">;
+  readonly clock: Pick<Clock, "nowSeconds">;
+  /** A longer answer is not kept. */
+  readonly maxAnswerBytes: number;
+}
+
+/** The request, as far as its kept answer depends on its course. */
+export interface LookingUp {
+  readonly holder: Holder;
+  readonly cancellation: Cancellation;
+  readonly width: number;
+  /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
+  mostTokensOf(model: Model): number | undefined;
+}
+
+export interface CachedRequestOptions {
+  readonly parts: AnswerCacheParts;
+  readonly asked: DigestedRequest;
+  readonly policy: CachePolicy;
+  /** Whether its client wants a new answer. */
+  readonly refreshes: boolean;
+  readonly neverLeaves: boolean;
+}
+
+/** Where requests that mean the same are compared with each other. */
+interface Meaning {
+  readonly partition: string;
+  readonly vector: Float32Array;
+}
+
+export class CachedRequest {
+  readonly policy: CachePolicy;
+  result: CacheResult = "miss";
+  readonly #options: CachedRequestOptions;
+  #place: AnswerPlace | undefined;
+  #mark: unknown;
+  #meaning: Meaning | undefined;
+  /** Whether its answer is still to be kept: it is a new one, and not too long. */
+  #keeps = false;
+  #events = "";
+  #whole: Buffer | undefined;
+  #heldBytes = 0;
+
+  constructor(options: CachedRequestOptions) {
+    this.#options = options;
+    this.policy = options.policy;
+  }
+
+  /** Whether it wants the events of a stream. */
+  get collects(): boolean {
+    return this.#keeps;
+  }
+
+  /** Undefined where a model is to be asked. Never rejects. */
+  find(open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
+    const { asked, parts, refreshes } = this.#options;
+    const digest = requestDigest(asked, parts.key);
+    this.#place = { digest, accountId: asked.accountId, model: asked.model.id };
+    if (refreshes) this.result = "refresh";
+    const found = parts.store.read(this.#place);
+    return found instanceof Promise ? found.then((late) => this.#found(late, open)) : this.#found(found, open);
+  }
+
+  #found({ answer, mark }: FoundAnswer, open: LookingUp): KeptAnswer | undefined | Promise<KeptAnswer | undefined> {
+    this.#mark = mark;
+    const { refreshes, parts, asked } = this.#options;
+    if (answer && !refreshes && this.#fits(answer, open)) {
+      this.result = "hit";
+      return answer;
+    }
+    this.#keeps = true;
+    const { semantic } = this.policy;
+    if (!semantic) return undefined;
+    const question = questionOf(asked.request);
+    if (!question) return undefined;
+    const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
+    const { neverLeaves } = this.#options;
+    return parts.similar
+      .vectorOf(question.text, semantic.embeddingModel, { ...open, holder: open.holder, neverLeaves })
+      .then((vector) => vector && this.#foundSimilar({ partition, vector }, semantic.threshold, open));
+  }
+
+  async #foundSimilar(meaning: Meaning, threshold: number, open: LookingUp): Promise<KeptAnswer | undefined> {
+    this.#meaning = meaning;
+    const { parts, asked, refreshes } = this.#options;
+    const digest = refreshes ? undefined : parts.similar.nearest(meaning.partition, meaning.vector, threshold);
+    if (digest === undefined) return undefined;
+    const { answer } = await parts.store.read({ digest, accountId: asked.accountId, model: asked.model.id });
+    if (!answer || !this.#fits(answer, open)) return undefined;
+    this.result = "similar";
+    this.#keeps = false;
+    return answer;
+  }
+
+  /** One that a quota would end is not given: it has to be ended by whoever makes it. */
+  #fits({ usage }: KeptAnswer, open: LookingUp): boolean {
+    const most = open.mostTokensOf(this.#options.asked.model);
+    return most === undefined || usage.completionTokens <= most * open.width;
+  }
+
+  /** Text of one or more events of the stream, as they go to the client. */
+  add(events: string, holder: Holder): void {
+    this.#events += events;
+    const length = this.#events.length;
+    if (length > this.#options.parts.maxAnswerBytes) this.release(holder);
+    else if (length - this.#heldBytes >= countedBytes) this.#hold(length, holder);
+  }
+
+  #hold(length: number, holder: Holder): void {
+    if (holder.take("answers", length - this.#heldBytes)) this.release(holder);
+    else this.#heldBytes = length;
+  }
+
+  /** A whole answer, as it goes to the client. */
+  addWhole(body: string | Bytes): void {
+    if (!this.#keeps || body.length > this.#options.parts.maxAnswerBytes) return;
+    // What is there lies in a buffer with others.
+    this.#whole = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.solid.view);
+  }
+
+  /** It was answered, whole and without fault. */
+  keep(usage: TokenUsage, ignored: readonly string[]): void {
+    const { parts, policy } = this.#options;
+    const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
+    if (!this.#keeps || !this.#place || !bytes || bytes.length > parts.maxAnswerBytes) return;
+    const at = parts.clock.nowSeconds();
+    const answer: KeptAnswer = { bytes, usage, ignored, at, expiresAt: at + policy.ttlSeconds };
+    parts.store.write(this.#place, answer, this.#mark);
+    if (this.#meaning) parts.similar.add(this.#meaning.partition, this.#meaning.vector, this.#place.digest);
+  }
+
+  /** Nothing of it is kept any more that was not handed over before. */
+  release(holder: Holder): void {
+    if (this.#heldBytes > 0) holder.release("answers", this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#keeps = false;
+    this.#events = "";
+    this.#whole = undefined;
+  }
+}

@@ -1,0 +1,78 @@
+// Kept answers in memory: within their bound, shared fairly, until their time is over or they are forgotten.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { MemoryAnswers } from "./memory-answers.ts";
+
+const usage = { promptTokens: 1, completionTokens: 1, estimated: false };
+
+function memory(maxBytes: number) {
+  const clock = manualClock();
+  const answers = new MemoryAnswers({ clock, maxBytes });
+  const place = (digest: string, accountId = "a", model = "m") => ({ digest, accountId, model });
+  const write = (digest: string, accountId = "a", { length = 488, seconds = 60, model = "m" } = {}) => {
+    const at = clock.nowSeconds();
+    const answer = { bytes: Buffer.alloc(length), usage, ignored: [], at, expiresAt: at + seconds };
+    answers.write(place(digest, accountId, model), answer, answers.read(place(digest, accountId)).mark);
+  };
+  const has = (digest: string, accountId = "a") => answers.read(place(digest, accountId)).answer !== undefined;
+  return { answers, clock, place, write, has };
+}
+
+test("what was not used for the longest time goes where there is no room, and no answer is larger than all of it", () => {
+  const { answers, write, has } = memory(3_000);
+  for (const digest of ["1", "2", "3"]) write(digest);
+  expect(has("1")).toBe(true);
+  write("4");
+  expect([has("1"), has("2"), has("3"), has("4")]).toEqual([true, false, true, true]);
+  write("5", "a", { length: 3_000 });
+  expect(has("5")).toBe(false);
+  expect(answers.bytes).toBeLessThanOrEqual(3_000);
+});
+
+test("an account that keeps much pushes out its own, and not what others keep", () => {
+  const { write, has } = memory(10_000);
+  write("mine", "small");
+  for (let i = 0; i < 100; i++) write(String(i), "large");
+  expect(has("mine", "small")).toBe(true);
+  expect(has("99", "large")).toBe(true);
+});
+
+test("nobody gets what another account keeps under the same digest", () => {
+  const { write, has } = memory(10_000);
+  write("1", "a");
+  expect(has("1", "b")).toBe(false);
+});
+
+test("what is over is not given, and its room is given back by what is written later", () => {
+  const { answers, clock, write, has } = memory(100_000);
+  for (let i = 0; i < 20; i++) write(String(i), `account ${i % 3}`, { seconds: 10 });
+  clock.advance(10_000);
+  expect(has("0", "account 0")).toBe(false);
+  for (let i = 0; i < 10; i++) write("new", "another");
+  expect(answers.bytes).toBe(1_000);
+});
+
+test("what is forgotten is gone, and what was asked for before is not kept afterwards", async () => {
+  const { answers, place, write, has } = memory(100_000);
+  write("1", "a");
+  write("2", "a", { model: "n" });
+  write("3", "b");
+  const { mark } = answers.read(place("4"));
+  await answers.forget({ accountId: "a", model: "m" });
+  expect([has("1"), has("2"), has("3", "b")]).toEqual([false, true, true]);
+  answers.write(place("4"), { bytes: Buffer.alloc(1), usage, ignored: [], at: 0, expiresAt: 2e9 }, mark);
+  expect(has("4")).toBe(false);
+  await answers.forget({});
+  expect([has("2"), has("3", "b"), answers.bytes]).toEqual([false, false, 0]);
+});
+
+test("its bytes are told with those of all else, and take nothing of what requests may hold", () => {
+  const before = { cache: heldBytes.byKind.cache, held: heldBytes.held };
+  const { answers, write } = memory(100_000);
+  write("1");
+  expect(heldBytes.byKind.cache - before.cache).toBe(1_000);
+  expect(heldBytes.held).toBe(before.held);
+  answers.close();
+  expect(heldBytes.byKind.cache).toBe(before.cache);
+});

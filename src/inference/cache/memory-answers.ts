@@ -1,0 +1,139 @@
+// Kept answers in the memory of this process, within one bound for all accounts.
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import type {
+  AnswerPlace,
+  AnswerStore,
+  ForgottenAnswers,
+  FoundAnswer,
+  KeptAnswer,
+} from "../../domain/models/policies/answer-store.ts";
+
+interface Entry {
+  readonly answer: KeptAnswer;
+  readonly model: string;
+}
+
+/** The least recently used first. */
+class AccountAnswers {
+  readonly entries = new Map<string, Entry>();
+  bytes = 0;
+}
+
+/** What an entry takes beside the bytes of its answer: digest, usage, and its places in maps. */
+const entryBytes = 512;
+/** With each answer that is written so many others are looked at, whether their time is over. */
+const looksPerWrite = 16;
+
+/**
+ * Where there is no room, the account that has the most loses what it did not use for the longest time: so nobody loses
+ * anything by others who keep more.
+ */
+export class MemoryAnswers implements AnswerStore {
+  readonly #clock: Pick<Clock, "nowSeconds">;
+  readonly #maxBytes: number;
+  readonly #accounts = new Map<string, AccountAnswers>();
+  #bytes = 0;
+  /** Raised by each `forget`: an answer that was asked for before it is not kept after it. */
+  #mark = 0;
+  #looked: Iterator<[string, AccountAnswers]> | undefined;
+  #lookedInto: { of: AccountAnswers; accountId: string; entries: Iterator<[string, Entry]> } | undefined;
+
+  constructor({ clock, maxBytes }: { clock: Pick<Clock, "nowSeconds">; maxBytes: number }) {
+    this.#clock = clock;
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  read({ accountId, digest }: AnswerPlace): FoundAnswer {
+    const account = this.#accounts.get(accountId);
+    const entry = account?.entries.get(digest);
+    const mark = this.#mark;
+    if (!account || !entry) return { answer: undefined, mark };
+    if (entry.answer.expiresAt <= this.#clock.nowSeconds()) {
+      this.#drop(accountId, account, digest, entry);
+      return { answer: undefined, mark };
+    }
+    account.entries.delete(digest);
+    account.entries.set(digest, entry);
+    return { answer: entry.answer, mark };
+  }
+
+  write({ accountId, digest, model }: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
+    const bytes = bytesOf(answer);
+    if (mark !== this.#mark || bytes > this.#maxBytes) return;
+    const account = this.#accounts.get(accountId) ?? new AccountAnswers();
+    const before = account.entries.get(digest);
+    if (before) this.#drop(accountId, account, digest, before);
+    this.#accounts.set(accountId, account);
+    account.entries.set(digest, { answer, model });
+    this.#count(account, bytes);
+    this.#dropExpired();
+    while (this.#bytes > this.#maxBytes) this.#dropOldest();
+  }
+
+  async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
+    this.#mark++;
+    for (const [id, account] of this.#accounts) {
+      if (accountId !== undefined && id !== accountId) continue;
+      for (const [digest, entry] of account.entries) {
+        if (model === undefined || entry.model === model) this.#drop(id, account, digest, entry);
+      }
+    }
+  }
+
+  close(): void {
+    heldBytes.kept(-this.#bytes);
+    this.#bytes = 0;
+    this.#accounts.clear();
+  }
+
+  #dropOldest(): void {
+    let largest: [string, AccountAnswers] | undefined;
+    for (const one of this.#accounts) if (!largest || one[1].bytes > largest[1].bytes) largest = one;
+    if (!largest) return;
+    const [accountId, account] = largest;
+    for (const [digest, entry] of account.entries) {
+      this.#drop(accountId, account, digest, entry);
+      return;
+    }
+  }
+
+  #dropExpired(): void {
+    const now = this.#clock.nowSeconds();
+    for (let look = 0; look < looksPerWrite; look++) {
+      const into = this.#lookedInto;
+      const next = into?.entries.next();
+      if (into && next && !next.done) {
+        const [digest, entry] = next.value;
+        if (entry.answer.expiresAt <= now) this.#drop(into.accountId, into.of, digest, entry);
+        continue;
+      }
+      this.#looked ??= this.#accounts.entries();
+      const account = this.#looked.next();
+      if (account.done) this.#looked = undefined;
+      this.#lookedInto = account.done
+        ? undefined
+        : { accountId: account.value[0], of: account.value[1], entries: account.value[1].entries.entries() };
+    }
+  }
+
+  #drop(accountId: string, account: AccountAnswers, digest: string, { answer }: Entry): void {
+    account.entries.delete(digest);
+    this.#count(account, -bytesOf(answer));
+    if (account.entries.size === 0) this.#accounts.delete(accountId);
+  }
+
+  #count(account: AccountAnswers, bytes: number): void {
+    account.bytes += bytes;
+    this.#bytes += bytes;
+    heldBytes.kept(bytes);
+  }
+}
+
+function bytesOf({ bytes }: KeptAnswer): number {
+  return bytes.length + entryBytes;
+}

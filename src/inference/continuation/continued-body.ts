@@ -1,0 +1,73 @@
+// What a server is asked that goes on with an answer where another broke off: the same, with what was delivered of it.
+import type { ChatContinuation } from "../../domain/models/engine.ts";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** Members of a request for a chat or a completion that mean the same for the rest of an answer as for all of it. */
+const lasting: ReadonlySet<string> = new Set([
+  ...["model", "messages", "prompt", "stream", "stream_options", "max_tokens", "max_completion_tokens"],
+  ...["temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_token_ids", "logit_bias", "ignore_eos"],
+  ...["tools", "parallel_tool_calls", "reasoning_effort", "verbosity", "chat_template_kwargs"],
+  ...["user", "safety_identifier", "metadata", "store", "service_tier", "priority"],
+  ...["cache_salt", "cache_prompt", "prompt_cache_key", "prompt_cache_retention"],
+]);
+
+/** Values of members that are as if they were not there. */
+function isUnsaid(name: string, value: unknown): boolean {
+  if (value === undefined || value === null || value === false || value === 0 || value === "") return true;
+  if (Array.isArray(value)) return value.length === 0;
+  if (name === "n" || name === "best_of" || name === "repetition_penalty") return value === 1;
+  if (name === "tool_choice") return value === "auto" || value === "none";
+  return name === "response_format" && (value as { type?: unknown }).type === "text";
+}
+
+/**
+ * Whether an answer to it can be continued exactly, by its text alone. What nobody knows of here may begin anew with the rest,
+ * as a grammar or a penalty would.
+ */
+export function isContinuable(body: Body): boolean {
+  for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUnsaid(name, value)) return false;
+  const { messages, prompt } = body;
+  // A completion without a limit has that of its server, of which nobody knows how much is left.
+  return Array.isArray(messages) || (typeof prompt === "string" && limitOf(body) !== undefined);
+}
+
+/** The tokens that an answer may have; undefined where nothing limits it. */
+function limitOf({ max_completion_tokens: newer, max_tokens: older }: Body): number | undefined {
+  return typeof newer === "number" ? newer : typeof older === "number" ? older : undefined;
+}
+
+/** Whether such a server goes on exactly behind this text, where the client's own messages end as they do. */
+export function goesOnFrom(body: Body, text: string, how: ChatContinuation): boolean {
+  const { messages } = body;
+  if (!Array.isArray(messages) || how === "last_message") return beganByClient(body) !== "other";
+  // Templates may cut white space at the end of a message, and the model would write it again.
+  return beganByClient(body) === "no" && text.trimEnd() === text;
+}
+
+/** `written`: tokens of the answer so far, which its limit no longer has. */
+export function continuedBody(body: Body, text: string, how: ChatContinuation, written: number): string {
+  const limits: Record<string, number> = {};
+  for (const name of ["max_completion_tokens", "max_tokens"]) {
+    const limit = body[name];
+    if (typeof limit === "number") limits[name] = Math.max(1, limit - written);
+  }
+  const { messages, prompt } = body;
+  if (!Array.isArray(messages)) return JSON.stringify({ ...body, prompt: `${prompt}${text}`, ...limits });
+  const began = beganByClient(body) === "text" ? (messages.at(-1) as { content: string }) : undefined;
+  const last = { role: "assistant", ...began, content: `${began?.content ?? ""}${text}` };
+  const flags = how === "flag" ? { add_generation_prompt: false, continue_final_message: true } : {};
+  return JSON.stringify({
+    ...body,
+    messages: [...(began ? messages.slice(0, -1) : messages), last],
+    ...limits,
+    ...flags,
+  });
+}
+
+/** Whether the client's last message is the begin of the answer itself. */
+function beganByClient({ messages }: Body): "no" | "text" | "other" {
+  const last = (Array.isArray(messages) ? messages.at(-1) : undefined) as Body | undefined;
+  if (last?.["role"] !== "assistant") return "no";
+  return typeof last["content"] === "string" && last["tool_calls"] === undefined ? "text" : "other";
+}

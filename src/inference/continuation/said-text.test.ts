@@ -1,0 +1,34 @@
+// The text of an answer is kept as it was said, within its bound, on the account of its request.
+import { expect, test } from "bun:test";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { SaidText } from "./said-text.ts";
+
+function keeping(mostBytes = 64 * 1024 * 1024) {
+  const ledger = new HeldBytes(mostBytes);
+  return { ledger, said: new SaidText(ledger.holder(new AccountBytes())) };
+}
+
+test("text is kept as it was said, characters that came in halves included, and its bytes are held until it is let go of", () => {
+  const { ledger, said } = keeping();
+  const text = "a🚀é\n".repeat(5_000);
+  for (const unit of text.split("")) said.text(unit);
+  expect(said.whole).toBe(text);
+  expect(ledger.byKind.continued).toBeGreaterThan(Buffer.byteLength(text) - 16_384);
+  said.release();
+  expect(ledger.held).toBe(0);
+});
+
+test("half a character at the end is nothing that could be sent", () => {
+  const { said } = keeping();
+  said.text("a\ud83d");
+  expect(said.whole).toBeUndefined();
+});
+
+test.each([
+  ["beyond 1 MiB", 64 * 1024 * 1024, 1_100_000],
+  ["beyond what may be held", 16 * 1024, 20_000],
+])("%s nothing is kept, and nothing held", (_why, mostBytes, length) => {
+  const { ledger, said } = keeping(mostBytes);
+  for (let at = 0; at < length; at += 1_000) said.text("x".repeat(1_000));
+  expect([said.whole, ledger.held]).toEqual([undefined, 0]);
+});

@@ -1,0 +1,134 @@
+// A share of a model's requests goes to a second model as well: beside the client's own, unseen, and on idle places alone.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Model } from "../../domain/models/model.ts";
+import { usualPriority } from "../../domain/models/policies/priority.ts";
+import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
+import { shadowIdOf } from "../../domain/usage/comparison.ts";
+import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { OwnCalls } from "../own-calls.ts";
+import { isServable } from "../routing/servable.ts";
+
+/**
+ * `gave_way`: a live request wanted its place; `dropped`: there was no idle place or no room for it; `skipped`: the second
+ * model cannot serve it, or may not have it.
+ */
+export const shadowResults = ["answered", "failed", "gave_way", "dropped", "skipped"] as const;
+export type ShadowResult = (typeof shadowResults)[number];
+
+export interface ShadowCount {
+  readonly model: string;
+  readonly shadow: string;
+  readonly result: ShadowResult;
+  readonly count: number;
+}
+
+export interface ShadowsOptions {
+  ownCalls: OwnCalls;
+  catalog: Pick<InferenceDeps["catalog"], "get">;
+  capacity: Pick<InferenceDeps["capacity"], "idlePlaces">;
+  /** On whose account their bytes are held: nobody's of the clients. */
+  holder: Holder;
+}
+
+type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted">;
+
+/** Under way at once in this process. */
+const mostAtOnce = 64;
+/** An answer that takes longer is given up: its place may never become free else. */
+const longestMs = 10 * 60_000;
+
+export class Shadows implements ShadowSender {
+  readonly #options: ShadowsOptions;
+  #underWay = 0;
+  readonly #counts = new Map<string, { -readonly [Name in keyof ShadowCount]: ShadowCount[Name] }>();
+
+  constructor(options: ShadowsOptions) {
+    this.#options = options;
+  }
+
+  get counts(): Iterable<ShadowCount> {
+    return this.#counts.values();
+  }
+
+  /** A client's request is being sent to its engine: nothing of this is done before it is. Never throws. */
+  sent(policy: ShadowPolicy, model: string, call: ShadowedCall): void {
+    const { request, requestId, onWanted } = call;
+    // A line of a batch is itself of the idle lane; what is sealed for its client can be opened for that one alone.
+    if (onWanted || request.form || request.background || request.maySeal || !request.dialect.generates) return;
+    if (!isSampled(requestId, policy.percent)) return;
+    setImmediate(() => this.#begin(policy, model, call));
+  }
+
+  #begin(policy: ShadowPolicy, model: string, { request, principal, requestId }: ShadowedCall): void {
+    const count = (result: ShadowResult) => this.#count(model, policy.model, result);
+    const neverLeaves = principal.reach?.neverLeaves === true;
+    const second = this.#options.catalog.get(policy.model);
+    if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second))) {
+      count("skipped");
+      return;
+    }
+    if (!this.#hasRoom(second, request)) {
+      count("dropped");
+      return;
+    }
+    void this.#ask(second, request, requestId, neverLeaves).then(count);
+  }
+
+  #hasRoom(second: Model, request: DecodedRequest): boolean {
+    if (this.#underWay >= mostAtOnce) return false;
+    const open = second.deployments.filter(({ engine }) => engine.accepts !== false);
+    const { operation, width } = request;
+    const whose = { priority: usualPriority, accountId: "", partyId: "" };
+    const asked = { ...whose, operation, stream: false, width, model: second.id, onWanted: () => {} };
+    return this.#options.capacity.idlePlaces(open, asked) > 0;
+  }
+
+  async #ask(second: Model, request: DecodedRequest, requestId: string, neverLeaves: boolean): Promise<ShadowResult> {
+    const cancellation = new Cancellation();
+    let gaveWay = false;
+    const timer = setTimeout(() => cancellation.cancel(), longestMs);
+    this.#underWay++;
+    try {
+      await this.#options.ownCalls.ask({
+        ...{ purpose: "shadow", operation: request.operation, body: bodyOf(request, second.id) },
+        ...{ holder: this.#options.holder, cancellation, neverLeaves, requestId: shadowIdOf(requestId) },
+        onWanted: () => {
+          gaveWay = true;
+          cancellation.cancel();
+        },
+      });
+      return "answered";
+    } catch (error) {
+      if (gaveWay) return "gave_way";
+      return error instanceof GatewayError && error.code === "service_unavailable" ? "dropped" : "failed";
+    } finally {
+      clearTimeout(timer);
+      this.#underWay--;
+    }
+  }
+
+  #count(model: string, shadow: string, result: ShadowResult): void {
+    const name = JSON.stringify([model, shadow, result]);
+    const counted = this.#counts.get(name);
+    if (counted) counted.count++;
+    else this.#counts.set(name, { model, shadow, result, count: 1 });
+  }
+}
+
+/** By its id alone, which is random: a request that is tried again here is the same. */
+export function isSampled(requestId: string, percent: number): boolean {
+  return (Bun.hash.xxHash32(requestId) / 2 ** 32) * 100 < percent;
+}
+
+function isLocal({ deployments }: Model): boolean {
+  return deployments.length > 0 && deployments.every(({ local }) => local);
+}
+
+/** What was asked, as a whole answer that is kept by nobody. */
+function bodyOf({ body, dialect }: DecodedRequest, model: string): string {
+  const { stream: _stream, stream_options: _options, store: _store, ...asked } = body;
+  return JSON.stringify({ ...asked, model, ...(dialect.kept && { store: false }) });
+}

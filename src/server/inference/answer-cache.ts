@@ -1,0 +1,46 @@
+// Composes answers that are given again: where they are kept, what finds them, and how all of them are forgotten.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Config } from "../../config/config.ts";
+import type { ChangeFeed } from "../../domain/change-feed.ts";
+import { currentKey } from "../../domain/key-ring.ts";
+import { mostCacheSeconds } from "../../domain/models/policies/policy-text.ts";
+import { AnswerCache } from "../../inference/cache/answer-cache.ts";
+import { KeptAnswers } from "../../inference/cache/kept-answers.ts";
+import { MemoryAnswers } from "../../inference/cache/memory-answers.ts";
+import { SimilarRequests } from "../../inference/cache/similar-requests.ts";
+import type { OwnCalls } from "../../inference/own-calls.ts";
+import { RedisAnswers } from "../../storage/redis/redis-answers.ts";
+import type { Governance } from "../governance.ts";
+import type { Opened } from "../opened.ts";
+import { replySeals } from "../reply-seals.ts";
+
+export interface AnswerCacheOptions {
+  config: Config;
+  governance: Pick<Governance, "keyFor" | "audit" | "pseudonymKey">;
+  feed: ChangeFeed;
+  ownCalls: OwnCalls;
+  clock: Clock;
+  log: Log;
+  opened: Opened;
+}
+
+export async function openAnswerCache(options: AnswerCacheOptions) {
+  const { config, governance, feed, ownCalls, clock, log, opened } = options;
+  const sealFor = replySeals(governance.keyFor("answer-seal-v1"), governance.pseudonymKey);
+  const store = opened.add(
+    config.cache.store === "redis" && config.redisUrl !== undefined
+      ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, longestSeconds: mostCacheSeconds })
+      : new MemoryAnswers({ clock, maxBytes: config.cache.maxBytes }),
+  );
+  const similar = new SimilarRequests(ownCalls);
+  feed.onChange("answers", () => {
+    similar.clear();
+    // More than was asked for elsewhere: what is lost is made anew. What is shared was forgotten there.
+    if (store instanceof MemoryAnswers) void store.forget({});
+  });
+  const keptAnswers = new KeptAnswers({ store, similar, feed, audit: governance.audit });
+  const key = currentKey(governance.keyFor("answer-digest-v1"));
+  const answerCache = new AnswerCache({ store, similar, clock, key, maxAnswerBytes: config.cache.maxAnswerBytes });
+  return { answerCache, keptAnswers };
+}

@@ -1,0 +1,138 @@
+// Kept answers in Valkey or Redis, for all replicas: sealed, under digests, for as long as they may be given.
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type {
+  AnswerPlace,
+  AnswerStore,
+  ForgottenAnswers,
+  FoundAnswer,
+  KeptAnswer,
+} from "../../domain/models/policies/answer-store.ts";
+import type { SealFor } from "../../domain/seal.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { RedisConnection } from "./redis-connection.ts";
+
+export interface RedisAnswersOptions {
+  /** Has a password; never told to anybody. */
+  url: string;
+  log: Log;
+  /** Seals for an account. */
+  sealFor: SealFor;
+  /** Longest time, in seconds, for which any answer is kept. */
+  longestSeconds: number;
+  prefix?: string;
+  deadlineMs?: number;
+}
+
+/** A request waits for so long at most before it is answered as if nothing were kept. */
+const defaultDeadlineMs = 100;
+/** Bytes that are on their way to the server: of more, nothing is kept. */
+const mostUnwrittenBytes = 16 * 1024 * 1024;
+
+/** What was forgotten of an account and a model, as marks of the last times: an answer with others is not given. */
+type Marks = readonly (string | null)[];
+
+interface Content extends Omit<KeptAnswer, "bytes"> {
+  readonly text: string;
+  readonly marks: Marks;
+  readonly usage: TokenUsage;
+}
+
+const nothing: FoundAnswer = { answer: undefined, mark: undefined };
+
+export class RedisAnswers implements AnswerStore {
+  readonly #connection: RedisConnection;
+  readonly #prefix: string;
+  readonly #sealFor: SealFor;
+  readonly #longestSeconds: number;
+  #unwrittenBytes = 0;
+
+  /** Resolves after the first try; where that fails it goes on trying. */
+  static async open(options: RedisAnswersOptions): Promise<RedisAnswers> {
+    const answers = new RedisAnswers(options);
+    await answers.#connection.start();
+    return answers;
+  }
+
+  private constructor(options: RedisAnswersOptions) {
+    const { url, log, prefix = "headrace:", deadlineMs = defaultDeadlineMs } = options;
+    this.#prefix = `${prefix}answers:`;
+    this.#sealFor = options.sealFor;
+    this.#longestSeconds = options.longestSeconds;
+    this.#connection = new RedisConnection({
+      ...{ url, log, purpose: "kept answers", deadlineMs },
+      onConnect: async () => {},
+      onAway() {},
+    });
+  }
+
+  async read(place: AnswerPlace): Promise<FoundAnswer> {
+    if (!this.#connection.isUp) return nothing;
+    try {
+      const keys = [this.#keyOf(place), ...this.#markKeys(place)];
+      const [sealed, ...marks] = (await this.#connection.send("MGET", keys)) as (string | null)[];
+      const text = typeof sealed === "string" ? this.#sealOf(place).open(sealed) : undefined;
+      const content = text === undefined ? undefined : (JSON.parse(text) as Content);
+      if (!content || !Bun.deepEquals(content.marks, marks)) return { answer: undefined, mark: marks };
+      const { text: body, usage, ignored, at, expiresAt } = content;
+      return { answer: { bytes: Buffer.from(body), usage, ignored, at, expiresAt }, mark: marks };
+    } catch {
+      // The connection has told the log why.
+      return nothing;
+    }
+  }
+
+  write(place: AnswerPlace, answer: KeptAnswer, mark: unknown): void {
+    // Where nothing is known of what was forgotten, what is written could outlive it.
+    if (!Array.isArray(mark) || !this.#connection.isUp) return;
+    const { bytes, usage, ignored, at, expiresAt } = answer;
+    const content: Content = { text: bytes.toString(), marks: mark, usage, ignored, at, expiresAt };
+    const sealed = this.#sealOf(place).seal(JSON.stringify(content));
+    if (this.#unwrittenBytes + sealed.length > mostUnwrittenBytes) return;
+    this.#unwrittenBytes += sealed.length;
+    const written = () => {
+      this.#unwrittenBytes -= sealed.length;
+    };
+    const seconds = String(Math.max(1, expiresAt - at));
+    this.#connection.send("SET", [this.#keyOf(place), sealed, "EX", seconds]).then(written, written);
+  }
+
+  /** What was written before has another mark than the one that stands there from now on. */
+  async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
+    const key = this.#markKey(accountId, model);
+    try {
+      await this.#connection.send("SET", [key, crypto.randomUUID(), "EX", String(this.#longestSeconds)]);
+    } catch (cause) {
+      throw new GatewayError(
+        "service_unavailable",
+        "The answers are kept in Redis, and that cannot be reached at the moment: nothing was forgotten. Retry in 5 s.",
+        { cause, retryAfterSeconds: 5 },
+      );
+    }
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
+
+  #keyOf({ digest }: AnswerPlace): string {
+    return this.#prefix + digest;
+  }
+
+  #markKeys({ accountId, model }: AnswerPlace): string[] {
+    return [
+      this.#markKey(undefined, undefined),
+      this.#markKey(accountId, undefined),
+      this.#markKey(undefined, model),
+      this.#markKey(accountId, model),
+    ];
+  }
+
+  #markKey(accountId: string | undefined, model: string | undefined): string {
+    return `${this.#prefix}forgotten:${accountId ?? ""}:${model ?? ""}`;
+  }
+
+  #sealOf({ accountId, digest }: AnswerPlace) {
+    return this.#sealFor(`answer ${accountId} ${digest}`);
+  }
+}

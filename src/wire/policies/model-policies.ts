@@ -1,0 +1,88 @@
+// The shapes of what is done with a model's requests beyond that they are answered.
+import { z } from "zod";
+import { longestModelId } from "../../domain/models/model-entry.ts";
+import { cachedRequests, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { guardrailNamePattern } from "../../domain/models/policies/guardrail.ts";
+import { overflowSpans } from "../../domain/models/policies/overflow.ts";
+import {
+  mostCacheSeconds,
+  mostModelGuardrails,
+  mostOverflowTargets,
+  mostPromptTokens,
+  mostSpend,
+  mostSplitParts,
+  mostWaitSeconds,
+  policyDocs,
+} from "../../domain/models/policies/policy-text.ts";
+import { hoursPattern, mostHours } from "../../domain/models/price-text.ts";
+import { priceRequest } from "../price.ts";
+
+const usd = z.number().min(0).max(mostSpend);
+const modelId = z
+  .string()
+  .max(longestModelId)
+  .regex(/^[!-~]+$/);
+const share = (model: string) =>
+  z.strictObject({
+    model: modelId.describe(model),
+    percent: z.number().gt(0).max(100).describe(policyDocs.percent),
+  });
+
+const target = z.strictObject({
+  upstream: z.string().min(1).max(63).describe(policyDocs.upstream),
+  cost: priceRequest.nullish().describe(policyDocs.cost),
+  cost_of: modelId.nullish().describe(policyDocs.cost_of),
+});
+
+const overflow = z.strictObject({
+  to: z.array(target).min(1).max(mostOverflowTargets).describe(policyDocs.to),
+  after_seconds: z.number().min(0).max(mostWaitSeconds).nullish().describe(policyDocs.after_seconds),
+  prompt_tokens_above: z.int().min(1).max(mostPromptTokens).nullish().describe(policyDocs.prompt_tokens_above),
+  hours: z.array(z.string().regex(hoursPattern)).min(1).max(mostHours).nullish().describe(policyDocs.hours),
+  most_usd_per_request: usd.nullish().describe(policyDocs.most_usd_per_request),
+  spend: z
+    .strictObject({ usd: usd.describe(policyDocs.usd), per: z.enum(overflowSpans).describe(policyDocs.per) })
+    .nullish()
+    .describe(policyDocs.spend),
+});
+
+const cache = z.strictObject({
+  requests: z
+    .enum(cachedRequests)
+    .nullish()
+    .describe(`${policyDocs.requests} Left out: \`${usualCachePolicy.requests}\`.`),
+  ttl_seconds: z
+    .int()
+    .min(1)
+    .max(mostCacheSeconds)
+    .nullish()
+    .describe(`${policyDocs.ttl_seconds} Left out: ${usualCachePolicy.ttlSeconds}.`),
+  price_factor: z
+    .number()
+    .min(0)
+    .max(1)
+    .nullish()
+    .describe(`${policyDocs.price_factor} Left out: ${usualCachePolicy.priceFactor}.`),
+  semantic: z
+    .strictObject({
+      model: modelId.describe(policyDocs.embedding),
+      threshold: z.number().gt(0).max(1).describe(policyDocs.threshold),
+    })
+    .nullish()
+    .describe(policyDocs.semantic),
+});
+
+/** A policy that is null is off; in a change, one that is left out stays as it was. */
+export const policiesShape = z.strictObject({
+  continuation: z.boolean().nullish().describe(policyDocs.continuation),
+  overflow: overflow.nullish().describe(policyDocs.overflow),
+  cache: cache.nullish().describe(policyDocs.cache),
+  guardrails: z
+    .array(z.string().regex(guardrailNamePattern))
+    .max(mostModelGuardrails)
+    .nullish()
+    .describe(policyDocs.guardrails),
+  shadow: share(policyDocs.shadow_model).nullish().describe(policyDocs.shadow),
+  split: z.array(share(policyDocs.split_model)).max(mostSplitParts).nullish().describe(policyDocs.split),
+});
+export type PoliciesRequest = z.infer<typeof policiesShape>;

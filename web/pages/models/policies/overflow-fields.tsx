@@ -1,0 +1,193 @@
+// Which places of a model are asked only where the others keep requests waiting, when else, and for how much.
+import { NativeSelect, NumberInput, TagsInput, Text } from "@mantine/core";
+import { PlusIcon, TrashIcon } from "@primer/octicons-react";
+import type { ApiFailure } from "../../../api/client.ts";
+import { useList } from "../../../api/queries.ts";
+import type { Upstream } from "../../../api/types.ts";
+import { problemAt } from "../../../parts/editing/field-problem.ts";
+import { WholeNumber } from "../../../parts/editing/whole-number.tsx";
+import { PlainButton, SmallButton } from "../../../parts/page/buttons.tsx";
+import { SmallNote } from "../../../parts/words/note.tsx";
+import type { FormTarget, OverflowForm, Span } from "./policy-form.ts";
+
+interface OverflowFieldsProps {
+  overflow: OverflowForm;
+  /** Names of the upstreams of its places; none where it runs wherever it is found. */
+  places: readonly string[];
+  error: ApiFailure | null;
+  change(overflow: OverflowForm): void;
+}
+
+const at = "policies.overflow";
+
+export function OverflowFields({ overflow, places, error, change }: OverflowFieldsProps) {
+  const set = (changed: Partial<OverflowForm>) => change({ ...overflow, ...changed });
+  return (
+    <>
+      <Targets {...{ overflow, places, error, change }} />
+      <div className="model-policy-pair">
+        <NumberInput
+          label="After a wait of"
+          description="As it is expected at the others. Empty: a wait is no reason."
+          value={overflow.afterSeconds}
+          onChange={(afterSeconds) => set({ afterSeconds })}
+          suffix=" s"
+          min={0}
+          max={86_400}
+          allowNegative={false}
+          hideControls
+          error={problemAt(error, `${at}.after_seconds`)}
+        />
+        <WholeNumber
+          label="For prompts of more than"
+          description="Empty: their length is no reason."
+          value={overflow.promptTokens}
+          onChange={(promptTokens) => set({ promptTokens })}
+          suffix=" tokens"
+          thousandSeparator=","
+          max={1_000_000_000}
+          error={problemAt(error, `${at}.prompt_tokens_above`)}
+        />
+      </div>
+      <TagsInput
+        label="At these hours (UTC)"
+        description="Then they are asked as any other place. Write 18:00-06:00, and press Enter after each. None: never."
+        value={overflow.hours}
+        onChange={(hours) => set({ hours })}
+        maxTags={8}
+        maxLength={11}
+        error={problemAt(error, `${at}.hours`)}
+      />
+      <Bounds {...{ overflow, error, set }} />
+    </>
+  );
+}
+
+function Targets({ overflow: { to, ...rest }, places, error, change }: OverflowFieldsProps) {
+  const known = useList<Upstream>("/v1/admin/upstreams").items.map(({ name }) => name);
+  const upstreams = places.length > 0 ? [...new Set(places)] : known;
+  const free = upstreams.find((name) => !to.some(({ upstream }) => upstream === name));
+  const key = Math.max(-1, ...to.map((one) => one.key)) + 1;
+  const add = (upstream: string) =>
+    change({ ...rest, to: [...to, { key, upstream, input: "", output: "", otherRates: {}, costOf: null }] });
+  const set = (changed: FormTarget) =>
+    change({ ...rest, to: to.map((one) => (one.key === changed.key ? changed : one)) });
+  const problem = problemAt(error, `${at}.to`);
+  return (
+    <>
+      <SmallNote>
+        These places come behind all others, the cheapest first. Say what they cost you, in USD per million tokens, or
+        leave it out: then it is the price of the model.
+      </SmallNote>
+      {to.map((target, index) => (
+        <Target
+          key={target.key}
+          target={target}
+          number={index + 1}
+          // One that is gone stays to be seen until another is chosen.
+          upstreams={[...new Set([...upstreams, target.upstream])]}
+          error={error}
+          change={set}
+          remove={() => change({ ...rest, to: to.filter((one) => one !== target) })}
+        />
+      ))}
+      {to.length === 0 && problem && (
+        <Text size="sm" c="var(--mantine-color-error)" role="alert">
+          {problem}
+        </Text>
+      )}
+      {free !== undefined && (
+        <SmallButton leftSection={<PlusIcon />} onClick={() => add(free)} style={{ alignSelf: "start" }}>
+          Add a place to overflow to
+        </SmallButton>
+      )}
+    </>
+  );
+}
+
+interface TargetProps {
+  target: FormTarget;
+  number: number;
+  upstreams: string[];
+  error: ApiFailure | null;
+  change(target: FormTarget): void;
+  remove(): void;
+}
+
+function Target({ target, number, upstreams, error, change, remove }: TargetProps) {
+  const place = `${at}.to[${number - 1}]`;
+  const cost = (label: string, name: "input" | "output") => (
+    <NumberInput
+      label={label}
+      placeholder={target.costOf === null ? "as priced" : "as listed"}
+      value={target[name]}
+      onChange={(usd) => change({ ...target, [name]: usd })}
+      prefix="$"
+      min={0}
+      allowNegative={false}
+      hideControls
+      error={problemAt(error, `${place}.cost.${name}`)}
+    />
+  );
+  return (
+    <div className="model-target-fields">
+      <NativeSelect
+        label="Overflow to"
+        data={upstreams}
+        value={target.upstream}
+        onChange={(event) => change({ ...target, upstream: event.currentTarget.value })}
+        error={problemAt(error, `${place}.upstream`) ?? problemAt(error, `${place}.cost_of`)}
+      />
+      {cost("Cost of input", "input")}
+      {cost("Cost of output", "output")}
+      <PlainButton onClick={remove} aria-label={`Remove overflow ${number}`} px="xs">
+        <TrashIcon />
+      </PlainButton>
+    </div>
+  );
+}
+
+const spans: readonly { value: Span; label: string }[] = [
+  { value: "hour", label: "an hour" },
+  { value: "day", label: "a day" },
+  { value: "week", label: "a week" },
+  { value: "month", label: "a month" },
+];
+
+interface BoundsProps {
+  overflow: OverflowForm;
+  error: ApiFailure | null;
+  set(changed: Partial<OverflowForm>): void;
+}
+
+function Bounds({ overflow, error, set }: BoundsProps) {
+  const usd = { prefix: "$", min: 0, max: 1_000_000, allowNegative: false, thousandSeparator: ",", hideControls: true };
+  return (
+    <div className="model-policy-pair">
+      <NumberInput
+        {...usd}
+        label="At most for one request"
+        description="As it is expected to cost there. Empty: any."
+        value={overflow.mostUsd}
+        onChange={(mostUsd) => set({ mostUsd })}
+        error={problemAt(error, `${at}.most_usd_per_request`)}
+      />
+      <div className="model-policy-spend">
+        <NumberInput
+          {...usd}
+          label="At most for all"
+          description="Together, by the calendar in UTC. Empty: any."
+          value={overflow.spendUsd}
+          onChange={(spendUsd) => set({ spendUsd })}
+          error={problemAt(error, `${at}.spend`)}
+        />
+        <NativeSelect
+          aria-label="At most for all, in"
+          data={[...spans]}
+          value={overflow.spendPer}
+          onChange={(event) => set({ spendPer: event.currentTarget.value as Span })}
+        />
+      </div>
+    </div>
+  );
+}
