@@ -120,9 +120,9 @@ test("two replicas spend no more than the cap, exactly, whichever of them is ask
   // What was not needed comes back a moment after the answers.
   await until(async () => (await spent()) === 9 * served, "all is settled");
   const next = await start(yaml, { env: replicas.env, flags: { mode: "production", publicUrl: replicas.url } });
-  for (let i = 0; i < 20; i++) await ask({ url: next.url, key: replicas.key });
+  for (let i = 0; i < 60; i++) await ask({ url: next.url, key: replicas.key });
   const all = cloud.requests.length;
-  expect(all).toBeGreaterThan(51);
+  expect(all).toBeGreaterThan(48);
   expect(all).toBeLessThanOrEqual(55);
 });
 
