@@ -430,6 +430,7 @@ describe("the result", () => {
       api: "openai",
       apis: undefined,
       keyHeader: undefined,
+      ...{ cacheSalt: false, priority: false, identifiers: "hashed" },
       query: undefined,
       discover: false,
       local: false,

@@ -73,6 +73,9 @@ upstreams:
     timeout_seconds: \${CLOUD_TIMEOUT:-600}   # to the first byte
     idle_seconds: 900                  # between two bytes
     max_concurrency: 64                # requests at once; left out: measured
+    identifiers: hashed                # ids of users and prompts in requests: or as_sent, removed
+    cache_salt: false                  # true for vLLM: a part of its cache for each account
+    priority: false                    # true for vLLM with --scheduling-policy priority
     http_client: own                   # or fetch, that of Bun
   - name: claude
     url: https://api.anthropic.com/v1

@@ -19,6 +19,7 @@ import {
 } from "../domain/limits/quota-rules.ts";
 import { byCapability } from "../domain/models/capabilities.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
+import { identifierWays } from "../domain/models/isolation.ts";
 import {
   aliasPattern,
   aliasText,
@@ -130,6 +131,16 @@ const upstream = field(
         }),
       ),
       mapping("Parameters that the path of every request to it ends with, such as `api-version` of Azure."),
+    ).optional(),
+    cache_salt: flag(
+      "Send it a `cache_salt` with each request, another one for each account, so that none finds in its cache what another asked: for vLLM.",
+    ).default(usualSpeech.cacheSalt),
+    priority: flag("Send it a `priority` with each request: for vLLM with `--scheduling-policy priority`.").default(
+      usualSpeech.priority,
+    ),
+    identifiers: said(
+      "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. Left out: as sent where it is `local`, else hashed.",
+      orLeftOut(oneOf(identifierWays)),
     ).optional(),
     discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
     local: flag(

@@ -47,6 +47,8 @@ export interface Dialect extends AnswerFormat {
   readonly opened:
     | ((body: Readonly<Record<string, unknown>>, seal: Seal) => Readonly<Record<string, string>> | undefined)
     | undefined;
+  /** Whether `user_id` of `metadata` names the end user to servers; left out: it does not. */
+  readonly namesUserInMetadata?: true;
   /** Whether servers keep answers unless they are told not to. */
   readonly isKeptUnlessTold: boolean;
   /** Whether a stream tells its usage only where `stream_options` ask for it. */

@@ -8,6 +8,15 @@ export interface Seal {
   open(sealed: string): string | undefined;
 }
 
+/** The seal of one account, which also knows names that stand for what its clients say of their users. */
+export interface AccountSeal extends Seal {
+  /**
+   * What stands for `value` of this account at others: 43 characters of Base64url, the same each time, of which nobody else
+   * knows what they stand for. The same value of another account, or of another `use`, has another one.
+   */
+  pseudonym(use: string, value: string): string;
+}
+
 /** The seal of one place, such as a table and the id of a row: what was sealed for it opens nowhere else. */
 export type SealFor = (place: string) => Seal;
 

@@ -13,7 +13,8 @@ import type {
   EngineResponse,
   RealtimeRequest,
 } from "../domain/models/engine.ts";
-import type { UpstreamSpeech } from "../domain/models/upstream-speech.ts";
+import type { Isolation } from "../domain/models/isolation.ts";
+import { isolationOf, type UpstreamSpeech } from "../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../domain/redaction.ts";
 import { FoundFormats, knownFormats } from "./found-formats.ts";
 import { type HttpClientKind, type HttpTarget, httpTarget, postJson } from "./http-engine.ts";
@@ -35,6 +36,8 @@ export interface UpstreamOptions {
   url: string;
   apiKey?: string | undefined;
   speech: UpstreamSpeech;
+  /** Whether an operator marked it as local; left out: not. */
+  local?: boolean;
   firstByteTimeoutMs: number;
   idleTimeoutMs: number;
   /** Most requests at once; undefined: measured. */
@@ -45,6 +48,7 @@ export interface UpstreamOptions {
 export class UpstreamEngine implements Engine {
   readonly name: string;
   readonly maxConcurrency: number | undefined;
+  readonly isolation: Isolation;
   readonly server: { readonly address: string; readonly port: number };
   readonly #target: HttpTarget;
   readonly #counter: TokenCounter;
@@ -55,6 +59,7 @@ export class UpstreamEngine implements Engine {
   constructor(options: UpstreamOptions) {
     this.name = options.name;
     this.maxConcurrency = options.maxConcurrency;
+    this.isolation = isolationOf(options.speech, options.local === true);
     this.server = serverOf(options.url);
     this.#target = httpTarget(options);
     this.#counter = new TokenCounter(this.#target);

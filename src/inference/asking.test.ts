@@ -5,7 +5,7 @@ import { dialects } from "../dialects/dialects.ts";
 import { sealReasoning } from "../dialects/response/sealed-reasoning.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import { type Asking, askingOf } from "./asking.ts";
 import { DecodedRequest } from "./decoded-request.ts";
 import { marksOf } from "./facts.ts";
@@ -13,7 +13,8 @@ import { marksOf } from "./facts.ts";
 type Json = Record<string, unknown>;
 
 const ours = "ours:";
-const seal: Seal = {
+const seal: AccountSeal = {
+  pseudonym: (use, value) => `${use} ${value}`,
   seal: (text) => ours + Buffer.from(text).toString("base64url"),
   open: (sealed) =>
     sealed.startsWith(ours) ? Buffer.from(sealed.slice(ours.length), "base64url").toString() : undefined,

@@ -8,10 +8,12 @@ import { standardMaxTokens } from "../dialects/message/write-request.ts";
 import type { Translation } from "../dialects/translation/translation.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import type { SentForm } from "../domain/models/sent-form.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { fittingLimit } from "./facts.ts";
+import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
 import { rewriteRequest } from "./request-body.ts";
 
 export interface Asking {
@@ -31,7 +33,7 @@ export interface Asking {
 const nothing: readonly string[] = [];
 
 export interface AskingOptions {
-  engine: Pick<Engine, "formats">;
+  engine: Pick<Engine, "formats" | "isolation">;
   /** The engine's own id of the model. */
   model: string;
   /** Tokens of prompt and answer together, where that is known. */
@@ -40,12 +42,14 @@ export interface AskingOptions {
   mostTokens?: number | undefined;
   /** Whether the gateway keeps the answer itself. */
   recording: boolean;
-  seal: Seal;
+  seal: AccountSeal;
+  /** How urgent it is; left out: it is not told to any server. */
+  priority?: Priority | undefined;
 }
 
 /** Throws `invalid_request` where the engine's format cannot say what is asked, or quotas leave it less than its server takes. */
 export function askingOf(request: DecodedRequest, options: AskingOptions): Asking {
-  const { engine, model, context, recording, seal, mostTokens } = options;
+  const { engine, model, context, recording, seal, mostTokens, priority } = options;
   const { dialect } = request;
   const from = formatFor(request, engine);
   const fits = limitFor(request, from, context);
@@ -60,14 +64,16 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, fitted);
     const form = request.form?.sentFor(model);
     if (form) return { operation: dialect.operation, body: "", form, translation: undefined, leftOut: nothing, capped };
-    const body = rewriteRequest(request, model, recording, opened);
+    const body = rewriteRequest(request, model, recording, opened, isolated(request, engine.isolation, seal, priority));
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing, capped };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);
   const read = to.readRequest(request.body, seal);
-  const conversation = limit === undefined ? read : { ...read, maxTokens: limit };
-  const { body, leftOut, names } = from.format.writeRequest(conversation, model);
+  const hints = isolatedHints(read.hints, engine.isolation, seal);
+  const conversation = limit === undefined ? { ...read, hints } : { ...read, hints, maxTokens: limit };
+  const { body: written, leftOut, names } = from.format.writeRequest(conversation, model);
+  const body = withEdits(written, isolated(request, engine.isolation, seal, priority));
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
   return { operation: from.operation, body, translation, leftOut, capped };
 }
@@ -124,15 +130,27 @@ function edits(some: Edits, others: Edits): Edits {
 }
 
 /** The client's own format is best; chat completions are what most servers know best of the others. */
-export function formatFor(request: DecodedRequest, { formats }: Pick<Engine, "formats">): Dialect {
+export function formatFor(request: DecodedRequest, { formats, isolation }: AskingOptions["engine"]): Dialect {
   const { dialect } = request;
   if (!dialect.format) return dialect;
+  // There vLLM takes no salt, and would have one cache for all.
+  if (isolation?.cacheSalt && dialect.namesUserInMetadata) return dialects.chat;
   const spoken: EngineFormats = formats ?? chatAlone;
   const own = spoken[dialect.operation as ConversationOperation];
   if (own === "whole" || (own === "functions" && dialect.isPlain(request.body))) return dialect;
   const other = conversationOperations.find((operation) => operation !== dialect.operation && spoken[operation]);
   // What it knows in part may still do: it says itself what it does not understand.
   return other ? dialects[other] : own ? dialect : dialects.chat;
+}
+
+/** Members of a translated body that the client said nothing of; its own are not in it. */
+function withEdits(body: string, edits: IsolatedEdits | undefined): string {
+  let added = "";
+  for (const name of ["cache_salt", "priority"]) {
+    const json = edits?.[name];
+    if (json !== undefined && json !== null) added += `"${name}":${json},`;
+  }
+  return added === "" ? body : `{${added}${body.slice(body.indexOf("{") + 1)}`;
 }
 
 /** What an engine speaks that says nothing. */

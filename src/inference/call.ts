@@ -10,7 +10,7 @@ import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -23,6 +23,7 @@ import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Guarding, Guardrails } from "./guarding.ts";
 import type { Catalog } from "./models/catalog.ts";
+import type { Overflow } from "./overflow/overflow.ts";
 import type { Capacity, Standing } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
@@ -79,6 +80,8 @@ export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
+  /** Left out where no model overflows. */
+  overflow?: Overflow | undefined;
   admitter: Pick<Admitter, "admit" | "learn" | "learnCached">;
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
@@ -89,7 +92,7 @@ export interface InferenceDeps {
   /** Keeps responses, before their clients hear that they have ended. */
   responseKeeper: ResponseKeeper;
   /** Seals what the clients of an account keep for us. */
-  sealFor(accountId: string): Seal;
+  sealFor(accountId: string): AccountSeal;
   /** Looks at requests and answers of models that name some; left out: nobody does. */
   guardrails?: Guardrails | undefined;
   clock: Clock;

@@ -7,6 +7,7 @@ import { requireModel, usableModel } from "../policy/authorize.ts";
 import { askingOf } from "./asking.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { ownDeployments } from "./overflow/overflow.ts";
 
 export interface TokenCount {
   tokens: number;
@@ -30,7 +31,7 @@ export async function countTokens(
   const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), mostMs);
   call.left.onCancel(stop);
   try {
-    for (const { engine, model: engineModel } of model.deployments) {
+    for (const { engine, model: engineModel } of ownDeployments(model)) {
       if (!engine.countTokens || engine.accepts === false) continue;
       // An operator may have said otherwise while the one before was asked.
       if (!isStillUsable({ engine, model: engineModel }, model.id, principal, deps)) continue;

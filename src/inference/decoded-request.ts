@@ -4,6 +4,7 @@ import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { GoesOnFrom } from "../dialects/answer.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { servedOf } from "../dialects/told-parts.ts";
+import type { IsolatedMember } from "../domain/models/isolation.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { KeptForm } from "../domain/models/sent-form.ts";
@@ -30,6 +31,8 @@ export class DecodedRequest implements RequestFacts {
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
+  /** Members that name its user, or a cache, or a turn, to the model server; undefined where none is there. */
+  readonly isolating: readonly IsolatedMember[] | undefined;
   readonly stream: boolean;
   readonly streamOptions: RequestMarks["streamOptions"];
   readonly width: number;
@@ -63,6 +66,7 @@ export class DecodedRequest implements RequestFacts {
     this.userEnd = marks.userEnd;
     this.metadataStart = marks.metadataStart;
     this.metadataEnd = marks.metadataEnd;
+    this.isolating = marks.isolating;
     const newerLimit = limitOf(marks.newerLimit);
     this.stream = (dialect.generates || dialect.task !== undefined) && marks.stream;
     this.streamOptions = marks.streamOptions;
@@ -114,6 +118,10 @@ export class DecodedRequest implements RequestFacts {
     if (end - start > mostMetadataBytes) return undefined;
     const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.body["metadata"];
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  }
+
+  valueOf({ name, start, end }: IsolatedMember): unknown {
+    return end > 0 ? this.#valueAt(start, end) : this.body[name];
   }
 
   /** Whether all that has to be corrected is that it does not say that it is not to be kept. */

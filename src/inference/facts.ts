@@ -2,6 +2,7 @@
 
 import { fieldError } from "../base/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
 import type { Model } from "../domain/models/model.ts";
 import { countTexts, noTokenLimit } from "../wire/parts.ts";
 
@@ -52,6 +53,8 @@ export interface RequestMarks {
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
+  /** Those that are there; undefined where none is. */
+  readonly isolating: readonly IsolatedMember[] | undefined;
   /** Whether the client wants the completion kept, where it says so. */
   readonly store: boolean | null | undefined;
   /** Whether it is to be worked on without its client, where its format has that. */
@@ -80,11 +83,17 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
     olderLimit: older === undefined ? undefined : numberOf(body[older]),
     hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
+    isolating: isolatingOf(body),
     store: typeof store === "boolean" || store === null ? store : undefined,
     background: body["background"] === true,
     namesKept: dialect.namesKept?.(body) === true,
     maySeal: true,
   };
+}
+
+function isolatingOf(body: Readonly<Record<string, unknown>>): IsolatedMember[] | undefined {
+  const there = [...isolatedMembers, "metadata" as const].filter((name) => body[name] !== undefined);
+  return there.length === 0 ? undefined : there.map((name) => ({ name, start: 0, end: 0 }));
 }
 
 interface LimitedRequest {

@@ -13,7 +13,7 @@ import type { Deployment, Model } from "../domain/models/model.ts";
 import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
 import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
 import { partyOf } from "../domain/principal.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { InferenceCourse } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
@@ -165,7 +165,7 @@ export class OpenRequest<Result>
     return this.call.holder;
   }
 
-  get seal(): Seal {
+  get seal(): AccountSeal {
     return this.deps.sealFor(this.accountId);
   }
 
@@ -592,6 +592,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
+    this.#dispatched?.bill?.settle(end);
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);

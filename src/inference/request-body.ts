@@ -3,29 +3,32 @@ import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
 import { modelNameJson } from "../dialects/model-names.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import type { IsolatedEdits } from "./isolation.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');
 const notKeptMember = Buffer.from('"store":false,');
+const nothing = Buffer.alloc(0);
 const openingBrace = 0x7b;
 
 /**
  * The body for an engine: the client's own bytes, except where `model` has another id there, where usage must be asked
- * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected, or opened (`Dialect.opened`).
+ * for (it is always counted), where the gateway keeps the completion itself, and where a member has to be corrected, opened (`Dialect.opened`), or kept apart from those of other accounts (`isolation.ts`).
  */
 export function rewriteRequest(
   request: DecodedRequest,
   engineModel: string,
   recording: boolean,
   opened?: Readonly<Record<string, string>>,
+  isolated?: IsolatedEdits,
 ): string | Bytes {
   const isRenamed = engineModel !== request.model;
   const addsUsage = request.dialect.asksForUsage && request.stream && request.streamOptions !== "usage";
   const isPlain = request.corrections === undefined || request.leavesStoreUnsaid;
   if (isPlain && !opened && (!recording || request.dialect.isKeptUnlessTold)) {
-    const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage);
+    const patches = patchesOf(request, isRenamed ? engineModel : undefined, addsUsage, isolated);
     if (patches) return patched(request.bytes, patches);
   }
-  const edits: Record<string, string | null> = { ...request.corrections, ...opened };
+  const edits: Record<string, string | null> = { ...request.corrections, ...opened, ...isolated };
   if (isRenamed) edits["model"] = JSON.stringify(engineModel);
   if (addsUsage) {
     const options = request.body["stream_options"] as object | null | undefined;
@@ -39,21 +42,37 @@ export function rewriteRequest(
 
 /** The usual changes, made to the bytes; undefined where it is not known where they belong. */
 function patchesOf(
-  { bytes, corrections, modelStart, modelEnd, streamOptions }: DecodedRequest,
+  request: DecodedRequest,
   engineModel: string | undefined,
   addsUsage: boolean,
+  isolated: IsolatedEdits | undefined,
 ): Patch[] | undefined {
+  const { bytes, corrections, modelStart, modelEnd, streamOptions } = request;
   const patches: Patch[] = [];
-  if (corrections !== undefined) {
+  let first = corrections === undefined ? undefined : notKeptMember;
+  if (isolated) {
+    if (modelEnd === 0) return undefined;
+    for (const [name, json] of Object.entries(isolated)) {
+      // What is left out takes its comma with it, which is for the other way.
+      if (json === null) return undefined;
+      const member = request.isolating?.find((one) => one.name === name);
+      if (member) patches.push({ from: member.start, to: member.end, insert: Buffer.from(json) });
+      else first = Buffer.concat([Buffer.from(`"${name}":${json},`), first ?? nothing]);
+    }
+  }
+  if (first) {
     const within = bytes.buffer.indexOf(openingBrace, bytes.start) + 1 - bytes.start;
-    patches.push({ from: within, to: within, insert: notKeptMember });
+    patches.push({ from: within, to: within, insert: first });
   }
-  if (engineModel === undefined && !addsUsage) return patches;
-  if (modelEnd === 0 || (addsUsage && streamOptions !== "none")) return undefined;
-  if (engineModel === undefined) patches.push({ from: modelEnd, to: modelEnd, insert: usageMember });
-  else {
-    const model = modelNameJson(engineModel);
-    patches.push({ from: modelStart, to: modelEnd, insert: addsUsage ? Buffer.concat([model, usageMember]) : model });
+  if (engineModel !== undefined || addsUsage) {
+    if (modelEnd === 0 || (addsUsage && streamOptions !== "none")) return undefined;
+    patches.push(modelPatch(modelStart, modelEnd, engineModel, addsUsage));
   }
-  return patches;
+  return patches.length < 2 ? patches : patches.sort((a, b) => a.from - b.from);
+}
+
+function modelPatch(start: number, end: number, engineModel: string | undefined, addsUsage: boolean): Patch {
+  if (engineModel === undefined) return { from: end, to: end, insert: usageMember };
+  const model = modelNameJson(engineModel);
+  return { from: start, to: end, insert: addsUsage ? Buffer.concat([model, usageMember]) : model };
 }

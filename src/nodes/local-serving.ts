@@ -14,7 +14,7 @@ import type { Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Dispatched, Sender } from "../inference/routing/attempt.ts";
@@ -42,8 +42,8 @@ export interface LocalServingOptions {
 /** All requests of the gateway wait in one row: whose they are it does not say. */
 const gatewayAccount = "gateway";
 
-/** The gateway has its own seal: to a node nothing comes that is sealed. */
-const nothingSealed: Seal = { seal: () => "", open: () => undefined };
+/** The gateway has its own seal: to a node nothing comes that is sealed, and pseudonyms in place of what they stand for. */
+const nothingSealed: AccountSeal = { seal: () => "", open: () => undefined, pseudonym: (_use, value) => value };
 
 export class LocalServing {
   readonly #options: LocalServingOptions;

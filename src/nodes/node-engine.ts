@@ -17,6 +17,8 @@ export interface NodeWays {
   send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
 }
 
+const hashed = { cacheSalt: false, priority: false, identifiers: "hashed" } as const;
+
 /** A node that lost its connection is mostly back sooner. */
 export const awayRetrySeconds = 2;
 
@@ -25,6 +27,8 @@ export class NodeEngine implements Engine {
   readonly name: string;
   /** A tunnel has messages, and no room for gigabytes beside them. */
   readonly takesForms = false;
+  /** The machine behind it knows nobody's account. */
+  readonly isolation = hashed;
   readonly maxConcurrency: number | undefined;
   /** Left out where an operator set a limit, which is one for all of its models. */
   readonly concurrency?: (model: string, operation: Operation) => number | undefined;

@@ -216,7 +216,7 @@ function admitted(admission: Admission, listener: LimitListener): Admitted {
 }
 
 /** Tokens that fit the model's context behind the prompt. */
-function roomForAnswer(context: number | undefined, promptTokens: number): number {
+export function roomForAnswer(context: number | undefined, promptTokens: number): number {
   if (context === undefined) return Number.POSITIVE_INFINITY;
   // A prompt longer than the context is several of them, or an estimate that is off: the model will tell.
   return promptTokens < context ? context - promptTokens : context;

@@ -217,6 +217,7 @@ export interface Connection
     UpstreamSpeech {
   apiKey: string | undefined;
   httpClient: HttpClientKind;
+  local: boolean;
 }
 
 function directOf({
@@ -245,17 +246,17 @@ function directOf({
 /** With other values it is another engine. */
 export function identityOf({ name, url, apiKey, httpClient, ...connection }: Connection) {
   const { timeoutSeconds, idleSeconds, maxConcurrency } = connection;
-  const { api, apis, keyHeader, query } = connection;
+  const { api, apis, keyHeader, query, cacheSalt, priority, identifiers, local } = connection;
   return JSON.stringify([
     ...[name, url, apiKey ?? null, timeoutSeconds, idleSeconds, maxConcurrency, httpClient],
-    ...[api, apis, keyHeader, Object.entries(query)],
+    ...[api, apis, keyHeader, Object.entries(query), cacheSalt, priority, identifiers, local],
   ]);
 }
 
 /** An engine for a server. */
 export function createUpstream({ name, url, apiKey, httpClient, ...connection }: Connection): UpstreamEngine {
   return new UpstreamEngine({
-    ...{ name, url, apiKey, httpClient, speech: speechOf(connection) },
+    ...{ name, url, apiKey, httpClient, speech: speechOf(connection), local: connection.local },
     firstByteTimeoutMs: connection.timeoutSeconds * 1000,
     idleTimeoutMs: connection.idleSeconds * 1000,
     maxConcurrency: connection.maxConcurrency ?? undefined,

@@ -24,7 +24,7 @@ import { Admitter } from "../policy/admit.ts";
 import { AccessTokens } from "../policy/credentials/access-tokens.ts";
 import { Authenticator } from "../policy/credentials/authenticate.ts";
 import type { Chain } from "../policy/credentials/cached-chain.ts";
-import { openContentKey } from "../policy/credentials/content-key.ts";
+import { openContentKey, openPseudonymKey } from "../policy/credentials/content-key.ts";
 import { KeyActivity } from "../policy/credentials/key-activity.ts";
 import { SigningKeys } from "../policy/credentials/signing-keys.ts";
 import { UnknownCredentials } from "../policy/credentials/unknown-credentials.ts";
@@ -111,6 +111,8 @@ export interface Governance {
   conversations: SqlConversationStore;
   /** Seals what is kept, under a key of the installation that outlives its secret. */
   contentSeal: SealFor;
+  /** Makes what stands for accounts, and for what their clients say of their users, at model servers; outlives the secret too. */
+  pseudonymKey: Uint8Array;
   ledger: SpoolLedger;
   summedLedger: SummedLedger;
   /** The rules for how far back records go. */
@@ -131,6 +133,8 @@ export interface Governance {
   addressThrottle: AddressThrottle;
   unknownCredentials: UnknownCredentials;
   deletionClock: DeletionClock;
+  /** How long answers usually are. */
+  lengths: LearnedLengths;
   admitter: Admitter;
   signingKeys: SigningKeys;
   tokens: AccessTokens;
@@ -195,7 +199,9 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
   opened.add(new ExpirySweep({ what: "chat", store: chats, deletionClock, log }));
-  const contentSeal = await openContentKey(new SqlContentKeyStore(db), deriveKeys(secrets, "content-key-seal-v1"));
+  const contentKeys = new SqlContentKeyStore(db);
+  const contentSeal = await openContentKey(contentKeys, deriveKeys(secrets, "content-key-seal-v1"));
+  const pseudonymKey = await openPseudonymKey(contentKeys, deriveKeys(secrets, "content-key-seal-v1"));
   const responses = new SqlResponseStore(db, contentSeal);
   const responseKeeper = opened.add(
     new ResponseWriter({ responses, log, retentionDays: () => reloadable.chatRetentionDays }),
@@ -292,6 +298,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     feed.announce("credentials", ids);
   };
 
+  const lengths = new LearnedLengths();
   const reports = new SqlUsageReports(db, caughtUp);
   const parties = new SqlUsageParties(db);
   return {
@@ -311,6 +318,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     background: new SqlBackgroundStore(db, contentSeal),
     conversations: new SqlConversationStore(db, contentSeal),
     contentSeal,
+    pseudonymKey,
     ledger,
     summedLedger,
     retention: recordRetention,
@@ -327,7 +335,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     addressThrottle,
     unknownCredentials,
     deletionClock,
-    admitter: new Admitter({ limits, lengths: new LearnedLengths(), clock }),
+    lengths,
+    admitter: new Admitter({ limits, lengths, clock }),
     signingKeys,
     tokens,
     refusals,

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, processEnvironment } from "../config/config.ts";
 import type { SharedMemory } from "../domain/models/model-process.ts";
+import { usualSpeech } from "../domain/models/upstream-speech.ts";
 import type { CommandEngine } from "../engines/commands/command-engine.ts";
 import { Commands, endLeftProcesses } from "../engines/commands/commands.ts";
 import { type Amounts, gpuPool, groupPool, ramPool } from "../engines/memory/amounts.ts";
@@ -43,7 +44,7 @@ export async function openModelProcesses(options: ModelProcessesOptions) {
     commands: new Commands({
       ...{ ...options, budget, totals, dataDir: config.dataDir, environment },
       commands: [
-        ...commands.map(({ apis = null, ...settings }) => ({ ...settings, apis, keyHeader: null, query: {} })),
+        ...commands.map(({ apis = null, ...settings }) => ({ ...usualSpeech, ...settings, apis })),
         ...ofFiles,
       ],
       nowSeconds: () => clock.nowSeconds(),

@@ -10,6 +10,8 @@ import { Catalog } from "../inference/models/catalog.ts";
 import { ManagedModels } from "../inference/models/manage-models.ts";
 import { Upstreams } from "../inference/models/manage-upstreams.ts";
 import { ModelStatus } from "../inference/models/model-status.ts";
+import { Overflow } from "../inference/overflow/overflow.ts";
+import { OverflowSpending } from "../inference/overflow/overflow-spending.ts";
 import { Capacity } from "../inference/routing/capacity.ts";
 import { LoadReader } from "../inference/routing/load-reader.ts";
 import { RestProbes } from "../inference/routing/rest-probes.ts";
@@ -18,6 +20,7 @@ import { RoutingWatcher } from "../inference/routing/routing-watcher.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { SqlModelStore } from "../storage/tables/model-store.ts";
+import { SqlOverflowSpendStore } from "../storage/tables/models/overflow-spend-store.ts";
 import { SqlUpstreamStore } from "../storage/tables/upstream-store.ts";
 import { createBuiltInEngine } from "./built-in-models.ts";
 import { EngineSources } from "./engine-sources.ts";
@@ -85,6 +88,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     mostIdle: () => sources.config.batches.unboundedConcurrency,
     bounds: () => queueBounds(sources.config),
   });
+  const overflow = openOverflow(options, { router, capacity });
   const store = new SqlUpstreamStore(db);
   const upstreams = new Upstreams({
     ...{ store, sources, catalog, router, capacity, configure, log },
@@ -116,9 +120,17 @@ export async function openModelRouting(options: ModelRoutingOptions) {
     });
   }
   return {
-    ...{ engine, commands, budget, sources, catalog, router, capacity },
+    ...{ engine, commands, budget, sources, catalog, router, capacity, overflow },
     ...{ upstreams, managedModels, modelStatus, network, configure },
   };
+}
+
+function openOverflow(
+  { db, governance, clock, log, opened }: ModelRoutingOptions,
+  parts: { router: Router; capacity: Capacity },
+): Overflow {
+  const spending = opened.add(new OverflowSpending({ store: new SqlOverflowSpendStore(db), clock, log }));
+  return new Overflow({ ...parts, spending, lengths: governance.lengths, clock });
 }
 
 function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {

@@ -33,7 +33,10 @@ export interface ObservationOptions {
   replicas: Replicas;
   governance: Governance;
   people: Pick<People, "failures">;
-  routing: Pick<ModelRouting, "budget" | "catalog" | "router" | "capacity" | "commands" | "sources" | "network">;
+  routing: Pick<
+    ModelRouting,
+    "budget" | "catalog" | "router" | "capacity" | "overflow" | "commands" | "sources" | "network"
+  >;
   /** The server that listens; asked once it does. */
   http: ServerMetricsOptions["http"];
   batches: ServerMetricsOptions["batches"];
@@ -62,7 +65,7 @@ export interface Observation {
 
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
   const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
-  const { budget, catalog, router, capacity, commands, sources, network } = options.routing;
+  const { budget, catalog, router, capacity, overflow, commands, sources, network } = options.routing;
   const memory = new MemoryWatch(heldBytes, clock);
   const checked = {
     authenticator: governance.authenticator,
@@ -76,7 +79,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     isDraining: options.isDraining,
   };
   const metrics = new ServerMetrics({
-    ...{ version, startedAt, clock, governance, catalog, router, capacity, sources, replicas },
+    ...{ version, startedAt, clock, governance, catalog, router, capacity, overflow, sources, replicas },
     ...{ commands, budget },
     mode: config.mode,
     database: dialectOf(db),

@@ -1,11 +1,11 @@
-// Seals what clients keep for us between two requests, such as the thoughts of a model, under the installation's secret.
-
+// Seals what clients keep for us between two requests, such as the thoughts of a model, and makes pseudonyms for what they say.
+import { createHmac } from "node:crypto";
 import type { Keys } from "../domain/key-ring.ts";
-import type { Seal } from "../domain/seal.ts";
+import type { AccountSeal } from "../domain/seal.ts";
 import { seal, unseal } from "../policy/credentials/sealing.ts";
 
 /** What one account got sealed opens for that account alone. */
-export function replySeals(keys: Keys): (accountId: string) => Seal {
+export function replySeals(keys: Keys, pseudonymKey: Uint8Array): (accountId: string) => AccountSeal {
   return (accountId) => {
     const context = `reply ${accountId}`;
     return {
@@ -17,6 +17,10 @@ export function replySeals(keys: Keys): (accountId: string) => Seal {
           return undefined;
         }
       },
+      pseudonym: (use, value) =>
+        createHmac("sha256", pseudonymKey)
+          .update(JSON.stringify([accountId, use, value]))
+          .digest("base64url"),
     };
   };
 }

@@ -189,8 +189,19 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     baseUrl: () => baseUrl,
     opened,
   });
-  const { engine, sources, catalog, router, capacity, upstreams, managedModels, modelStatus, network, configure } =
-    routing;
+  const {
+    engine,
+    sources,
+    catalog,
+    router,
+    capacity,
+    overflow,
+    upstreams,
+    managedModels,
+    modelStatus,
+    network,
+    configure,
+  } = routing;
 
   heldBytes.mostBytes = config.limits.heldBytes;
   let draining = false;
@@ -224,9 +235,9 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const files = await openFiles({ db, config, clock, deletionClock, log, opened });
   const plain = {
     ...governance,
-    ...{ catalog, router, capacity, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
+    ...{ catalog, router, capacity, overflow, clock, stopping, heartbeatMs, observer, quotaWatch: notices.quotaWatch },
     requestTags: new RequestTags({ settings: () => sources.config.tags, clock }),
-    sealFor: replySeals(governance.keyFor("reply-seal-v1")),
+    sealFor: replySeals(governance.keyFor("reply-seal-v1"), governance.pseudonymKey),
   };
   const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
   const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });

@@ -2,6 +2,7 @@
 
 import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { usdOf } from "../base/money.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
@@ -11,6 +12,7 @@ import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { KnownUpstream } from "../inference/models/upstream-view.ts";
+import type { Overflow } from "../inference/overflow/overflow.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { ShadowCount } from "../inference/shadow/shadows.ts";
@@ -44,6 +46,7 @@ export interface ServerMetricsOptions {
   catalog: Catalog;
   router: Router;
   capacity: Capacity;
+  overflow: Overflow;
   sources: Pick<EngineSources, "known" | "former">;
   commands: Pick<Commands, "engines">;
   budget: Pick<MemoryBudget, "view">;
@@ -114,6 +117,7 @@ export class ServerMetrics {
     this.#traffic.write(out, capacity.waitingByModel);
     this.#writeServer(out);
     this.#writeUpstreams(out);
+    writeOverflow(out, this.#options.overflow);
     writeModelProcesses(out, this.#options.commands.engines, this.#options.budget);
     this.#writeStores(out);
     this.#writeNotices(out);
@@ -331,4 +335,12 @@ export function writePlaces(
     }
     for (const [labels, sum] of sums) out.sample(labels, sum);
   }
+}
+
+function writeOverflow(out: Exposition, { counts, spending }: Overflow): void {
+  const requests = "headrace_overflow_requests_total";
+  out.family(requests, "counter", "Requests that went to a server that others of their model come before.");
+  for (const { labels, count } of counts) out.sample(labelText({ ...labels }), count);
+  out.family("headrace_overflow_spend_usd", "gauge", "Spent by overflows in the span that is now, as last known here.");
+  for (const { model, spentNanoUsd } of spending.figures()) out.sample(labelText({ model }), usdOf(spentNanoUsd));
 }

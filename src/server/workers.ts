@@ -180,6 +180,7 @@ export class Workers {
       innerSocket: innerSocket(directory),
       peppers: hexOf(governance.peppers),
       replySealKeys: hexOf(governance.keyFor("reply-seal-v1")),
+      pseudonymKey: Buffer.from(governance.pseudonymKey).toString("hex"),
     };
   }
 }

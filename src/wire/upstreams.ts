@@ -1,6 +1,7 @@
 // The shapes of upstreams on the wire, as operators read, add, change and test them.
 import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
+import { identifierWays } from "../domain/models/isolation.ts";
 import { upstreamDefaults, upstreamSources } from "../domain/models/upstream.ts";
 import { apiNames, keyHeaders, upstreamApis } from "../domain/models/upstream-speech.ts";
 import { unixSeconds } from "./parts.ts";
@@ -40,11 +41,25 @@ const named =
   "Formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. null: it is asked what it has.";
 const sentIn =
   "Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. null: `authorization`, or `x-api-key` where `api` is `messages`.";
+const cacheSalt = z
+  .boolean()
+  .describe(
+    "Whether each request has vLLM's `cache_salt`, another one for each account: no account finds in its cache what another asked.",
+  );
+const priority = z
+  .boolean()
+  .describe("Whether each request has vLLM's `priority`, for a server with `--scheduling-policy priority`.");
+const identifierWay = z.enum(identifierWays);
+const identifierText =
+  "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.";
 const speech = {
   api: api.nullish().describe("The API that it speaks: `messages` is Anthropic's own. Default `openai`."),
   apis: apiList.nullish().describe(named),
   key_header: keyHeader.nullish().describe(sentIn),
   query: query.nullish(),
+  cache_salt: cacheSalt.nullish(),
+  priority: priority.nullish(),
+  identifiers: identifierWay.nullish().describe(identifierText),
 };
 const whose = "Environments whose keys may use its discovered models.";
 
@@ -109,6 +124,9 @@ export const upstreamShape = z
     names_apis: z.boolean().describe("Whether its settings name `apis`; else it is asked what it has."),
     key_header: keyHeader.nullable().describe(sentIn),
     query,
+    cache_salt: cacheSalt,
+    priority,
+    identifiers: identifierWay.nullable().describe(identifierText),
     state: z
       .enum(["ok", "unreachable", "draining", "starting"])
       .describe(

@@ -139,7 +139,6 @@ test("a model id with a slash is listed, retrieved and used", async () => {
 test("parameters that the gateway does not know reach the model server untouched", async () => {
   const extras = {
     reasoning_effort: "low" as const,
-    prompt_cache_key: "k",
     service_tier: "auto" as const,
     prediction: { type: "content" as const, content: "Hello" },
     chat_template_kwargs: { enable_thinking: false },

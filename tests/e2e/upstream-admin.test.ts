@@ -107,6 +107,7 @@ test("one that is added is served with the answer, and its key is seen by it alo
       error: null,
     },
     ...{ api: "openai", apis: ["chat"], names_apis: false, key_header: null, query: {} },
+    ...{ cache_salt: false, priority: false, identifiers: null },
     created_at: expect.any(Number),
   });
   expect(await modelIds(server)).toEqual(["upstream-model"]);

@@ -3952,6 +3952,22 @@ export interface DeploymentStatus {
    */
   waiting: number;
   /**
+   * Those of them with each priority.
+   */
+  waiting_by_priority: {
+    low: number;
+    normal: number;
+    high: number;
+  };
+  /**
+   * Milliseconds that a request of each priority would wait there if it came now; 0: not at all, null: nothing is known yet of how long answers take.
+   */
+  expected_wait_ms: {
+    low: number | null;
+    normal: number | null;
+    high: number | null;
+  };
+  /**
    * How many it takes at once: declared, or measured so far. Null before its first request.
    */
   concurrency: number | null;
@@ -5199,7 +5215,7 @@ export interface RequestStep {
    */
   model: string;
   /**
-   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already.
+   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before.
    */
   result:
     | "answered"
@@ -5213,7 +5229,8 @@ export interface RequestStep {
     | "queue_timeout"
     | "resting"
     | "away"
-    | "not_retried";
+    | "not_retried"
+    | "overflowed";
   /**
    * HTTP status of its answer, where that was an error.
    */
@@ -8094,6 +8111,18 @@ export interface Upstream {
     [k: string]: string;
   };
   /**
+   * Whether each request has vLLM's `cache_salt`, another one for each account: no account finds in its cache what another asked.
+   */
+  cache_salt: boolean;
+  /**
+   * Whether each request has vLLM's `priority`, for a server with `--scheduling-policy priority`.
+   */
+  priority: boolean;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers: ("hashed" | "as_sent" | "removed") | null;
+  /**
    * What the last look found, every 30 s; `starting`: it was not asked yet. `draining` comes before the others.
    */
   state: "ok" | "unreachable" | "draining" | "starting";
@@ -8196,6 +8225,12 @@ export interface CreateUpstreamRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
 /**
  * What is left out stays as it is.
@@ -8251,6 +8286,12 @@ export interface UpdateUpstreamRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
   /**
    * While true, it finishes what it has and gets nothing new. For every source; kept over a restart.
    */
@@ -8292,6 +8333,12 @@ export interface UpstreamTestRequest {
   query?: {
     [k: string]: string;
   } | null;
+  cache_salt?: boolean | null;
+  priority?: boolean | null;
+  /**
+   * What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. null: as sent where it is local, else hashed.
+   */
+  identifiers?: ("hashed" | "as_sent" | "removed") | null;
 }
 export interface UpstreamTest {
   object: "upstream_test";

@@ -163,6 +163,7 @@ const results: Readonly<Record<string, string>> = {
   resting: "not asked: it rests after failures",
   away: "not asked: it is not connected, or is being taken out of service",
   not_retried: "not asked: too many requests were second tries already",
+  overflowed: "went there by the policy of its model",
 };
 
 function trailOf({ trail, model }: RequestDetail, { dim }: Style, columns: number | undefined): string {

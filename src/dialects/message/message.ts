@@ -58,6 +58,7 @@ export const message: Dialect = {
   promptTokens: (body) => shownTokens(body, shown),
   isPlain,
   opened: openedMessages,
+  namesUserInMetadata: true,
   isKeptUnlessTold: false,
   asksForUsage: false,
   limitMembers: ["max_tokens"],

@@ -9,6 +9,7 @@ import type { Eventual } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
+import type { Isolation } from "./isolation.ts";
 import type { MessageHeaders } from "./message-headers.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
@@ -132,6 +133,8 @@ export interface Engine {
   processState?(model: string): ModelProcessState | undefined;
   /** False where forms with files cannot be sent to it. */
   readonly takesForms?: boolean;
+  /** How requests of several accounts are kept apart there; left out: it gets what clients sent. */
+  readonly isolation?: Isolation | undefined;
   /** What it is known to speak now. Left out, or undefined: chat completions alone. */
   readonly formats?: EngineFormats | undefined;
   /** How it goes on with an answer of this model that was begun. Left out, or undefined: nobody knows that it can. */

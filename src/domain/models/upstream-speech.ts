@@ -1,5 +1,6 @@
 // How a model server is spoken to: which APIs it has, by which header it knows us, and what each path ends with.
 import type { EngineFormats } from "./engine.ts";
+import type { IdentifierWay, Isolation } from "./isolation.ts";
 import type { ConversationOperation } from "./operation.ts";
 
 /** `openai`: the API of most servers; `messages`: Anthropic's own, with headers and a list of models of its own. */
@@ -32,17 +33,35 @@ export interface UpstreamSpeech {
   keyHeader: KeyHeader | null;
   /** Parameters that the path of every request to it ends with. */
   query: Readonly<Record<string, string>>;
+  /** vLLM's; for a server that takes it. */
+  cacheSalt: boolean;
+  /** That of vLLM with `--scheduling-policy priority`; likewise. */
+  priority: boolean;
+  /** null: as sent where the server is marked as local, else hashed. */
+  identifiers: IdentifierWay | null;
 }
 
-export const usualSpeech: UpstreamSpeech = { api: "openai", apis: null, keyHeader: null, query: {} };
+export const usualSpeech: UpstreamSpeech = {
+  ...{ api: "openai", apis: null, keyHeader: null, query: {} },
+  ...{ cacheSalt: false, priority: false, identifiers: null },
+};
 
 /** These members alone, of settings that have more; what is not said is as usual. */
-export function speechOf({ api, apis, keyHeader, query }: SaidSpeech): UpstreamSpeech {
-  return { api, apis: apis ?? null, keyHeader: keyHeader ?? null, query: query ?? usualSpeech.query };
+export function speechOf(said: SaidSpeech): UpstreamSpeech {
+  const { api, apis, keyHeader, query, cacheSalt = false, priority = false, identifiers = null } = said;
+  return {
+    ...{ api, apis: apis ?? null, keyHeader: keyHeader ?? null, query: query ?? usualSpeech.query },
+    ...{ cacheSalt, priority, identifiers },
+  };
+}
+
+export function isolationOf(speech: UpstreamSpeech, local: boolean): Isolation {
+  const { cacheSalt, priority, identifiers } = speech;
+  return { cacheSalt, priority, identifiers: identifiers ?? (local ? "as_sent" : "hashed") };
 }
 
 type SaidSpeech = Pick<UpstreamSpeech, "api"> & {
-  [Name in "apis" | "keyHeader" | "query"]?: UpstreamSpeech[Name] | undefined;
+  [Name in Exclude<keyof UpstreamSpeech, "api">]?: UpstreamSpeech[Name] | undefined;
 };
 
 /** What the members must agree on; undefined where they do. */

@@ -13,12 +13,14 @@ export const stepResults = [
   "resting",
   "away",
   "not_retried",
+  "overflowed",
 ] as const;
 /**
  * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
  * `no_room`: it took the request, and here, or at its node, there was no room for more of its answer; `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
  * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
- * to be taken out of service, `not_retried` as too many requests for the model are second tries already.
+ * to be taken out of service, `not_retried` as too many requests for the model are second tries already. `overflowed`: by the policy of its model it went to a
+ * server that others come before; `reason` says why.
  */
 export type StepResult = (typeof stepResults)[number];
 
@@ -49,7 +51,14 @@ export function wasAsked({ result }: Pick<TrailStep, "result">): boolean {
   return !notAsked.has(result);
 }
 
-const notAsked: ReadonlySet<StepResult> = new Set(["queue_full", "queue_timeout", "resting", "away", "not_retried"]);
+const notAsked: ReadonlySet<StepResult> = new Set([
+  "queue_full",
+  "queue_timeout",
+  "resting",
+  "away",
+  "not_retried",
+  "overflowed",
+]);
 
 /** A trail longer than this keeps its first steps and the last one, which says how many are left out. */
 export const mostSteps = 16;

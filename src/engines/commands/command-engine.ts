@@ -13,9 +13,10 @@ import type {
   EngineRequest,
   EngineResponse,
 } from "../../domain/models/engine.ts";
+import type { Isolation } from "../../domain/models/isolation.ts";
 import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
-import { speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
+import { isolationOf, speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
@@ -71,6 +72,11 @@ export class CommandEngine implements Engine {
   /** How its server is spoken to. */
   get speech(): UpstreamSpeech {
     return speechOf(this.#options.settings);
+  }
+
+  /** It is this machine's own. */
+  get isolation(): Isolation {
+    return isolationOf(this.speech, true);
   }
 
   get formats(): EngineFormats | undefined {

@@ -1,5 +1,6 @@
 // What one pass over a body notes of it: where the members stand by which the gateway goes, and what was counted.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
+import type { IsolatedMember } from "../../domain/models/isolation.ts";
 import { asksForUsage, type RequestMarks } from "../../inference/facts.ts";
 import { kindAt } from "./kind-at.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
@@ -9,8 +10,16 @@ export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
   ...{ background: 10, previous: 11, conversation: 12, sealed: 13 },
-  ...{ user: 14, safetyIdentifier: 15, metadata: 16 },
+  ...{ user: 14, safetyIdentifier: 15, metadata: 16, promptCacheKey: 17, cacheSalt: 18, priority: 19 },
 } as const;
+const isolatingNotes = [
+  ["user", notes.user],
+  ["safety_identifier", notes.safetyIdentifier],
+  ["prompt_cache_key", notes.promptCacheKey],
+  ["cache_salt", notes.cacheSalt],
+  ["priority", notes.priority],
+  ["metadata", notes.metadata],
+] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
 const places = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
@@ -120,6 +129,17 @@ export class BodyNotes implements RequestMarks {
 
   get metadataEnd(): number {
     return this.#ends[notes.metadata] as number;
+  }
+
+  get isolating(): readonly IsolatedMember[] | undefined {
+    let members: IsolatedMember[] | undefined;
+    for (const [name, note] of isolatingNotes) {
+      const end = this.#ends[note] as number;
+      if (end === 0) continue;
+      members ??= [];
+      members.push({ name, start: this.#starts[note] as number, end });
+    }
+    return members;
   }
 
   /** The newer name of the two, where that says something. */

@@ -46,7 +46,14 @@ function amongOthers(body: string | Uint8Array): ByteSpan {
 function told(decode: Decode, operation: Operation, text: string | Uint8Array, within = limits) {
   try {
     const { modelStart: _, modelEnd: __, maySeal: _______, ...all } = decode(operation, behindHead(text), within);
-    const { userStart: ___, userEnd: ____, metadataStart: _____, metadataEnd: ______, ...marks } = all;
+    const {
+      userStart: ___,
+      userEnd: ____,
+      metadataStart: _____,
+      metadataEnd: ______,
+      isolating: ________,
+      ...marks
+    } = all;
     return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
@@ -56,7 +63,8 @@ function told(decode: Decode, operation: Operation, text: string | Uint8Array, w
 
 function bodyOf(request: DecodedRequest) {
   const { endUser, metadata, text, body, members, bodyBytes, maxCompletionTokens } = request;
-  return { endUser, metadata, text, body, members: [...members], bodyBytes, maxCompletionTokens };
+  const isolating = request.isolating?.map((member) => [member.name, request.valueOf(member)]);
+  return { endUser, metadata, isolating, text, body, members: [...members], bodyBytes, maxCompletionTokens };
 }
 
 /** For which all is sealed by us that may be. */

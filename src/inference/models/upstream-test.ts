@@ -53,7 +53,7 @@ export class UpstreamTests {
     if (typeof apiKey === "string") {
       throw invalidRequest("api_key: is only for a url; an upstream is tested with its own key.");
     }
-    for (const member of ["api", "apis", "key_header", "query"] as const) {
+    for (const member of ["api", "apis", "key_header", "query", "cache_salt", "priority", "identifiers"] as const) {
       if (request[member] == null) continue;
       throw invalidRequest(`${member}: is only for a url; an upstream is tested with its own settings.`);
     }

@@ -46,16 +46,20 @@ export function changedSettings(current: UpstreamSettings, request: UpdateUpstre
   };
 }
 
-type SpeechRequest = Pick<UpdateUpstreamRequest, "api" | "apis" | "key_header" | "query">;
+type SpeechRequest = Pick<UpdateUpstreamRequest, SpeechMember>;
+type SpeechMember = "api" | "apis" | "key_header" | "query" | "cache_salt" | "priority" | "identifiers";
 
 /** What is left out stays as in `current`. Throws `invalid_request`. */
 export function requestedSpeech(current: UpstreamSpeech, request: Nullable<SpeechRequest>): UpstreamSpeech {
-  const { api, apis, key_header: keyHeader, query } = request;
+  const { api, apis, key_header: keyHeader, query, identifiers } = request;
   const speech: UpstreamSpeech = {
     api: api ?? current.api,
     apis: apis === undefined ? current.apis : apis && apiNames.filter((name) => apis.includes(name)),
     keyHeader: keyHeader === undefined ? current.keyHeader : keyHeader,
     query: query === undefined ? current.query : upstreamQuery(query ?? usualSpeech.query),
+    cacheSalt: request.cache_salt ?? current.cacheSalt,
+    priority: request.priority ?? current.priority,
+    identifiers: identifiers === undefined ? current.identifiers : identifiers,
   };
   const fault = speechFault(speech);
   if (fault) throw invalidRequest(`apis: ${fault.message}. ${fault.fix}`);
@@ -92,6 +96,7 @@ export function settingsToWire(settings: UpstreamSettings) {
     max_concurrency: settings.maxConcurrency,
     ...{ api: settings.api, apis: settings.apis && [...settings.apis] },
     ...{ key_header: settings.keyHeader, query: { ...settings.query } },
+    ...{ cache_salt: settings.cacheSalt, priority: settings.priority, identifiers: settings.identifiers },
   };
 }
 

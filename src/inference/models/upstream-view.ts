@@ -80,6 +80,7 @@ export function upstreamToWire(
     max_concurrency: upstream.maxConcurrency,
     ...{ api: upstream.api, apis: apisOf(engine.formats), names_apis: upstream.apis !== null },
     ...{ key_header: upstream.keyHeader, query: { ...upstream.query } },
+    ...{ cache_salt: upstream.cacheSalt, priority: upstream.priority, identifiers: upstream.identifiers },
     state: isDraining ? "draining" : asked,
     health: router.engineState(engine),
     models: models ?? 0,

@@ -9,11 +9,13 @@ import type { EngineRequest, EngineResponse } from "../../domain/models/engine.t
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
-import type { Seal } from "../../domain/seal.ts";
+import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { PricedUsage } from "../../policy/price.ts";
 import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
 import { askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Standing } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
@@ -31,6 +33,8 @@ export interface Dispatched {
   readonly leftOut?: readonly string[];
   /** The tokens of each generation that the engine was told, as a quota allows no more. */
   readonly capped?: number | undefined;
+  /** Where it went to a deployment that its model overflows to: owes what is used there, to be settled at the end. */
+  readonly bill?: OverflowBill | undefined;
   /** Told of what its engine answers. */
   readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
@@ -65,7 +69,7 @@ export interface Sender {
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   readonly recording: boolean;
   /** For what the client keeps for us. */
-  readonly seal: Seal;
+  readonly seal: AccountSeal;
   readonly workload: Workload;
   /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
   mostTokensOf?(model: Model): number | undefined;
@@ -107,6 +111,7 @@ export class Attempt implements Dispatched {
   translation: Translation | undefined;
   leftOut: readonly string[] = [];
   capped: number | undefined;
+  readonly bill: OverflowBill | undefined;
   readonly #place: Place;
   readonly #router: Router;
   readonly #sender: Sender;
@@ -117,8 +122,9 @@ export class Attempt implements Dispatched {
   /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
-  constructor(place: Place, model: Model, router: Router, sender: Sender) {
+  constructor(place: Place, model: Model, router: Router, sender: Sender, bill?: OverflowBill) {
     this.model = model;
+    this.bill = bill;
     this.#place = place;
     this.#router = router;
     this.#sender = sender;
@@ -144,9 +150,9 @@ export class Attempt implements Dispatched {
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
-    const { continuing } = this.#sender;
-    const spoken = continuing?.asksRest ? { formats: chatAlone } : engine;
-    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens });
+    const { continuing, priority } = this.#sender;
+    const spoken = continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine;
+    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens, priority });
     const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
     this.translation = translation;
@@ -192,6 +198,7 @@ export class Attempt implements Dispatched {
       request,
       this.#asked ?? request.operation,
     );
+    this.bill?.settle(undefined);
     const refusal = { result: "refused", status: response.status, said } as const;
     if (final) {
       // It read the request, and said what is wrong with it: it works.
@@ -211,6 +218,7 @@ export class Attempt implements Dispatched {
 
   /** Undefined where it is no fault of the engine. */
   failed(error: unknown): Refused | undefined {
+    this.bill?.settle(this.#mayBeCharged(error) ? this.#promptAlone : undefined);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
     if (isFault) {
       if (error.code === "upstream_timeout") this.#place.refused();
@@ -224,6 +232,15 @@ export class Attempt implements Dispatched {
     this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
     this.#sender.attempted(this.deployment, error);
     return isFault ? { failure: error, again: false } : undefined;
+  }
+
+  /** It may have read the prompt before it was left, or was silent for too long. */
+  #mayBeCharged(error: unknown): boolean {
+    return this.#sender.cancellation.cancelled || (error instanceof GatewayError && error.code === "upstream_timeout");
+  }
+
+  get #promptAlone(): PricedUsage {
+    return { promptTokens: this.#sender.workload.promptTokens, completionTokens: 0, parts: undefined };
   }
 
   firstByte(): void {

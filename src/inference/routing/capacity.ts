@@ -117,13 +117,14 @@ export class Capacity {
   /**
    * Waits for a place at whichever candidate has one first. Rejects with `service_unavailable` at once when too many
    * wait or the wait would pass the deadline, then when it does pass; with the reason of `cancellation` when that comes first.
-   * Resolves to undefined after `regroup`.
+   * Resolves to undefined after `regroup`, and after `laterMs`: then it may have other candidates, and its turn is the same.
    */
   async wait(
     candidates: readonly Deployment[],
     request: PlaceRequest,
     turn: Turn,
     cancellation: Cancellation,
+    laterMs?: number,
   ): Promise<Place | undefined> {
     cancellation.throwIfCancelled();
     const options = new Map<Gate, Deployment>();
@@ -142,7 +143,7 @@ export class Capacity {
       for (const gate of gates) if (!makeRoom(gate, request, maxWaiting)) options.delete(gate);
     }
     if (options.size === 0) throw noCapacity(request, gates);
-    return await this.#enlist(request, turn, options, remainingMs, cancellation);
+    return await this.#enlist(request, turn, options, { remainingMs, laterMs }, cancellation);
   }
 
   /** Undefined where it does not wait: at whichever of its candidates its turn comes first. */
@@ -154,6 +155,17 @@ export class Capacity {
     const of = Math.max(place, ...gates.map(({ queue }) => queue.waiting));
     const waitedMs = Math.round(this.#options.clock.monotonicMs() - sinceMs);
     return { place, of, waitedMs, expectedMs: turnMs === undefined ? undefined : Math.round(place * turnMs) };
+  }
+
+  /**
+   * How long this request would wait for a place at one of them, by how long answers took so far: milliseconds, 0 where one
+   * is free; undefined where nobody knows.
+   */
+  expectedWaitMs(candidates: readonly Deployment[], request: PlaceRequest): number | undefined {
+    const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
+    if (gates.some((gate) => gate.mayTake(request))) return 0;
+    const { ahead, turnMs } = outlook(gates, request);
+    return turnMs === undefined ? undefined : (ahead + 1) * turnMs;
   }
 
   /**
@@ -228,7 +240,7 @@ export class Capacity {
     request: PlaceRequest,
     turn: Turn,
     options: Map<Gate, Deployment>,
-    remainingMs: number,
+    { remainingMs, laterMs = remainingMs }: { remainingMs: number; laterMs: number | undefined },
     cancellation: Cancellation,
   ): Promise<Place | undefined> {
     return new Promise((resolve, reject) => {
@@ -270,7 +282,10 @@ export class Capacity {
       this.#waiting.add(waiting);
       const refusal = () => noCapacity(request, gates);
       const onCancel = () => fail(() => cancellation.reason);
-      const timer = setTimeout(() => fail(refusal), remainingMs);
+      const timer =
+        laterMs < remainingMs
+          ? setTimeout(() => waiting.regroup(), laterMs)
+          : setTimeout(() => fail(refusal), remainingMs);
       cancellation.onCancel(onCancel);
       for (const gate of gates) gate.enlist(waiting);
       // Whoever it is that gives way, one place is enough.

@@ -8,6 +8,7 @@ import type { Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import type { Overflow, OverflowBill, OverflowChoice } from "../overflow/overflow.ts";
 import { Attempt, type Dispatched, type Refused, type Sender } from "./attempt.ts";
 import type { Capacity, Turn } from "./capacity.ts";
 import type { Place, PlaceRequest } from "./gate.ts";
@@ -19,6 +20,8 @@ export interface DispatchDeps {
   router: Router;
   capacity: Capacity;
   clock: Clock;
+  /** For models with a policy of overflow; left out where none has one. */
+  overflow?: Overflow | undefined;
 }
 
 /**
@@ -59,6 +62,10 @@ class Detour {
   /** How often each deployment of the model that is tried now was asked, and what the last one said. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
+  /** Since when it is in the queue: monotonic milliseconds. */
+  waitingSinceMs: number | undefined;
+  /** Where the model overflows: how that was decided last. */
+  choice: OverflowChoice | undefined;
 
   constructor(model: Model) {
     this.model = model;
@@ -170,11 +177,12 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const all = router.order(offered, workload);
     const taking = this.#request.form ? all.filter(takesForms) : all;
     const ranked = this.#sender.continuing?.candidates(taking) ?? taking;
-    const candidates = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
+    const untried = detour?.attempts ? this.#untried(ranked, detour.attempts, offered.id) : ranked;
+    const candidates = offered.policies?.overflow ? this.#overflowing(untried, offered) : untried;
     const refused = detour?.refused;
     if (candidates.length === 0) {
       if (!refused) this.#tellIdle(offered);
-      this.#moveOn(refused?.failure ?? notDeployed(offered));
+      this.#moveOn(this.#detour?.choice?.refusal ?? refused?.failure ?? notDeployed(offered));
       return;
     }
     // One that only went back into the queue is no burden to anybody: it waits until there is room.
@@ -189,15 +197,48 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   }
 
   #ask(place: Place): void {
-    const { router } = this.#deps;
     const model = this.#detour?.offered ?? this.#wanted;
     if (!this.#sender.mayAsk(place.deployment, model)) {
-      if (place.isTrial) router.release(place.deployment);
-      place.release();
+      this.#giveBack(place);
       this.#lookAgain();
       return;
     }
-    const attempt = new Attempt(place, model, router, this.#sender);
+    const bill = model.policies?.overflow && this.#bill(place, model);
+    if (!(bill instanceof Promise)) {
+      this.#send(place, model, bill);
+      return;
+    }
+    this.#goOn(
+      bill,
+      (made) => {
+        if (made) this.#send(place, model, made);
+        else {
+          this.#giveBack(place);
+          this.#lookAgain();
+        }
+      },
+      (error) => {
+        this.#giveBack(place);
+        this.reject(error);
+      },
+    );
+  }
+
+  #giveBack(place: Place): void {
+    if (place.isTrial) this.#deps.router.release(place.deployment);
+    place.release();
+  }
+
+  #send(place: Place, model: Model, bill: OverflowBill | undefined): void {
+    const { cancellation } = this.#sender;
+    if (bill && cancellation.cancelled) {
+      bill.settle(undefined);
+      this.#giveBack(place);
+      this.reject(cancellation.reason);
+      return;
+    }
+    if (bill) this.#overflows(place, model);
+    const attempt = new Attempt(place, model, this.#deps.router, this.#sender, bill);
     this.#attempt = attempt;
     let response: Eventual<EngineResponse>;
     try {
@@ -275,17 +316,19 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   #wait(candidates: readonly Deployment[]): void {
     const { capacity, clock } = this.#deps;
     const { cancellation, trace } = this.#sender;
-    this.#way.turn ??= capacity.arrive();
-    const { turn } = this.#way;
+    const way = this.#way;
+    way.turn ??= capacity.arrive();
+    const { turn } = way;
     this.#sender.waits(() => capacity.standing(turn));
     const sinceMs = clock.monotonicMs();
+    way.waitingSinceMs ??= sinceMs;
     const goesOn = trace?.waits("queue");
     const over = () => {
       goesOn?.();
       this.#sender.waited(clock.monotonicMs() - sinceMs);
     };
     this.#goOn(
-      capacity.wait(candidates, this, turn, cancellation),
+      capacity.wait(candidates, this, turn, cancellation, way.choice?.laterMs),
       (place) => {
         over();
         if (place) this.#ask(place);
@@ -304,6 +347,29 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const isLate = turn !== undefined && this.#deps.clock.monotonicMs() >= turn.deadlineMs;
     this.#sender.tried({ model: offered.id, result: isLate ? "queue_timeout" : "queue_full", sinceMs });
     this.#moveOn(error);
+  }
+
+  /** Those that it may go to now, by the model's policy. */
+  #overflowing(ranked: readonly Deployment[], model: Model): readonly Deployment[] {
+    const { overflow, clock } = this.#deps;
+    const policy = model.policies?.overflow;
+    if (!overflow || !policy) return ranked;
+    const way = this.#way;
+    const waitedMs = way.waitingSinceMs === undefined ? 0 : clock.monotonicMs() - way.waitingSinceMs;
+    way.choice = overflow.choose(ranked, model, policy, this.#request, this, waitedMs);
+    return way.choice.candidates;
+  }
+
+  #bill({ deployment }: Place, model: Model): ReturnType<Overflow["bill"]> {
+    const policy = model.policies?.overflow;
+    return policy && this.#deps.overflow?.bill(deployment, model, policy, this.#request);
+  }
+
+  #overflows({ deployment }: Place, model: Model): void {
+    const reason = this.#detour?.choice?.reason;
+    if (!reason) return;
+    this.#deps.overflow?.went(model, deployment, reason);
+    this.#sender.tried({ deployment, model: model.id, result: "overflowed", said: reason });
   }
 
   /** Which of the model's deployments nobody counts on now, but for the one that was just asked. */

@@ -1,5 +1,5 @@
 // The key under which the content of stored responses is sealed: made once for an installation, itself sealed under the secret.
-import { randomBytes } from "node:crypto";
+import { hkdfSync, randomBytes } from "node:crypto";
 import { StartError } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { ContentKeyStore, SealFor } from "../../domain/seal.ts";
@@ -14,8 +14,7 @@ const keyContext = "content_key";
  * secret in use and of those that are accepted. Throws a StartError where the key opens under none of them.
  */
 export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): Promise<SealFor> {
-  const sealed = (await store.find()) ?? (await store.add(newKey(sealingKey)));
-  const key = opened(sealed, sealingKey);
+  const key = await foundKey(store, sealingKey);
   return (place) => ({
     seal: (text) => seal(text, key, place),
     open(sealedText) {
@@ -26,6 +25,15 @@ export async function openContentKey(store: ContentKeyStore, sealingKey: Keys): 
       }
     },
   });
+}
+
+/** The key of pseudonyms, which are the same over all replicas, and after the secret was replaced. Throws likewise. */
+export async function openPseudonymKey(store: ContentKeyStore, sealingKey: Keys): Promise<Uint8Array> {
+  return new Uint8Array(hkdfSync("sha256", await foundKey(store, sealingKey), "", "pseudonyms-v1", keyBytes));
+}
+
+async function foundKey(store: ContentKeyStore, sealingKey: Keys): Promise<Uint8Array> {
+  return opened((await store.find()) ?? (await store.add(newKey(sealingKey))), sealingKey);
 }
 
 function newKey(sealingKey: Keys): string {

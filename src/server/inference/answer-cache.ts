@@ -17,7 +17,7 @@ import { replySeals } from "../reply-seals.ts";
 
 export interface AnswerCacheOptions {
   config: Config;
-  governance: Pick<Governance, "keyFor" | "audit">;
+  governance: Pick<Governance, "keyFor" | "audit" | "pseudonymKey">;
   feed: ChangeFeed;
   ownCalls: OwnCalls;
   clock: Clock;
@@ -27,7 +27,7 @@ export interface AnswerCacheOptions {
 
 export async function openAnswerCache(options: AnswerCacheOptions) {
   const { config, governance, feed, ownCalls, clock, log, opened } = options;
-  const sealFor = replySeals(governance.keyFor("answer-seal-v1"));
+  const sealFor = replySeals(governance.keyFor("answer-seal-v1"), governance.pseudonymKey);
   const store = opened.add(
     config.cache.store === "redis" && config.redisUrl !== undefined
       ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, longestSeconds: mostCacheSeconds })

@@ -66,6 +66,7 @@ export interface WorkerSetup {
   /** Keys as hex digits, the one in use first. */
   peppers: readonly string[];
   replySealKeys: readonly string[];
+  pseudonymKey: string;
   /** How many there are, and which of them this is, from 1 on. */
   workers: number;
   number: number;
@@ -329,7 +330,7 @@ class Worker {
       refusalCounts: { count: (principal, model, error) => this.#refused(principal, model, error) },
       refusedRequests: { admits: () => true, note: (refused) => primary.tell("refused", refused) },
       usageDoubts: new UsageDoubts({ clock: this.#clock, log: this.log }),
-      sealFor: replySeals(ringOf(this.#setup.replySealKeys)),
+      sealFor: replySeals(ringOf(this.#setup.replySealKeys), Buffer.from(this.#setup.pseudonymKey, "hex")),
       heartbeatMs: this.#setup.heartbeatMs,
       observer: this.#observer,
       requestLimits: () => this.#config.limits,

@@ -835,4 +835,14 @@ const migrations: readonly (readonly string[])[] = [
     // Whether a key's requests get answers that are kept: `on`, `off`, or as each model says.
     `ALTER TABLE api_keys ADD COLUMN response_cache TEXT`,
   ],
+  [
+    // What overflows of a model have cost, and what is set aside for those under way, in each span of the calendar.
+    `CREATE TABLE overflow_spend (
+      model TEXT NOT NULL,
+      per TEXT NOT NULL,
+      start BIGINT NOT NULL,
+      nano_usd BIGINT NOT NULL,
+      PRIMARY KEY (model, per, start)
+    )`,
+  ],
 ];

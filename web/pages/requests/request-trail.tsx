@@ -21,6 +21,7 @@ const results: Record<Result, readonly [word: string, kind: StateKind, meaning: 
   resting: ["Not asked", "plain", "It rests for a moment after failures."],
   away: ["Not asked", "plain", "It is not connected, or is being taken out of service."],
   not_retried: ["Not asked", "plain", "Too many requests for this model were second tries already."],
+  overflowed: ["Overflowed", "plain", "By the policy of its model it went to a server that others come before."],
 };
 
 /** Whether the trail says more than that one model server answered. */

@@ -23,6 +23,10 @@ interface UpstreamSettings {
   keyHeader: string;
   /** Written as in an address, without the question mark. */
   query: string;
+  cacheSalt: boolean;
+  priority: boolean;
+  /** Empty: as usual. */
+  identifiers: string;
 }
 
 export const usualSettings: UpstreamSettings = {
@@ -33,6 +37,7 @@ export const usualSettings: UpstreamSettings = {
   idleSeconds: 900,
   most: "",
   ...{ api: "openai", apis: [], keyHeader: "", query: "" },
+  ...{ cacheSalt: false, priority: false, identifiers: "" },
 };
 
 export function settingsOf(upstream: Upstream): UpstreamSettings {
@@ -43,15 +48,19 @@ export function settingsOf(upstream: Upstream): UpstreamSettings {
     most: most ?? "",
     ...{ api: upstream.api, apis: upstream.names_apis ? [...upstream.apis] : [] },
     ...{ keyHeader: upstream.key_header ?? "", query: new URLSearchParams(upstream.query).toString() },
+    ...{ cacheSalt: upstream.cache_salt, priority: upstream.priority, identifiers: upstream.identifiers ?? "" },
   };
 }
 
 /** How it is spoken to, which a test of it needs as well. */
-export function speechToWire({ api, apis, keyHeader, query }: UpstreamSettings) {
+export function speechToWire(settings: UpstreamSettings) {
+  const { api, apis, keyHeader, query, cacheSalt, priority, identifiers } = settings;
   return {
     ...{ api, apis: apis.length === 0 ? null : (apis as Upstream["apis"]) },
     key_header: keyHeader === "" ? null : (keyHeader as NonNullable<Upstream["key_header"]>),
     query: Object.fromEntries(new URLSearchParams(query.trim())),
+    ...{ cache_salt: cacheSalt, priority },
+    identifiers: identifiers === "" ? null : (identifiers as NonNullable<Upstream["identifiers"]>),
   };
 }
 
@@ -69,7 +78,7 @@ export function settingsToWire(settings: UpstreamSettings) {
 export const fieldNames = [
   ...["name", "url", "api_key", "discover", "local", "environments"],
   ...["timeout_seconds", "idle_seconds", "max_concurrency"],
-  ...["apis", "key_header", "query", "api"],
+  ...["apis", "key_header", "query", "cache_salt", "priority", "identifiers", "api"],
 ];
 
 interface ApiKeyFieldProps {
@@ -157,6 +166,41 @@ function SpeechFields({ settings, error, change }: SpeechFieldsProps) {
           spellCheck={false}
         />
       </Group>
+      <IsolationFields {...{ settings, error, change }} />
+    </>
+  );
+}
+
+const identifierChoices = [
+  { value: "", label: "As usual: hashed, unless it is local" },
+  { value: "hashed", label: "Hashed" },
+  { value: "as_sent", label: "As sent" },
+  { value: "removed", label: "Removed" },
+];
+
+function IsolationFields({ settings, error, change }: SpeechFieldsProps) {
+  return (
+    <>
+      <NativeSelect
+        label="Ids of users and prompts"
+        description="What clients say of their users, and of prompts that belong together."
+        data={identifierChoices}
+        value={settings.identifiers}
+        onChange={(event) => change({ ...settings, identifiers: event.currentTarget.value })}
+        error={problemOf(error, "identifiers")}
+      />
+      <Switch
+        label="A part of its cache for each account"
+        description="For vLLM: requests get a cache_salt, so that no account finds what another asked."
+        checked={settings.cacheSalt}
+        onChange={(event) => change({ ...settings, cacheSalt: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Tell it the priority"
+        description="For vLLM that is started with --scheduling-policy priority."
+        checked={settings.priority}
+        onChange={(event) => change({ ...settings, priority: event.currentTarget.checked })}
+      />
     </>
   );
 }

@@ -32,3 +32,36 @@ export interface OverflowSpend {
   /** By calendar, in UTC. */
   readonly per: (typeof overflowSpans)[number];
 }
+
+/** Why a request went there: the others are away or at rest, keep it waiting, its prompt is long, or the time of day. */
+export const overflowReasons = ["down", "wait", "prompt", "hours"] as const;
+export type OverflowReason = (typeof overflowReasons)[number];
+
+/** Money of one model in one span. */
+export interface SpendPlace {
+  /** Public id. */
+  readonly model: string;
+  readonly per: OverflowSpend["per"];
+  /** Begin of the span: Unix seconds. */
+  readonly start: number;
+}
+
+export interface SpendChange extends SpendPlace {
+  /** What is set aside, or given back where it is below 0. */
+  readonly nanoUsd: number;
+  /** Set aside only where all that is spent stays within; null: in any case. */
+  readonly most: number | null;
+}
+
+export interface SpendAnswer {
+  readonly made: boolean;
+  /** All that is spent, and set aside, in that span by then. */
+  readonly spentNanoUsd: number;
+}
+
+export interface OverflowSpendStore {
+  /** One after the other, over all processes; they outlive this one when it resolves. Rejects where none was made for sure. */
+  change(changes: readonly SpendChange[]): Promise<readonly SpendAnswer[]>;
+  /** What is spent by now, 0 where nothing is. */
+  spent(place: SpendPlace): Promise<number>;
+}

@@ -8,6 +8,7 @@ import { maskKeys } from "../../../domain/api-key.ts";
 import type { Deployment, Model } from "../../../domain/models/model.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
+import { ownDeployments } from "../../../inference/overflow/overflow.ts";
 import { RealtimeSession } from "../../../inference/realtime/session.ts";
 import { requireUnguarded } from "../../../inference/realtime/session-responses.ts";
 import { stoppingError } from "../../../inference/stopping.ts";
@@ -132,11 +133,12 @@ function credentialOf(exchange: Exchange, { authenticator }: RealtimeRouteDeps):
 /** At the first deployment that takes it. Rejects with the refusal of the last one. */
 async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps): Promise<RealtimeSession> {
   const { name, model } = asked;
+  const own = ownDeployments(model);
   const able = deps.router
     .order(model, workload)
-    .filter(({ engine }) => engine.connectRealtime && engine.accepts !== false);
+    .filter((one) => own.includes(one) && one.engine.connectRealtime && one.engine.accepts !== false);
   if (able.length === 0) {
-    const why = model.deployments.some(({ engine }) => engine.connectRealtime)
+    const why = own.some(({ engine }) => engine.connectRealtime)
       ? new GatewayError("service_unavailable", `No server of \`${shown(name)}\` takes connections at the moment.`, {
           retryAfterSeconds: 10,
         })

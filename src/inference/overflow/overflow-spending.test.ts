@@ -1,0 +1,35 @@
+// Money of overflows where the database fails: nothing is set aside, and nothing is given back that may have been already.
+import { expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import type { OverflowSpend, SpendChange } from "../../domain/models/policies/overflow.ts";
+import { OverflowSpending } from "./overflow-spending.ts";
+
+const spend: OverflowSpend = { nanoUsd: 1_000, per: "day" };
+
+test("where the store fails nothing is set aside, nothing is given back twice, and what was dearer is written later", async () => {
+  const clock = manualClock();
+  const warnings: string[] = [];
+  let fails = false;
+  const written: number[] = [];
+  const log = { warn: (event: string) => void warnings.push(event) };
+  const store = {
+    async change(changes: readonly SpendChange[]) {
+      if (fails) throw new Error("The disk is full.");
+      written.push(...changes.map(({ nanoUsd }) => nanoUsd));
+      return changes.map(() => ({ made: true, spentNanoUsd: 0 }));
+    },
+    spent: async () => 0,
+  };
+  const spending = new OverflowSpending({ store, clock, log });
+  const [cheap, dear] = await Promise.all([spending.setAside("m", spend, 100), spending.setAside("n", spend, 100)]);
+  fails = true;
+  if (cheap) spending.settle(cheap, 20);
+  if (dear) spending.settle(dear, 170);
+  expect(await spending.setAside("m", spend, 100)).toBeUndefined();
+  expect([spending.isUntold, spending.left("m", spend), warnings]).toEqual([true, 0, ["overflow_spend_unwritten"]]);
+  fails = false;
+  await spending.close();
+  expect(written).toEqual([100, 100, 70]);
+  clock.advance(1_000);
+  expect(spending.isUntold).toBe(false);
+});

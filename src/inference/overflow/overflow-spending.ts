@@ -1,0 +1,180 @@
+// Money for overflows: set aside before a request goes there, and corrected by what it cost, so that no cap is overspent.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
+import type {
+  OverflowSpend,
+  OverflowSpendStore,
+  SpendChange,
+  SpendPlace,
+} from "../../domain/models/policies/overflow.ts";
+
+export interface OverflowSpendingOptions {
+  store: OverflowSpendStore;
+  clock: Clock;
+  log: Pick<Log, "warn">;
+}
+
+/** What was set aside for one request. */
+export interface SetAside extends SpendPlace {
+  readonly nanoUsd: number;
+}
+
+interface Asked {
+  readonly change: SpendChange;
+  /** False where it would go beyond the cap; undefined where nobody can tell. */
+  answer(made: boolean | undefined): void;
+}
+
+interface Known {
+  readonly place: SpendPlace;
+  spentNanoUsd: number;
+  /** Monotonic milliseconds. */
+  atMs: number;
+}
+
+/** Other processes give back what they set aside: that nothing is left is believed for so long. */
+const believedMs = 1_000;
+/** After a failure of the store nothing is set aside for so long; what is to be corrected waits as well. */
+const retryMs = 1_000;
+
+export class OverflowSpending {
+  readonly #options: OverflowSpendingOptions;
+  /** By model. */
+  readonly #known = new Map<string, Known>();
+  #asked: Asked[] = [];
+  /** Corrections by their place, those of many requests added up. */
+  #corrections = new Map<string, SpendChange>();
+  #writing: Promise<void> | undefined;
+  #failedUntilMs = Number.NEGATIVE_INFINITY;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: OverflowSpendingOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the store failed a moment ago: then nothing is set aside, and nothing goes where that would be needed. */
+  get isUntold(): boolean {
+    return this.#options.clock.monotonicMs() < this.#failedUntilMs;
+  }
+
+  /** Nano-USD that are left in this span; undefined where that is not known well enough to refuse anything by it. */
+  left(model: string, spend: OverflowSpend): number | undefined {
+    if (this.isUntold) return 0;
+    const known = this.#known.get(model);
+    const { per, start } = this.placeOf(model, spend);
+    if (!known || known.place.start !== start || known.place.per !== per) return undefined;
+    return this.#options.clock.monotonicMs() - known.atMs < believedMs ? spend.nanoUsd - known.spentNanoUsd : undefined;
+  }
+
+  placeOf(model: string, { per }: OverflowSpend): SpendPlace {
+    return { model, per, start: this.#period(per).start };
+  }
+
+  /** When the next span begins: Unix seconds. */
+  opensAt({ per }: OverflowSpend): number {
+    return this.#period(per).end;
+  }
+
+  #period(per: OverflowSpend["per"]): { start: number; end: number } {
+    return calendarPeriod(windowOf({ per, window: "calendar" }), this.#options.clock.nowSeconds());
+  }
+
+  /** Resolves to undefined where so much is not left, or nobody can tell; it never rejects. */
+  setAside(model: string, spend: OverflowSpend, nanoUsd: number): Promise<SetAside | undefined> {
+    const place = this.placeOf(model, spend);
+    return new Promise((resolve) => {
+      const answer = (made: boolean | undefined) => resolve(made ? { ...place, nanoUsd } : undefined);
+      this.#asked.push({ change: { ...place, nanoUsd, most: spend.nanoUsd }, answer });
+      this.#write();
+    });
+  }
+
+  /** What it cost is known: once. */
+  settle({ model, per, start, nanoUsd }: SetAside, costNanoUsd: number): void {
+    if (costNanoUsd === nanoUsd) return;
+    this.#correct({ model, per, start, nanoUsd: costNanoUsd - nanoUsd, most: null });
+    this.#write();
+  }
+
+  #correct(change: SpendChange): void {
+    const { model, per, start } = change;
+    const name = `${start} ${per} ${model}`;
+    const nanoUsd = change.nanoUsd + (this.#corrections.get(name)?.nanoUsd ?? 0);
+    this.#corrections.set(name, { ...change, nanoUsd });
+  }
+
+  /** What is spent now, of all processes, for who looks. */
+  async spent(model: string, spend: OverflowSpend): Promise<number> {
+    await this.#writing;
+    return await this.#options.store.spent(this.placeOf(model, spend));
+  }
+
+  /** What this process knows: of each model the span that it knew last, where that is not over. */
+  figures(): { model: string; spentNanoUsd: number }[] {
+    return [...this.#known.values()]
+      .filter(({ place }) => this.#period(place.per).start === place.start)
+      .map(({ place: { model }, spentNanoUsd }) => ({ model, spentNanoUsd }));
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.#retry);
+    await this.#writing;
+    if (this.#corrections.size > 0) await this.#writeAll();
+  }
+
+  /** All that comes while one transaction is under way is in the next one together. */
+  #write(): void {
+    this.#writing ??= this.#writeAll();
+  }
+
+  /** In the turn in which there is nothing more, whoever asks next begins anew: nobody is overheard. */
+  async #writeAll(): Promise<void> {
+    while (this.#asked.length + this.#corrections.size > 0) {
+      const asked = this.#asked;
+      const corrections = [...this.#corrections.values()];
+      this.#asked = [];
+      this.#corrections = new Map();
+      try {
+        await this.#change(corrections, asked);
+      } catch (error) {
+        this.#failed(corrections, asked, error);
+        break;
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  /** What is given back comes first: it makes room. */
+  async #change(corrections: readonly SpendChange[], asked: readonly Asked[]): Promise<void> {
+    const changes = [...corrections, ...asked.map(({ change }) => change)];
+    const answers = await this.#options.store.change(changes);
+    const atMs = this.#options.clock.monotonicMs();
+    for (const [index, { spentNanoUsd }] of answers.entries()) {
+      const place = changes[index];
+      if (place) this.#know(place, spentNanoUsd, atMs);
+    }
+    for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
+  }
+
+  /** A correction may be of a span that is over. */
+  #know({ model, per, start }: SpendPlace, spentNanoUsd: number, atMs: number): void {
+    const known = this.#known.get(model);
+    if (known && known.place.per === per && known.place.start > start) return;
+    this.#known.set(model, { place: { model, per, start }, spentNanoUsd, atMs });
+  }
+
+  /** A transaction of which nobody knows whether it was made is not repeated where that could give back twice. */
+  #failed(corrections: readonly SpendChange[], asked: readonly Asked[], error: unknown): void {
+    const { clock, log } = this.#options;
+    log.warn("overflow_spend_unwritten", { error: error instanceof Error ? error.message : String(error) });
+    this.#failedUntilMs = clock.monotonicMs() + retryMs;
+    for (const correction of corrections) if (correction.nanoUsd > 0) this.#correct(correction);
+    for (const { answer } of [...asked, ...this.#asked]) answer(undefined);
+    this.#asked = [];
+    if (this.#corrections.size === 0) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.#write(), retryMs);
+    this.#retry.unref();
+  }
+}

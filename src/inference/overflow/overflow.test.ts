@@ -1,0 +1,372 @@
+// Overflow of a model: its own servers first, others by the reasons of its policy alone, and within what that may cost.
+import { beforeEach, describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
+import { noSeal } from "../../../tests/support/no-seal.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import { Later } from "../../base/later.ts";
+import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { OverflowPolicy, OverflowSpendStore, OverflowTarget } from "../../domain/models/policies/overflow.ts";
+import { LearnedLengths } from "../../policy/learned-lengths.ts";
+import type { Dispatched, Sender } from "../routing/attempt.ts";
+import { Capacity } from "../routing/capacity.ts";
+import { dispatch } from "../routing/dispatch.ts";
+import { Router } from "../routing/route.ts";
+import type { Tried } from "../trail-writer.ts";
+import { Overflow, ownDeployments } from "./overflow.ts";
+import { OverflowSpending } from "./overflow-spending.ts";
+
+/** So that a token costs a nano-USD. */
+const cost = { input: 0.001, output: 0.001 };
+const noon = Date.UTC(2026, 9, 1, 12) / 1000;
+
+let clock: ManualClock;
+let router: Router;
+let capacity: Capacity;
+let overflow: Overflow;
+let spending: OverflowSpending;
+let steps: Tried[];
+let spent: Map<string, number>;
+
+/** Does in memory what the database does. */
+const store: OverflowSpendStore = {
+  async change(changes) {
+    return changes.map(({ model, start, nanoUsd, most }) => {
+      const name = `${model} ${start}`;
+      const before = spent.get(name) ?? 0;
+      if (most !== null && before + nanoUsd > most) return { made: false, spentNanoUsd: before };
+      spent.set(name, before + nanoUsd);
+      return { made: true, spentNanoUsd: before + nanoUsd };
+    });
+  },
+  spent: async ({ model, start }) => spent.get(`${model} ${start}`) ?? 0,
+};
+
+beforeEach(() => begin(manualClock(noon)));
+
+function begin(with_: ManualClock): void {
+  clock = with_;
+  steps = [];
+  spent = new Map();
+  router = new Router(clock, () => 0.5);
+  capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 512, longestWaitMs: 30_000 }) });
+  spending = new OverflowSpending({ store, clock, log: { warn() {} } });
+  overflow = new Overflow({ router, capacity, spending, lengths: new LearnedLengths(), clock });
+}
+
+interface TestEngine extends Engine {
+  asked: number;
+}
+
+function engineNamed(name: string, answer: () => EngineResponse | Promise<EngineResponse> = ok, most = 1): TestEngine {
+  const engine = {
+    ...{ name, asked: 0, maxConcurrency: most },
+    redact: (text: string) => text,
+    models: async () => [],
+    async send() {
+      engine.asked++;
+      return await answer();
+    },
+  };
+  return engine;
+}
+
+const answerOf = (status: number): EngineResponse => ({
+  status,
+  headers: new Headers(),
+  body: bodyOf(new Uint8Array()),
+});
+const ok = () => answerOf(200);
+
+const target = (upstream: string, more: Partial<OverflowTarget> = {}): OverflowTarget => ({
+  ...{ upstream, cost, costOf: null },
+  ...more,
+});
+
+function modelOn(engines: readonly Engine[], policy: Partial<OverflowPolicy> = {}): Model {
+  return {
+    ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined, environments: ["dev"] },
+    price: undefined,
+    deployments: engines.map((engine) => ({ engine, model: "m", weight: 1 })),
+    policies: {
+      overflow: {
+        ...{ to: [target("cloud")], afterSeconds: null, promptTokensAbove: null, hours: null },
+        ...{ mostNanoUsdPerRequest: null, spend: null },
+        ...policy,
+      },
+    },
+  };
+}
+
+interface Sending {
+  request?: Record<string, unknown>;
+  cancellation?: Cancellation;
+  onWanted?: () => void;
+  clock?: Clock;
+}
+
+function send(model: Model, { request = {}, cancellation = new Cancellation(), onWanted }: Sending = {}) {
+  const decoded = decodedRequest({ messages: [], max_tokens: 10, ...request });
+  const sender: Sender = {
+    ...{
+      requestId: "req_1",
+      priority: "normal",
+      accountId: "a",
+      partyId: "a",
+      holder: heldBytes.visitors,
+      recording: false,
+      seal: noSeal,
+      cancellation,
+    },
+    workload: {
+      promptTokens: decoded.promptTokens,
+      maxCompletionTokens: decoded.maxCompletionTokens,
+      width: 1,
+      prefix: () => undefined,
+    },
+    onWanted,
+    modelNow: () => model,
+    standIns: () => [],
+    mayAsk: () => true,
+    waits() {},
+    waited() {},
+    sending() {},
+    attempted() {},
+    tried: (step) => void steps.push(step),
+  };
+  return Promise.resolve(dispatch(decoded, model, { router, capacity, clock, overflow }, sender));
+}
+
+const nameOf = ({ deployment }: Dispatched) => deployment.engine.name;
+const reasons = () => steps.flatMap(({ result, said }) => (result === "overflowed" ? [said] : []));
+
+async function askedBy(model: Model, sending?: Sending): Promise<string> {
+  const taken = await send(model, sending);
+  taken.bill?.settle(undefined);
+  taken.done(false);
+  return nameOf(taken);
+}
+
+describe("reasons", () => {
+  test("a model's own servers are asked first, and others not at all while one of its own is there, however the weights are", async () => {
+    const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
+    const model = modelOn([cloud, own]);
+    const [first] = model.deployments;
+    if (first) first.weight = 1_000_000;
+    for (let i = 0; i < 20; i++) expect(await askedBy(model)).toBe("own");
+    expect([cloud.asked, reasons()]).toEqual([0, []]);
+    expect(ownDeployments(model).map(({ engine }) => engine.name)).toEqual(["own"]);
+  });
+
+  test("without the wait as a reason a request waits for a place of its own server, and is not asked elsewhere", async () => {
+    const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
+    const model = modelOn([own, cloud]);
+    const first = await send(model);
+    const second = send(model);
+    await Bun.sleep(20);
+    expect(cloud.asked).toBe(0);
+    first.done(false);
+    expect(nameOf(await second)).toBe("own");
+  });
+
+  test("where its own server fails, rests or is drained the others are asked, and its own again once it works", async () => {
+    let works = false;
+    const own = engineNamed("own", () => (works ? ok() : answerOf(500)));
+    const model = modelOn([own, engineNamed("cloud")]);
+    expect(await askedBy(model)).toBe("cloud");
+    expect(await askedBy(model)).toBe("cloud");
+    expect([own.asked, reasons()]).toEqual([1, ["down", "down"]]);
+    works = true;
+    clock.advance(120_000);
+    expect(await askedBy(model)).toBe("own");
+    router.drained = new Set(["own"]);
+    expect(await askedBy(model)).toBe("cloud");
+    router.drained = new Set();
+    expect(await askedBy(model)).toBe("own");
+  });
+
+  test("a wait that is expected to be long enough is a reason at once, and a free place of its own none", async () => {
+    const model = modelOn([engineNamed("own"), engineNamed("cloud")], { afterSeconds: 3 });
+    const slow = await send(model);
+    slow.firstByte();
+    clock.advance(4_000);
+    slow.done(false);
+    expect(await askedBy(model)).toBe("own");
+    const busy = await send(model);
+    expect(nameOf(busy)).toBe("own");
+    expect(await askedBy(model)).toBe("cloud");
+    busy.done(false);
+    expect([await askedBy(model), reasons()]).toEqual(["own", ["wait"]]);
+  });
+
+  test("a request that nobody knew would wait moves over once it did, keeps its turn, and takes what is free first", async () => {
+    const gate = new Later<EngineResponse>();
+    const cloud = engineNamed("cloud");
+    const own = engineNamed("own", async () => await gate);
+    const model = modelOn([own, cloud], { afterSeconds: 0.05 });
+    begin({ ...manualClock(noon), monotonicMs: () => performance.now() });
+    const first = send(model);
+    const since = performance.now();
+    const [second, third] = [send(model), send(model)];
+    expect(nameOf(await second)).toBe("cloud");
+    expect(performance.now() - since).toBeGreaterThan(45);
+    // The one place of the cloud is taken: the third one waits at both, and goes where there is one first.
+    gate.resolve(ok());
+    (await first).done(false);
+    expect(nameOf(await third)).toBe("own");
+    expect([cloud.asked, reasons()]).toEqual([1, ["wait"]]);
+  });
+
+  test("a long prompt goes to the others, and to its own server where they do not take it", async () => {
+    let works = true;
+    const cloud = engineNamed("cloud", () => (works ? ok() : answerOf(503)));
+    const model = modelOn([engineNamed("own"), cloud], { promptTokensAbove: 50 });
+    const long = { request: { messages: [{ role: "user", content: "a word ".repeat(200) }] } };
+    expect([await askedBy(model), await askedBy(model, long)]).toEqual(["own", "cloud"]);
+    works = false;
+    expect([await askedBy(model, long), reasons()]).toEqual(["own", ["prompt", "prompt"]]);
+  });
+
+  test("within its hours all are asked alike, over midnight too", async () => {
+    const model = modelOn([engineNamed("own"), engineNamed("cloud")], { hours: [{ start: 22 * 60, end: 2 * 60 }] });
+    const askedAt = async (hour: number) => {
+      clock.jump((hour - new Date(clock.nowSeconds() * 1000).getUTCHours()) * 3_600);
+      const taken = [await send(model), await send(model).catch(() => undefined)];
+      for (const one of taken) one?.done(false);
+      return taken.flatMap((one) => (one ? [nameOf(one)] : [])).sort();
+    };
+    expect(await askedAt(23)).toEqual(["cloud", "own"]);
+    expect(await askedAt(1)).toEqual(["cloud", "own"]);
+    clock.jump(2 * 3_600);
+    for (let i = 0; i < 10; i++) expect(await askedBy(model)).toBe("own");
+  });
+
+  test("a request of the idle lane waits for its own server, whatever others there are", async () => {
+    const [own, cloud] = [engineNamed("own"), engineNamed("cloud")];
+    const model = modelOn([own, cloud], { afterSeconds: 0 });
+    const first = await send(model);
+    const idle = send(model, { onWanted() {} });
+    await Bun.sleep(20);
+    expect(cloud.asked).toBe(0);
+    first.done(false);
+    expect(nameOf(await idle)).toBe("own");
+  });
+});
+
+describe("money", () => {
+  const down = () => engineNamed("own", () => answerOf(500));
+
+  test("the cheapest is asked first, by what this request costs there", async () => {
+    const to = [
+      target("prompts", { cost: { input: 0.001, output: 1 } }),
+      target("answers", { cost: { input: 1, output: 0.001 } }),
+    ];
+    const model = modelOn([engineNamed("prompts"), engineNamed("answers")], { to });
+    const long = { messages: [{ role: "user", content: "a word ".repeat(200) }], max_tokens: 1 };
+    expect(await askedBy(model, { request: long })).toBe("prompts");
+    expect(await askedBy(model, { request: { max_tokens: 200 } })).toBe("answers");
+  });
+
+  test("a request that would cost too much there is not asked there, and is told so where it could go nowhere else", async () => {
+    const cloud = engineNamed("cloud");
+    const model = modelOn([cloud], { mostNanoUsdPerRequest: 100 });
+    expect(await askedBy(model, { request: { max_tokens: 50 } })).toBe("cloud");
+    const dear = send(model, { request: { max_tokens: 150 } });
+    await expect(dear).rejects.toMatchObject({ code: "service_unavailable", refusal: "capacity" });
+    await expect(dear).rejects.toThrow(/would cost more than one request may\. Send a shorter prompt/);
+    expect(cloud.asked).toBe(1);
+  });
+
+  test("one whose cost nobody knows is not asked where money is bound, and is where it is not", async () => {
+    const to = [target("cloud", { cost: null })];
+    const bound = send(modelOn([engineNamed("cloud")], { to, mostNanoUsdPerRequest: 1 }));
+    await expect(bound).rejects.toMatchObject({
+      code: "service_unavailable",
+      detail: expect.stringContaining("no cost is known"),
+    });
+    expect(await askedBy(modelOn([engineNamed("cloud")], { to }))).toBe("cloud");
+    const listed = [target("cloud", { cost: null, costOf: "openai/gpt-4o" })];
+    const model = modelOn([engineNamed("cloud")], { to: listed, mostNanoUsdPerRequest: 1 });
+    await expect(send(model)).rejects.toThrow(/would cost more/);
+  });
+
+  test("of 200 requests at once no more go there than the spend has for, and a refusal says when it opens", async () => {
+    const cloud = engineNamed("cloud", ok, 200);
+    const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
+    const results = await Promise.allSettled(Array.from({ length: 200 }, () => send(model)));
+    const taken = results.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const each = [...spent.values()].reduce((a, b) => a + b, 0) / taken.length;
+    expect(taken.length).toBe(Math.floor(1_000 / each));
+    expect([cloud.asked, capacity.figures(cloud)[0]?.inFlight]).toEqual([taken.length, taken.length]);
+    const refused = results.find((one) => one.status === "rejected");
+    expect(refused?.reason).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 43_200 });
+    expect(refused?.reason.message).toContain(
+      "what its overflow may cost in this day is used up. It opens at 2026-10-02T00:00:00Z.",
+    );
+    expect(refused?.reason.message).not.toContain("1000");
+    // What they really used is less, and is there for others.
+    for (const one of taken) {
+      one.bill?.settle({ promptTokens: 1, completionTokens: 1, parts: undefined });
+      one.done(false);
+    }
+    await spending.close();
+    expect([...spent.values()]).toEqual([2 * taken.length]);
+    clock.advance(1_000);
+    expect(await askedBy(model)).toBe("cloud");
+  });
+
+  test("a spend that is used up leaves a request to its own servers, and the next day to the others again", async () => {
+    const model = modelOn([down(), engineNamed("cloud")], { spend: { nanoUsd: 15, per: "day" } });
+    const taken = await send(model);
+    taken.done(false);
+    taken.bill?.settle({ promptTokens: 1, completionTokens: 14, parts: undefined });
+    await expect(send(model)).rejects.toThrow(/is used up/);
+    clock.advance(43_200_000);
+    expect(await askedBy(model)).toBe("cloud");
+  });
+
+  test("what was refused there costs nothing, and what was left after it was asked costs its prompt", async () => {
+    let answer: () => EngineResponse | Promise<EngineResponse> = () => answerOf(400);
+    const spend = { nanoUsd: 1_000_000, per: "day" } as const;
+    const model = modelOn([engineNamed("cloud", () => answer())], { spend });
+    await expect(send(model)).rejects.toMatchObject({ code: "invalid_request" });
+    await spending.close();
+    expect([...spent.values()]).toEqual([0]);
+    answer = () => answerOf(500);
+    await expect(send(model)).rejects.toBeDefined();
+    await spending.close();
+    expect([...spent.values()]).toEqual([0]);
+    clock.advance(600_000);
+    const left = new Cancellation();
+    answer = () => {
+      left.cancel(new Error("left"));
+      return Promise.reject(left.reason);
+    };
+    const request = { messages: [{ role: "user", content: "a word ".repeat(200) }] };
+    const { promptTokens } = decodedRequest(request);
+    await expect(send(model, { cancellation: left, request })).rejects.toThrow("left");
+    await spending.close();
+    expect([...spent.values()]).toEqual([promptTokens]);
+  });
+
+  test("one that left while its money was set aside is not asked, costs nothing and holds no place", async () => {
+    const cloud = engineNamed("cloud");
+    const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
+    const cancellation = new Cancellation();
+    const sending = send(model, { cancellation });
+    cancellation.cancel(new Error("left"));
+    await expect(sending).rejects.toThrow("left");
+    await spending.close();
+    expect([cloud.asked, capacity.figures(cloud)[0]?.inFlight, [...spent.values()]]).toEqual([0, 0, [0]]);
+  });
+});
+
+test("how often requests went where, and why, is counted", async () => {
+  const model = modelOn([engineNamed("cloud")]);
+  for (let i = 0; i < 3; i++) await askedBy(model);
+  expect([...overflow.counts]).toEqual([{ labels: { model: "m", upstream: "cloud", reason: "down" }, count: 3 }]);
+});

@@ -1,0 +1,268 @@
+// Decides when deployments that a model overflows to may be asked, which of them first, and what that may cost.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Deployment, Model } from "../../domain/models/model.ts";
+import type { OverflowPolicy, OverflowReason, OverflowTarget } from "../../domain/models/policies/overflow.ts";
+import type { Price } from "../../domain/models/price.ts";
+import { roomForAnswer } from "../../policy/admit.ts";
+import type { LearnedLengths } from "../../policy/learned-lengths.ts";
+import { mostNanoUsdOf, nanoUsdOf, type PricedUsage } from "../../policy/price.ts";
+import { listedPrice } from "../../prices/price-list.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { Capacity } from "../routing/capacity.ts";
+import type { PlaceRequest } from "../routing/gate.ts";
+import type { Router } from "../routing/route.ts";
+import type { OverflowSpending, SetAside } from "./overflow-spending.ts";
+
+export interface OverflowOptions {
+  router: Pick<Router, "resting">;
+  capacity: Pick<Capacity, "expectedWaitMs">;
+  spending: OverflowSpending;
+  lengths: Pick<LearnedLengths, "estimate">;
+  clock: Clock;
+}
+
+/** Where a request may go now. */
+export interface OverflowChoice {
+  /** In the order in which they are asked. */
+  readonly candidates: readonly Deployment[];
+  /** Why those of the overflow are among them; undefined: they are not. */
+  readonly reason: OverflowReason | undefined;
+  /** When the wait becomes a reason: milliseconds from now; undefined: it never does. */
+  readonly laterMs: number | undefined;
+  /** What its client is told where it may go nowhere, as that would cost too much. */
+  readonly refusal: GatewayError | undefined;
+}
+
+/** What one request owes for being asked at a deployment of the overflow. */
+export interface OverflowBill {
+  /** What was used there, once; undefined: nothing. */
+  settle(usage: PricedUsage | undefined): void;
+}
+
+interface Costs {
+  readonly deployment: Deployment;
+  readonly expected: number;
+}
+
+type Excess = "request" | "spend" | "untold" | "unpriced";
+
+export class Overflow {
+  readonly #options: OverflowOptions;
+  /** How often requests went there, by model, deployment and reason. */
+  readonly #counts = new Map<string, { labels: OverflowLabels; count: number }>();
+
+  constructor(options: OverflowOptions) {
+    this.#options = options;
+  }
+
+  get spending(): OverflowSpending {
+    return this.#options.spending;
+  }
+
+  /** `ranked`: as it would be asked without the policy; `waitedMs`: since the request came into the queue. */
+  choose(
+    ranked: readonly Deployment[],
+    model: Model,
+    policy: OverflowPolicy,
+    request: DecodedRequest,
+    place: PlaceRequest,
+    waitedMs: number,
+  ): OverflowChoice {
+    const own = ranked.filter((one) => !targetOf(policy, one));
+    if (own.length === ranked.length) return { candidates: ranked, ...none };
+    const over = ranked.filter((one) => !own.includes(one));
+    const reason = this.#reason(own, policy, request, place, waitedMs);
+    const { afterSeconds } = policy;
+    const isLater = reason === undefined && afterSeconds !== null && !place.onWanted;
+    if (reason === undefined && !isLater) return { candidates: own, ...none };
+    const costs: Costs[] = [];
+    let excess: Excess | undefined;
+    for (const deployment of over) {
+      const found = this.#costs(deployment, model, policy, request);
+      if (typeof found === "string") excess ??= found;
+      else costs.push(found);
+    }
+    if (costs.length === 0) {
+      return { candidates: own, ...none, refusal: excess && this.#refusal(excess, model, policy) };
+    }
+    if (reason === undefined) {
+      return { candidates: own, ...none, laterMs: Math.max(1, (afterSeconds ?? 0) * 1_000 - waitedMs) };
+    }
+    const affordable = costs.map(({ deployment }) => deployment);
+    if (reason === "hours") {
+      return { ...none, candidates: ranked.filter((one) => own.includes(one) || affordable.includes(one)), reason };
+    }
+    const cheapest = costs.sort((a, b) => a.expected - b.expected).map(({ deployment }) => deployment);
+    // A long prompt is to be kept away from the others: they get it where nobody else takes it.
+    const candidates = reason === "prompt" ? [...cheapest, ...own] : [...own, ...cheapest];
+    return { ...none, candidates, reason };
+  }
+
+  /** Requests of the idle lane wait for places that nobody else wants: neither the wait nor the absence of places is a reason. */
+  #reason(
+    own: readonly Deployment[],
+    { hours, promptTokensAbove, afterSeconds }: OverflowPolicy,
+    { promptTokens }: Pick<DecodedRequest, "promptTokens">,
+    place: PlaceRequest,
+    waitedMs: number,
+  ): OverflowReason | undefined {
+    const { router, capacity, clock } = this.#options;
+    if (hours && isWithin(hours, clock.nowSeconds())) return "hours";
+    if (promptTokensAbove !== null && promptTokens > promptTokensAbove) return "prompt";
+    if (place.onWanted) return undefined;
+    if (own.every((one) => router.resting(one))) return "down";
+    if (afterSeconds === null) return undefined;
+    const afterMs = afterSeconds * 1_000;
+    if (waitedMs >= afterMs) return "wait";
+    const expectedMs = capacity.expectedWaitMs(own, place);
+    return expectedMs !== undefined && expectedMs >= afterMs && expectedMs > 0 ? "wait" : undefined;
+  }
+
+  /** What it costs there, or why it may not go there. */
+  #costs(deployment: Deployment, model: Model, policy: OverflowPolicy, request: DecodedRequest): Costs | Excess {
+    const { mostNanoUsdPerRequest: most, spend } = policy;
+    const price = priceAt(targetOf(policy, deployment), model);
+    const isBound = most !== null || spend !== null;
+    if (!price) return isBound ? "unpriced" : { deployment, expected: Number.POSITIVE_INFINITY };
+    const expected = this.#nanoUsd(model, price, request, this.#expectedTokens(model, request));
+    if (most !== null && expected > most) return "request";
+    if (spend !== null) {
+      const left = this.spending.left(model.id, spend);
+      const needed = this.#mostNanoUsd(model, price, request);
+      if (this.spending.isUntold) return "untold";
+      if (needed > (left ?? spend.nanoUsd)) return needed > spend.nanoUsd ? "request" : "spend";
+    }
+    return { deployment, expected };
+  }
+
+  /** Tokens of each generation: as long as answers of this model usually are, and no longer than it asks for. */
+  #expectedTokens(model: Model, request: DecodedRequest): number {
+    return Math.min(request.maxCompletionTokens ?? Number.POSITIVE_INFINITY, this.#options.lengths.estimate(model.id));
+  }
+
+  /** What is set aside: a request that says how long its answer may be is held to that by its server. */
+  #mostNanoUsd(model: Model, price: Price, request: DecodedRequest): number {
+    const tokens = request.maxCompletionTokens ?? this.#options.lengths.estimate(model.id);
+    return this.#nanoUsd(model, price, request, tokens);
+  }
+
+  #nanoUsd({ context }: Model, price: Price, request: DecodedRequest, tokens: number): number {
+    const { promptTokens, width, hasMedia, units } = request;
+    const completionTokens = width * Math.min(tokens, roomForAnswer(context, promptTokens));
+    const asked = price.variants ? request.askedTiers() : [];
+    const size = { promptTokens, completionTokens, cachedTokens: 0, hasMedia, asked, units };
+    return mostNanoUsdOf(size, price, this.#options.clock.nowSeconds());
+  }
+
+  /**
+   * To be had before the request is sent there; undefined where the deployment is none of the overflow. A promise where
+   * money is set aside first: it settles to undefined where there is not enough left, so that the request looks elsewhere.
+   */
+  bill(
+    deployment: Deployment,
+    model: Model,
+    policy: OverflowPolicy,
+    request: DecodedRequest,
+  ): OverflowBill | Promise<OverflowBill | undefined> | undefined {
+    const target = targetOf(policy, deployment);
+    if (!target) return undefined;
+    const { spend } = policy;
+    const price = priceAt(target, model);
+    if (spend === null || !price) return freeBill;
+    const at = this.#options.clock.nowSeconds();
+    const setAside = this.spending.setAside(model.id, spend, this.#mostNanoUsd(model, price, request));
+    return setAside.then((made) => made && new SpentBill(this.spending, made, price, at));
+  }
+
+  /** A request went there. */
+  went(model: Model, deployment: Deployment, reason: OverflowReason): void {
+    const labels = { model: model.id, upstream: deployment.engine.name, reason };
+    const name = JSON.stringify(labels);
+    const known = this.#counts.get(name);
+    if (known) known.count++;
+    else if (this.#counts.size < mostCounted) this.#counts.set(name, { labels, count: 1 });
+  }
+
+  get counts(): Iterable<{ readonly labels: OverflowLabels; readonly count: number }> {
+    return this.#counts.values();
+  }
+
+  /** Amounts are the operator's own: they stand in the log alone. */
+  #refusal(excess: Excess, { id }: Model, { spend }: OverflowPolicy): GatewayError {
+    const begin = `The model \`${id}\` has no server of its own that takes this request now, and`;
+    if (excess === "spend" && spend) {
+      const opensAt = this.spending.opensAt(spend);
+      const retryAfterSeconds = Math.max(1, opensAt - this.#options.clock.nowSeconds());
+      const opens = new Date(opensAt * 1_000).toISOString().replace(".000", "");
+      const message = `${begin} what its overflow may cost in this ${spend.per} is used up. It opens at ${opens}.`;
+      return new GatewayError("service_unavailable", message, { retryAfterSeconds, refusal: "capacity" });
+    }
+    const message =
+      excess === "request"
+        ? `${begin} elsewhere it would cost more than one request may. Send a shorter prompt or a lower token limit, or retry in ${retrySeconds} s.`
+        : `${begin} what it would cost elsewhere cannot be told now. Retry in ${retrySeconds} s.`;
+    const detail = excess === "unpriced" ? "overflow: no cost is known; set cost or cost_of of its target" : undefined;
+    return new GatewayError("service_unavailable", message, {
+      retryAfterSeconds: retrySeconds,
+      refusal: "capacity",
+      ...(detail && { detail }),
+    });
+  }
+}
+
+export interface OverflowLabels {
+  readonly model: string;
+  readonly upstream: string;
+  readonly reason: OverflowReason;
+}
+
+/** What is asked without a reason of the policy: for what has no queue, or costs nothing to be had. */
+export function ownDeployments({ deployments, policies }: Model): readonly Deployment[] {
+  const overflow = policies?.overflow;
+  return overflow ? deployments.filter((one) => !targetOf(overflow, one)) : deployments;
+}
+
+const none = { reason: undefined, laterMs: undefined, refusal: undefined } as const;
+const retrySeconds = 5;
+/** Series of a metric. */
+const mostCounted = 1_000;
+const freeBill: OverflowBill = { settle() {} };
+
+class SpentBill implements OverflowBill {
+  readonly #spending: OverflowSpending;
+  readonly #setAside: SetAside;
+  readonly #price: Price;
+  readonly #at: number;
+  #isSettled = false;
+
+  constructor(spending: OverflowSpending, setAside: SetAside, price: Price, at: number) {
+    this.#spending = spending;
+    this.#setAside = setAside;
+    this.#price = price;
+    this.#at = at;
+  }
+
+  settle(usage: PricedUsage | undefined): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#spending.settle(this.#setAside, usage ? (nanoUsdOf(usage, this.#price, this.#at) ?? 0) : 0);
+  }
+}
+
+function targetOf({ to }: OverflowPolicy, { engine }: Deployment): OverflowTarget | undefined {
+  return to.find(({ upstream }) => upstream === engine.name);
+}
+
+function priceAt(target: OverflowTarget | undefined, model: Model): Price | undefined {
+  if (!target) return undefined;
+  return target.cost ?? (target.costOf === null ? undefined : listedPrice(target.costOf)) ?? model.price;
+}
+
+/** A span that does not end after it began goes on over midnight. */
+function isWithin(hours: NonNullable<OverflowPolicy["hours"]>, nowSeconds: number): boolean {
+  const minute = Math.floor(nowSeconds / 60) % 1_440;
+  return hours.some(({ start, end }) =>
+    start < end ? minute >= start && minute < end : minute >= start || minute < end,
+  );
+}

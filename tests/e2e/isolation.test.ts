@@ -1,0 +1,154 @@
+// What model servers get of ids, caches and turns: of each account its own, over replicas and restarts, and nothing else changed.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { mintKey } from "../support/mint-key.ts";
+import { chatScript, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+
+let upstream: ScriptedUpstream;
+let server: TestServer;
+let other: string;
+let dataDir: string;
+
+const models = (names: readonly string[]) =>
+  names.map((name) => `  - { id: ${name}, deployments: [{ upstream: ${name}, model: ${name} }] }`).join("\n");
+const yaml = () => `
+upstreams:
+  - { name: usual, url: "${upstream.url}", discover: false, apis: [chat, messages] }
+  - { name: local, url: "${upstream.url}", discover: false, local: true, apis: [chat, messages] }
+  - { name: removed, url: "${upstream.url}", discover: false, identifiers: removed, apis: [chat, messages] }
+  - { name: sent, url: "${upstream.url}", discover: false, identifiers: as_sent }
+  - { name: vllm, url: "${upstream.url}", discover: false, local: true, cache_salt: true, priority: true, apis: [chat, messages] }
+models:
+${models(["usual", "local", "removed", "sent", "vllm"])}
+`;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  dataDir = mkdtempSync(join(tmpdir(), "headrace-isolation-"));
+  server = await startHeadrace({ yaml: yaml(), dataDir });
+  other = await keyOfAnotherAccount();
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await upstream[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+beforeEach(() => {
+  upstream.script(chatScript());
+  upstream.requests.length = 0;
+});
+
+/** A key of another account, made by an operator. */
+async function keyOfAnotherAccount(): Promise<string> {
+  const operator = await mintKey(server.dataDir, { scopes: ["admin:manage"] });
+  const headers = { authorization: `Bearer ${operator}` };
+  const made = await server.request("/v1/admin/accounts", { body: { name: "Other" }, headers });
+  const { id } = (await made.json()) as { id: string };
+  const key = { name: "Key", environment: "dev", scopes: ["chat:write"] };
+  const answer = await server.request(`/v1/admin/accounts/${id}/keys`, { body: key, headers });
+  return ((await answer.json()) as { key: string }).key;
+}
+
+async function sentText(text: string, key = server.key, path = "/v1/chat/completions"): Promise<string> {
+  const response = await fetch(server.url + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: text,
+  });
+  await response.text();
+  return upstream.requests.pop()?.text ?? `${response.status}`;
+}
+
+const messages = [{ role: "user", content: "Hi" }];
+const sent = async (body: object, key?: string, path?: string) =>
+  JSON.parse(await sentText(JSON.stringify({ messages, ...body }), key, path)) as Record<string, unknown>;
+
+const told = { user: "anna", safety_identifier: "anna", prompt_cache_key: "thread-1" };
+const pseudonym = expect.stringMatching(/^[\w-]{43}$/);
+
+test("ids of users and prompts are hashed with their account, and stay the same for it", async () => {
+  const first = await sent({ model: "usual", ...told });
+  expect(first).toEqual({
+    ...{ model: "usual", messages },
+    ...{ user: pseudonym, safety_identifier: pseudonym, prompt_cache_key: pseudonym },
+  });
+  expect(first["user"]).toBe(first["safety_identifier"]);
+  expect(first["user"]).not.toBe(first["prompt_cache_key"]);
+  expect(await sent({ model: "usual", ...told })).toEqual(first);
+  const others = await sent({ model: "usual", ...told }, other);
+  for (const name of Object.keys(told)) expect(others[name]).not.toBe(first[name]);
+  await server.reconfigure(yaml());
+  expect(await sent({ model: "usual", ...told })).toEqual(first);
+});
+
+test("a local server and one that is to have them get them as sent, and one that is not, not at all", async () => {
+  const all = { ...told, metadata: { a: "b" } };
+  for (const model of ["local", "sent"]) expect(await sent({ model, ...all })).toEqual({ model, messages, ...all });
+  expect(await sent({ model: "removed", ...all })).toEqual({ model: "removed", messages, metadata: { a: "b" } });
+});
+
+test("a server of Messages gets the user's id in metadata in the same way, and the rest of it as it was", async () => {
+  const body = { max_tokens: 9, metadata: { user_id: "anna", more: 1 } };
+  const path = "/v1/messages";
+  const hashed = await sent({ model: "usual", ...body }, undefined, path);
+  expect(hashed["metadata"]).toEqual({ user_id: pseudonym, more: 1 });
+  expect((await sent({ model: "removed", ...body }, undefined, path))["metadata"]).toEqual({ more: 1 });
+  expect(await sent({ model: "local", ...body }, undefined, path)).toEqual({ model: "local", messages, ...body });
+  // That has no salt in Messages: it is asked for a chat.
+  const salted = await sent({ model: "vllm", ...body }, undefined, path);
+  expect(salted).toMatchObject({ model: "vllm", cache_salt: pseudonym, priority: 0 });
+});
+
+test("each account has a salt of its own, and a client's own is a part of that one; a client sets no priority", async () => {
+  const body = { model: "vllm" };
+  const plain = await sent(body);
+  expect(plain).toEqual({ model: "vllm", messages, cache_salt: pseudonym, priority: 0 });
+  expect(await sent(body)).toEqual(plain);
+  const own = await sent({ ...body, cache_salt: "mine", priority: -100 });
+  expect(own).toEqual({ model: "vllm", messages, cache_salt: pseudonym, priority: 0 });
+  const [ofOther, ownOfOther] = [await sent(body, other), await sent({ ...body, cache_salt: "mine" }, other)];
+  const salts = [plain, own, ofOther, ownOfOther].map(({ cache_salt: salt }) => salt);
+  expect(new Set(salts).size).toBe(4);
+  // Nobody takes the salt of another by naming it.
+  expect((await sent({ ...body, cache_salt: salts[0] }, other))["cache_salt"]).not.toBe(salts[0]);
+  const elsewhere = await sent({ model: "local", cache_salt: "mine", priority: -100 });
+  expect(elsewhere).toEqual({ model: "local", messages, cache_salt: own["cache_salt"] });
+});
+
+test("whatever else a body has, and however it is written, comes byte for byte", async () => {
+  const member = fc.tuple(fc.stringMatching(/^x_[a-z]{1,8}$/), fc.jsonValue({ maxDepth: 2 }));
+  const space = fc.constantFrom("", " ", "\n  ");
+  const named = fc.subarray(Object.entries({ ...told, cache_salt: "mine" }));
+  const property = fc.asyncProperty(
+    fc.uniqueArray(member, { selector: ([name]) => name, maxLength: 5 }),
+    named,
+    space,
+    fc.integer({ min: 0, max: 20 }),
+    async (others, ids, gap, turn) => {
+      const all: [string, unknown][] = [["messages", messages], ["model", "usual"], ...others, ...ids];
+      const turned = [...all.slice(turn % all.length), ...all.slice(0, turn % all.length)];
+      const write = (value: (name: string, usual: string) => string) =>
+        `{${turned.map(([name, it]) => `${gap}"${name}":${gap}${value(name, JSON.stringify(it))}`).join(`${gap},`)}${gap}}`;
+      const came = await sentText(write((_, usual) => usual));
+      const body = JSON.parse(came) as Record<string, unknown>;
+      for (const [name, value] of ids) expect(body[name]).not.toBe(value);
+      const isId = (name: string) => ids.some(([id]) => id === name);
+      expect(came).toBe(write((name, usual) => (isId(name) ? JSON.stringify(body[name]) : usual)));
+    },
+  );
+  await fc.assert(property, { numRuns: 150 });
+}, 60_000);
+
+test("a second process of the installation tells the same of the same account, also after its secret was replaced", async () => {
+  const before = await sent({ model: "vllm", ...told });
+  const secret = (await Bun.file(`${server.dataDir}/secret`).text()).trim().split(/[\s,]/)[0];
+  const { key } = server;
+  await server[Symbol.asyncDispose]();
+  const env = { HEADRACE_SECRET: `${"5a".repeat(32)},${secret}` };
+  server = await startHeadrace({ yaml: yaml(), dataDir, env });
+  expect(await sent({ model: "vllm", ...told }, key)).toEqual(before);
+});
