@@ -300,6 +300,11 @@ export class Capacity {
    * holds up the rest.
    */
   #serve(gate: Gate): void {
+    // Whose turn it is need not be found out before a place is free: thousands may wait, and come or leave all at once.
+    if (!gate.fits(1)) {
+      gate.makeWay();
+      return;
+    }
     for (let next = gate.next(); next; next = gate.next()) {
       if (this.#granted(gate, next)) continue;
       // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.
