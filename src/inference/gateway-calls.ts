@@ -72,7 +72,10 @@ export class GatewayCalls implements OwnCalls {
     const tags = [ownTag(purpose)];
     const { onWanted, cancellation, priority } = call;
     const without = { ...keepsNothing, shadows: undefined, quotaWatch: undefined, requestTags: { of: () => tags } };
-    const whole = new OwnRun({ requestId, principal, request, holder }, { cancellation, onWanted, priority, renderError });
+    const whole = new OwnRun(
+      { requestId, principal, request, holder },
+      { cancellation, onWanted, priority, renderError },
+    );
     // The client that it is made for may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
     return await run(whole, { ...inference, ...without, catalog: this.#catalog });

@@ -117,7 +117,7 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      // As it is at the gateway, which alone says so: beside what this machine has to do for itself.
+      // The gateway alone says how urgent it is, beside what this machine has to do for itself.
       ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
       holder: this.#holder,
       recording: false,

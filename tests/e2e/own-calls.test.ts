@@ -65,11 +65,11 @@ models:
 guardrails: [{ name: judged, kind: judge, model: judge, policy: No talk of cheese., sides: [request] }]
 `;
   await using urgent = await startHeadrace({ yaml });
-  const messages = [{ role: "user", content: "Hi" }];
   for (const [priority, rank] of [
     ["low", 1],
     ["high", -1],
   ] as const) {
+    const messages = [{ role: "user", content: `How ${priority}?` }];
     for (const model of ["judged", "similar"]) {
       const before = upstream.requests.length;
       const headers = { authorization: `Bearer ${urgent.key}`, "x-headrace-priority": priority };

@@ -230,6 +230,13 @@ export class Capacity {
     return counts;
   }
 
+  /** The same by priority. */
+  get waitingByPriority(): Readonly<Record<Priority, number>> {
+    const counts = { low: 0, normal: 0, high: 0 };
+    for (const { request, priority } of this.#waiting) if (!request.onWanted) counts[priority]++;
+    return counts;
+  }
+
   /** After a change of engines: whoever waits looks again for where it may go. */
   regroup(): void {
     // In the order in which they came: the first to look takes what is free.

@@ -346,7 +346,7 @@ export class Place implements Answer, Sharer {
   readonly deployment: Deployment;
   /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
   isTrial = false;
-  /** Of the queue, where it counts there among the turns of its priority; 0: it does not. */
+  /** The round of the queue in which it counts among the turns of its priority; 0: it counts in none. */
   round = 0;
   readonly priority: Priority;
   readonly accountId: string;
