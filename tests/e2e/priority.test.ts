@@ -165,8 +165,16 @@ async function besideAHundred(server: TestServer, count: number, key: string, ma
   // Then all of them leave: the last of a hundred would wait for long.
   const signal = AbortSignal.timeout(4_000);
   const [few, hundred] = await Promise.all([
-    clients(count, () => signal.aborted, () => ask(server, { key, signal })),
-    clients(100, () => signal.aborted, () => ask(server, { key: many, signal })),
+    clients(
+      count,
+      () => signal.aborted,
+      () => ask(server, { key, signal }),
+    ),
+    clients(
+      100,
+      () => signal.aborted,
+      () => ask(server, { key: many, signal }),
+    ),
   ]);
   return few / hundred;
 }
