@@ -5,7 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
-import type { Priority } from "../domain/models/policies/priority.ts";
+import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
@@ -74,6 +74,15 @@ export interface InferenceCall<Result> extends LimitListener {
   onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
   /** Makes of the answer what `run` gives for it. */
   answer(answer: InferenceAnswer): Result;
+}
+
+/** How urgent it is. The idle lane is behind everybody, also where its place is no matter: at servers, nodes and judges. */
+export function urgencyOf({
+  onWanted,
+  priority,
+  principal,
+}: Pick<InferenceCall<unknown>, "onWanted" | "priority" | "principal">): Priority {
+  return onWanted ? "low" : (priority ?? principal.priority ?? usualPriority);
 }
 
 export interface InferenceDeps {

@@ -4,6 +4,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { Account } from "../domain/account.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import type { ChainKey, Principal } from "../domain/principal.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
@@ -69,9 +70,12 @@ export class GatewayCalls implements OwnCalls {
     if (!known) throw new GatewayError("service_unavailable", "There is no account yet that the gateway can ask for.");
     const principal = principalOf(known, call.neverLeaves);
     const tags = [ownTag(purpose)];
-    const { onWanted, cancellation } = call;
+    const { onWanted, cancellation, priority } = call;
     const without = { ...keepsNothing, shadows: undefined, quotaWatch: undefined, requestTags: { of: () => tags } };
-    const whole = new OwnRun({ requestId, principal, request, holder }, { cancellation, onWanted, renderError });
+    const whole = new OwnRun(
+      { requestId, principal, request, holder },
+      { cancellation, onWanted, priority, renderError },
+    );
     // The client that it is made for may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
     return await run(whole, { ...inference, ...without, catalog: this.#catalog });
@@ -86,6 +90,7 @@ export function ownTag(purpose: OwnPurpose): string {
 class OwnRun extends WholeCall {
   readonly left: Cancellation;
   readonly onWanted: (() => void) | undefined;
+  readonly priority: Priority | undefined;
   readonly renderError: GatewayCallsOptions["renderError"];
 
   constructor(
@@ -93,12 +98,14 @@ class OwnRun extends WholeCall {
     {
       cancellation,
       onWanted,
+      priority,
       renderError,
-    }: Pick<OwnCall, "cancellation" | "onWanted"> & Pick<GatewayCallsOptions, "renderError">,
+    }: Pick<OwnCall, "cancellation" | "onWanted" | "priority"> & Pick<GatewayCallsOptions, "renderError">,
   ) {
     super(request);
     this.left = cancellation;
     this.onWanted = onWanted;
+    this.priority = priority;
     this.renderError = renderError;
   }
 }

@@ -3,6 +3,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { TextGuard } from "../dialects/texts/text-guard.ts";
 import type { GuardrailAction, GuardrailSide } from "../domain/models/policies/guardrail.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 
 /** The code of a blocked answer in the ledger, where the answer was served as far as it was let through. */
@@ -17,6 +18,8 @@ export interface GuardedCall {
   readonly left: Cancellation;
   /** Whether only local deployments may be asked about it. */
   readonly neverLeaves: boolean;
+  /** Whoever is asked about it is asked as urgently. */
+  readonly priority: Priority;
 }
 
 /** What was found once or several times: never the text. */

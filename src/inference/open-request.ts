@@ -11,7 +11,7 @@ import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
-import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 import { partyOf } from "../domain/principal.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { CacheResult } from "../domain/usage/cache-result.ts";
@@ -30,7 +30,7 @@ import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
 import type { CachedRequest } from "./cache/cached-request.ts";
 import { ReplayedAnswer } from "./cache/replayed-answer.ts";
-import type { InferenceCall, InferenceDeps } from "./call.ts";
+import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { blockedCode } from "./guarding.ts";
@@ -147,10 +147,8 @@ export class OpenRequest<Result>
     return this.call.requestId;
   }
 
-  /** The idle lane is behind everybody, also at servers that are told. */
   get priority(): Priority {
-    if (this.call.onWanted) return "low";
-    return this.call.priority ?? this.call.principal.priority ?? usualPriority;
+    return urgencyOf(this.call);
   }
 
   get accountId(): string {

@@ -2,6 +2,7 @@
 import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import type { Priority } from "../domain/models/policies/priority.ts";
 
 /** What it is made for, by which its usage is tagged (`gateway:<purpose>`). */
 export type OwnPurpose = "cache" | "guardrail" | "shadow";
@@ -17,6 +18,8 @@ export interface OwnCall {
   readonly cancellation: Cancellation;
   /** Whether only deployments may be asked that an operator marked as local: as the request that it is made for. */
   readonly neverLeaves: boolean;
+  /** That of the request that it is made for; left out: the usual one. */
+  readonly priority?: Priority | undefined;
   /** Only for a call of the idle lane: called where a live request wants its place, which it is to give back at once. */
   readonly onWanted?: (() => void) | undefined;
   /** Under which it is on the ledger; left out: one of its own. */

@@ -10,7 +10,7 @@ import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
 import { recorderFor } from "./answer/recorder.ts";
-import type { InferenceCall, InferenceDeps } from "./call.ts";
+import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
 import { type Keeps, OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
 import { splitOf } from "./shadow/split.ts";
@@ -80,7 +80,8 @@ async function guarded<Result>(
   const { principal, requestId, holder, left } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
   try {
-    call.guarding = deps.guardrails?.begin(names, { requestId, model: model.id, holder, left, neverLeaves });
+    const about = { requestId, model: model.id, holder, left, neverLeaves, priority: urgencyOf(call) };
+    call.guarding = deps.guardrails?.begin(names, about);
     const masked = await call.guarding?.ofRequest(call.request);
     if (masked) {
       call.request = masked;

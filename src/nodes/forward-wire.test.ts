@@ -12,6 +12,13 @@ test("another replica learns for which key and account a request holds bytes", (
   expect(readAbout(aboutText({ ...asked, body: "{}", holder }))).toEqual({ ...asked, holder: ids });
 });
 
+test("another replica learns how urgent a request is, and takes one of which it does not know how urgent as usual", () => {
+  const urgent = { ...asked, priority: "high" } as const;
+  expect(readAbout(aboutText({ ...urgent, body: "{}", holder: ledger.visitors }))).toEqual(urgent);
+  const text = Buffer.from(JSON.stringify({ ...asked, priority: "urgent" })).toString("base64url");
+  expect(readAbout(text)).toEqual({ ...asked, priority: undefined });
+});
+
 test("a request of an earlier version, or on nobody's account, is taken without", () => {
   expect(readAbout(aboutText({ ...asked, body: "{}", holder: ledger.visitors }))).toEqual(asked);
   expect(readAbout(Buffer.from(JSON.stringify(asked)).toString("base64url"))).toEqual(asked);

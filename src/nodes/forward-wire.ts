@@ -4,6 +4,7 @@ import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
 import { operations } from "../dialects/dialects.ts";
 import type { EngineRequest } from "../domain/models/engine.ts";
+import { priorities } from "../domain/models/policies/priority.ts";
 
 export const forwardPath = "/internal/nodes/:id/requests";
 
@@ -29,6 +30,8 @@ const about = z.object({
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
+  /** An earlier version does not say, and another one may have others. */
+  priority: z.enum(priorities).optional().catch(undefined),
   /** The holder of its bytes; an earlier version does not say. */
   holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
@@ -37,8 +40,8 @@ const about = z.object({
 export type AboutRequest = z.infer<typeof about>;
 
 export function aboutText(request: EngineRequest): string {
-  const { requestId, operation, model, stream, width } = request;
-  const said: AboutRequest = { requestId, operation, model, stream, width, holder: request.holder.ids };
+  const { requestId, operation, model, stream, width, priority, holder } = request;
+  const said: AboutRequest = { requestId, operation, model, stream, width, priority, holder: holder.ids };
   return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 

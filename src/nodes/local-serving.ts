@@ -14,6 +14,7 @@ import type { Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
+import { usualPriority } from "../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
@@ -106,7 +107,7 @@ export class LocalServing {
   }
 
   #dispatch(request: NodeRequest, cancellation: Cancellation): Eventual<Dispatched> {
-    const { operation, requestId, body } = request;
+    const { operation, requestId, body, priority = usualPriority } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
     const decoded = this.#options.decode(operation, bytes);
     const model = this.#find(decoded.model);
@@ -116,8 +117,8 @@ export class LocalServing {
     let prefix: PromptPrefix | undefined | null = null;
     const sender: Sender = {
       requestId,
-      // Who is first was decided at the gateway.
-      ...{ priority: "normal", accountId: gatewayAccount, partyId: gatewayAccount },
+      // The gateway alone says how urgent it is, beside what this machine has to do for itself.
+      ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
       holder: this.#holder,
       recording: false,
       seal: nothingSealed,

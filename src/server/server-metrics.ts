@@ -312,7 +312,7 @@ export function writeHeld(out: Exposition): void {
 export function writePlaces(
   out: Exposition,
   known: readonly Pick<KnownUpstream, "name" | "engine">[],
-  capacity: Pick<Capacity, "figures">,
+  capacity: Pick<Capacity, "figures" | "waitingByPriority">,
 ): void {
   const gates = known.flatMap(({ name: upstream, engine }) =>
     capacity
@@ -334,6 +334,10 @@ export function writePlaces(
       sums.set(labels, (sums.get(labels) ?? 0) + gate[member]);
     }
     for (const [labels, sum] of sums) out.sample(labels, sum);
+  }
+  out.family("headrace_requests_waiting_by_priority", "gauge", "Those that wait for a place, each once.");
+  for (const [priority, count] of Object.entries(capacity.waitingByPriority)) {
+    out.sample(labelText({ priority }), count);
   }
 }
 

@@ -174,6 +174,10 @@ test("a full upstream shows: places, who waits, for how long, and who is refused
   expect(metrics.get("headrace_upstream_places", { upstream: "up" })).toBe(1);
   expect(metrics.get("headrace_upstream_places_in_use", { upstream: "up" })).toBe(1);
   expect(metrics.get("headrace_upstream_waiting", { upstream: "up" })).toBe(1);
+  const byPriority = ["low", "normal", "high"].map((priority) =>
+    metrics.get("headrace_requests_waiting_by_priority", { priority }),
+  );
+  expect(byPriority).toEqual([0, 1, 0]);
   expect(metrics.get("headrace_inference_requests_in_flight", { model })).toBe(2);
   gate.resolve();
   expect([await runs, await waits]).toEqual([200, 200]);

@@ -171,6 +171,18 @@ test("a node learns of a request no more than what is asked of which model", asy
   expect(seen).toContain(response.headers.get("x-request-id") ?? "no id");
 });
 
+test("a request is as urgent at its node as it is at the gateway", async () => {
+  const upstream = await started(startUpstream());
+  const gateway = await started(startGateway());
+  const yaml = `upstreams: [{ name: up, url: "${upstream.url}", priority: true }]`;
+  await started(joinNode(gateway, { yaml, models: [model] }));
+  for (const priority of ["low", "normal"]) {
+    const headers = { authorization: `Bearer ${gateway.key}`, "x-headrace-priority": priority };
+    expect((await gateway.request("/v1/chat/completions", { body: { model, messages }, headers })).status).toBe(200);
+  }
+  expect(upstream.requests.map(({ body }) => body["priority"])).toEqual([1, 0]);
+});
+
 test("an upstream of the configuration file that takes the name of a node is served in its place, and that is told", async () => {
   const { gateway, node, upstream } = await network();
   const yaml = `upstreams:\n  - { name: gpu-1, url: "${upstream.url}" }\n`;

@@ -54,6 +54,33 @@ test("such a call is answered whole, and is on the ledger as the operator's, und
   expect(requests.data[0]).toMatchObject({ model: "judge", key: record.id, tags: ["gateway:guardrail"] });
 });
 
+test("such a call is as urgent as the request that it is made for", async () => {
+  const yaml = `upstreams: [{ name: up, url: "${upstream.url}", priority: true }]
+tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: null, priority: high }]
+models:
+  - { id: judge, deployments: [{ upstream: up, model: upstream-model }] }
+  - { id: judged, policies: { guardrails: [judged] }, deployments: [{ upstream: up, model: upstream-model }] }
+  - { id: embedder, deployments: [{ upstream: up, model: embedder }] }
+  - { id: similar, policies: { cache: { requests: all, semantic: { model: embedder, threshold: 0.9 } } }, deployments: [{ upstream: up, model: upstream-model }] }
+guardrails: [{ name: judged, kind: judge, model: judge, policy: No talk of cheese., sides: [request] }]
+`;
+  await using urgent = await startHeadrace({ yaml });
+  for (const [priority, rank] of [
+    ["low", 1],
+    ["high", -1],
+  ] as const) {
+    const messages = [{ role: "user", content: `How ${priority}?` }];
+    for (const model of ["judged", "similar"]) {
+      const before = upstream.requests.length;
+      const headers = { authorization: `Bearer ${urgent.key}`, "x-headrace-priority": priority };
+      await urgent.request("/v1/chat/completions", { body: { model, messages }, headers });
+      const sent = upstream.requests.slice(before);
+      expect(sent.length).toBeGreaterThan(model === "similar" ? 1 : 0);
+      for (const { body } of sent) expect(body["priority"]).toBe(rank);
+    }
+  }
+});
+
 test("a call whose client left, or that may not leave, sends no byte", async () => {
   const sent = upstream.requests.length;
   const left = new Cancellation();

@@ -29,9 +29,9 @@ interface Event {
 }
 
 /** A client that collects what it is told. */
-async function connect(key = server.key) {
+async function connect(key = server.key, headers: Readonly<Record<string, string>> = {}) {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
-    headers: { authorization: `Bearer ${key}` },
+    headers: { authorization: `Bearer ${key}`, ...headers },
   } as never);
   const events: Event[] = [];
   let told = () => {};
@@ -270,4 +270,16 @@ test("messages that wait are on the account of their key, and are given back whe
   goOn();
   await until(() => heldBytes.byKind.requests === idle, "that nothing is held");
   expect(heldBytes.byKind.chats).toBe(0);
+});
+
+test("the priority that the handshake asks for is within what the key may have, or each of its messages says so", async () => {
+  using low = await connect(server.key, { "x-headrace-priority": "low" });
+  low.send(create("Hi"));
+  await low.until("response.completed");
+  using high = await connect(server.key, { "x-headrace-priority": "high" });
+  for (let messages = 1; messages <= 2; messages++) {
+    high.send(create("Hi"));
+    await high.until("error", messages);
+    expect(high.events.at(-1)).toMatchObject({ type: "error", status: 403, error: { code: "permission_denied" } });
+  }
 });

@@ -13,6 +13,7 @@ import type { Isolation } from "./isolation.ts";
 import type { MessageHeaders } from "./message-headers.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { ConversationOperation, Operation } from "./operation.ts";
+import type { Priority } from "./policies/priority.ts";
 import type { SentForm } from "./sent-form.ts";
 
 /** Name under which the built-in engine stands among the upstreams. */
@@ -36,6 +37,8 @@ export interface EngineRequest {
   width: number;
   /** The holder of what came of the answer and is not taken. */
   holder: Holder;
+  /** For what has a queue of its own behind it that knows it; left out: the usual one. */
+  priority?: Priority | undefined;
   /** Sent along, where the request is traced. */
   trace?: TraceHeaders;
   /** Sent along with the body of a client of Messages; left out: the body is ours, or in another format. */

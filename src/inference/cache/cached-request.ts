@@ -6,6 +6,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { AnswerPlace, AnswerStore, FoundAnswer, KeptAnswer } from "../../domain/models/policies/answer-store.ts";
 import type { CachePolicy } from "../../domain/models/policies/cache.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { questionOf } from "./question.ts";
@@ -30,6 +31,7 @@ export interface AnswerCacheParts {
 export interface LookingUp {
   readonly holder: Holder;
   readonly cancellation: Cancellation;
+  readonly priority: Priority;
   readonly width: number;
   /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
   mostTokensOf(model: Model): number | undefined;
@@ -97,8 +99,9 @@ export class CachedRequest {
     if (!question) return undefined;
     const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
     const { neverLeaves } = this.#options;
+    const { holder, cancellation, priority } = open;
     return parts.similar
-      .vectorOf(question.text, semantic.embeddingModel, { ...open, holder: open.holder, neverLeaves })
+      .vectorOf(question.text, semantic.embeddingModel, { holder, cancellation, priority, neverLeaves })
       .then((vector) => vector && this.#foundSimilar({ partition, vector }, semantic.threshold, open));
   }
 

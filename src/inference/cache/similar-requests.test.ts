@@ -5,7 +5,9 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { OwnCall } from "../own-calls.ts";
 import { SimilarRequests } from "./similar-requests.ts";
 
-const asker = () => ({ holder: heldBytes.visitors, cancellation: new Cancellation(), neverLeaves: true });
+const asker = () => ({
+  ...{ holder: heldBytes.visitors, cancellation: new Cancellation(), neverLeaves: true, priority: "high" as const },
+});
 const answer = (...embedding: unknown[]) => JSON.stringify({ data: [{ embedding }] });
 
 afterEach(() => {
@@ -23,10 +25,10 @@ function answering(text: string) {
   return { similar, calls };
 }
 
-test("a vector is asked of the model, never further than the request may go, and brought to length 1", async () => {
+test("a vector is asked of the model, never further than the request may go, as urgently, and brought to length 1", async () => {
   const { similar, calls } = answering(answer(3, 4));
   expect(await similar.vectorOf("text", "embedder", asker())).toEqual(Float32Array.of(0.6, 0.8));
-  expect(calls).toMatchObject([{ purpose: "cache", operation: "embedding", neverLeaves: true }]);
+  expect(calls).toMatchObject([{ purpose: "cache", operation: "embedding", neverLeaves: true, priority: "high" }]);
   expect(JSON.parse(calls[0]?.body ?? "")).toEqual({ model: "embedder", input: "text" });
 });
 

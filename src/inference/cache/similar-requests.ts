@@ -1,6 +1,7 @@
 // Requests that differ in their last message alone, told apart by what that means: vectors of an embedding model.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
 /** An answer is not kept waiting for longer than most models take to read a message. */
@@ -18,6 +19,7 @@ export interface Asker {
   readonly holder: Holder;
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
+  readonly priority: Priority;
 }
 
 interface Entry {
@@ -48,9 +50,11 @@ export class SimilarRequests {
     const timer = setTimeout(stop, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
-      const { holder, neverLeaves } = asker;
-      const call = { purpose: "cache", operation: "embedding", body, holder, cancellation, neverLeaves } as const;
-      return readVector(await this.#ownCalls.ask(call));
+      const { holder, neverLeaves, priority } = asker;
+      const whose = { holder, neverLeaves, priority };
+      return readVector(
+        await this.#ownCalls.ask({ purpose: "cache", operation: "embedding", body, cancellation, ...whose }),
+      );
     } catch {
       // Its own request tells why; this one is answered as if nothing were kept.
       return undefined;

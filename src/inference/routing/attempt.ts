@@ -159,7 +159,7 @@ export class Attempt implements Dispatched {
     this.leftOut = leftOut;
     this.#asked = operation;
     this.#sender.sending(this.#place.sinceMs);
-    const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder };
+    const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
     // A translated request is ours: what its client says of its own is about another one.

@@ -230,6 +230,13 @@ export class Capacity {
     return counts;
   }
 
+  /** The same by priority. */
+  get waitingByPriority(): Readonly<Record<Priority, number>> {
+    const counts = { low: 0, normal: 0, high: 0 };
+    for (const { request, priority } of this.#waiting) if (!request.onWanted) counts[priority]++;
+    return counts;
+  }
+
   /** After a change of engines: whoever waits looks again for where it may go. */
   regroup(): void {
     // In the order in which they came: the first to look takes what is free.
@@ -300,6 +307,11 @@ export class Capacity {
    * holds up the rest.
    */
   #serve(gate: Gate): void {
+    // Whose turn it is need not be found out before a place is free: thousands may wait, and come or leave all at once.
+    if (!gate.fits(1)) {
+      gate.makeWay();
+      return;
+    }
     for (let next = gate.next(); next; next = gate.next()) {
       if (this.#granted(gate, next)) continue;
       // The place that was given for it is not enough: it is wide, or the engine takes fewer by now.

@@ -290,6 +290,17 @@ describe("waiting", () => {
     expect([waits.length, sent]).toEqual([2, 2]);
   });
 
+  test("a request whose client leaves in the very moment in which it is given its place is not sent, and gives that back", async () => {
+    const engine = engineThat(() => status(200), 1);
+    const first = await send(modelOn(engine));
+    const cancellation = new Cancellation();
+    const second = send(modelOn(engine), { cancellation });
+    first.done(false);
+    cancellation.cancel(new Error("left"));
+    await expect(second).rejects.toThrow("left");
+    expect([sent, engine.requests.length, capacity.figures(engine)[0]?.inFlight]).toEqual([1, 1, 0]);
+  });
+
   test("a candidate that fails has given its place back before the next is tried", async () => {
     const seen: (number | undefined)[] = [];
     const bad = engineThat(() => status(500));

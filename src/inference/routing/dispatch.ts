@@ -231,8 +231,9 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
 
   #send(place: Place, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
-    if (bill && cancellation.cancelled) {
-      bill.settle(undefined);
+    // It may have left after it was given the place: who was asked nothing is charged nothing.
+    if (cancellation.cancelled) {
+      bill?.settle(undefined);
       this.#giveBack(place);
       this.reject(cancellation.reason);
       return;

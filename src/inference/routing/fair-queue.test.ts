@@ -106,8 +106,8 @@ test("as many are ahead as will be served before, and no more of another account
   expect(queue.ahead(sharer("flood"))).toBe(100 + 2);
 });
 
-test("nothing is kept of an account that neither waits nor holds a place", () => {
-  const queue = new FairQueue<Waiter>();
+test("of thousands of accounts that neither wait nor hold a place few are kept, and what they had counts no more", () => {
+  const queue = queueOf("old");
   for (let i = 0; i < 1_000; i++) {
     const one = waiter(`account ${i}`);
     queue.add(one);
@@ -116,8 +116,24 @@ test("nothing is kept of an account that neither waits nor holds a place", () =>
     queue.took(sharer(`account ${i}`), 2);
     queue.gaveBack(sharer(`account ${i}`), 2);
   }
-  expect(queue.waiting).toBe(0);
-  expect(queue.accounts).toBe(0);
+  expect([queue.waiting, queue.busy]).toEqual([1, 1]);
+  expect(queue.known).toBeLessThanOrEqual(130);
+  // It comes back as a newcomer, and behind who waits.
+  queue.add(waiter("account 999"));
+  expect([serve(queue, true), serve(queue, true)]).toEqual(["old", "account 999"]);
+});
+
+test("ten thousand keys that wait at once leave nothing that grows, and each turn of theirs takes well under a millisecond", () => {
+  const queue = new FairQueue<Waiter>();
+  for (let i = 0; i < 10_000; i++) queue.add(waiter(`account ${i}`));
+  expect(queue.ahead(sharer("new"))).toBe(10_000);
+  const sinceMs = performance.now();
+  const served = new Set<string | undefined>();
+  for (let i = 0; i < 10_000; i++) served.add(serve(queue, true));
+  expect((performance.now() - sinceMs) / 10_000).toBeLessThan(1);
+  expect(served.size).toBe(10_000);
+  expect(queue.busy).toBe(0);
+  expect(queue.known).toBeLessThanOrEqual(64);
 });
 
 describe("priorities", () => {
@@ -170,16 +186,32 @@ describe("priorities", () => {
     const [low, other] = [waiter("a", "low"), waiter("a", "normal")];
     queue.add(low);
     queue.add(other);
-    expect(queue.took(low, 1)).toBe(true);
-    queue.gaveBack(low, 1, 3);
+    const round = queue.took(low, 1);
+    queue.gaveBack(low, 1, round, 3);
     // Its four turns are sixteen of the other, and its next one is four more.
     expect(shares(queue, 20)).toEqual({ low: 0, normal: 20, high: 0 });
     expect(queue.next()).toBe(low);
   });
 
+  test("what was counted before the queue was empty is neither owed nor given back in a later one", () => {
+    for (const more of [-1, 7]) {
+      const queue = new FairQueue<Waiter>();
+      const before = Array.from({ length: 8 }, () => waiter("a", "low"));
+      for (const one of before) queue.add(one);
+      const rounds = before.map((one) => {
+        const round = queue.took(one, 1);
+        queue.remove(one);
+        return round;
+      });
+      for (const priority of ["low", "normal", "high"] as const) queue.add(waiter("b", priority));
+      for (const [i, one] of before.entries()) queue.gaveBack(one, 1, rounds[i], more);
+      expect(shares(queue, 21)).toEqual({ low: 1, normal: 4, high: 16 });
+    }
+  });
+
   test("what is taken while nobody waits is no turn", () => {
     const queue = new FairQueue<Waiter>();
-    for (let i = 0; i < 100; i++) expect(queue.took(sharer("a", "low"), 1)).toBe(false);
+    for (let i = 0; i < 100; i++) expect(queue.took(sharer("a", "low"), 1)).toBe(0);
     for (const priority of ["low", "normal"] as const) queue.add(waiter("a", priority));
     expect(shares(queue, 5)).toEqual({ low: 1, normal: 4, high: 0 });
   });
@@ -191,6 +223,16 @@ describe("priorities", () => {
     queue.add(waiter("a", "high"));
     expect(queue.next(({ priority }) => priority === "low")?.priority).toBe("high");
     expect(queue.waitingOf("low")).toBe(1);
+  });
+
+  test("where it is held back as it is wide, no other of the lower priorities goes before it, or it would never have its places", () => {
+    const queue = new FairQueue<Waiter>();
+    const wide = waiter("a", "normal");
+    queue.add(wide);
+    queue.add(waiter("b", "low"));
+    expect(queue.next((one) => one === wide)).toBeUndefined();
+    queue.add(waiter("c", "high"));
+    expect(queue.next((one) => one === wide)?.priority).toBe("high");
   });
 
   test("a full queue takes from the priority that has most of it beyond its share", () => {
@@ -299,7 +341,7 @@ describe("whatever comes and goes", () => {
       }
       for (const one of waiting) expect(queue.remove(one)).toBe(true);
       for (const one of held) queue.gaveBack(one, 1);
-      expect([queue.waiting, queue.accounts, queue.parties]).toEqual([0, 0, 0]);
+      expect([queue.waiting, queue.busy]).toEqual([0, 0]);
     }
   });
 

@@ -69,6 +69,8 @@ class Rank<W> {
   readonly parties = new Map<string, Party<W>>();
   /** Accounts that wait. */
   readonly lined = new Set<Account<W>>();
+  /** Parties that neither wait nor hold a place: they are kept for the next request, as long as they are few. */
+  idle = 0;
   inFlight = 0;
   waiting = 0;
   /** Turns that it had while somebody waited, divided by its share. */
@@ -99,6 +101,8 @@ export class FairQueue<W extends Waiter> {
   #given = 0;
   /** What whoever was served last had used before: who begins to wait has used as much, and can claim no time of before. */
   #now = 0;
+  /** Ends when nobody waits any more, and with it what was owed. */
+  #round = 1;
 
   get waiting(): number {
     return this.#waiting;
@@ -121,18 +125,18 @@ export class FairQueue<W extends Waiter> {
     return counts;
   }
 
-  /** Accounts that wait or hold places. */
-  get accounts(): number {
-    return new Set(this.#ranks.flatMap(({ accounts }) => [...accounts.keys()])).size;
+  /** People and keys that wait or hold places, each for every priority. */
+  get busy(): number {
+    return this.#ranks.reduce((sum, { parties, idle }) => sum + parties.size - idle, 0);
   }
 
-  /** People and keys that wait or hold places. */
-  get parties(): number {
+  /** The same, and those that did a moment ago. */
+  get known(): number {
     return this.#ranks.reduce((sum, { parties }) => sum + parties.size, 0);
   }
 
-  /** They were given places, waiting or not. Whether these count as turns: they do while somebody waits. */
-  took(sharer: Sharer, places: number): boolean {
+  /** They were given places, waiting or not. The round in which these count as turns; 0: nobody waits, so that they are none. */
+  took(sharer: Sharer, places: number): number {
     const rank = this.#rank(sharer.priority);
     const party = this.#party(rank, sharer);
     const given = ++this.#given;
@@ -141,22 +145,26 @@ export class FairQueue<W extends Waiter> {
     party.account.inFlight += places;
     party.account.lastGiven = given;
     rank.inFlight += places;
-    if (this.#waiting === 0) return false;
+    if (this.#waiting === 0) return 0;
     const before = rank.usedAfter(0, this.#now);
     this.#now = Math.max(this.#now, before);
     rank.used = before + places / rank.share;
-    return true;
+    return this.#round;
   }
 
-  /** `moreTurns`: where places were held longer than usual, or shorter: what that was beyond the turns that were counted. */
-  gaveBack(sharer: Sharer, places: number, moreTurns = 0): void {
+  /**
+   * `moreTurns`: where places were held longer than usual, or shorter: what that was beyond the turns that were counted in
+   * `round`. It counts in that one alone: what was not charged in this one is not given back in it.
+   */
+  gaveBack(sharer: Sharer, places: number, round = 0, moreTurns = 0): void {
     const rank = this.#rank(sharer.priority);
-    const party = this.#party(rank, sharer);
+    const party = rank.parties.get(sharer.partyId);
+    if (!party) return;
     party.inFlight -= places;
     party.account.inFlight -= places;
     rank.inFlight -= places;
-    if (this.#waiting > 0) rank.used += moreTurns / rank.share;
-    this.#forgetIfIdle(rank, party);
+    if (round === this.#round) rank.used += moreTurns / rank.share;
+    forgetIdle(rank, party);
   }
 
   add(waiter: W): void {
@@ -197,25 +205,27 @@ export class FairQueue<W extends Waiter> {
       rank.lined.delete(account);
     }
     if (this.#waiting === 0) this.#forgetTurns();
-    this.#forgetIfIdle(rank, party);
+    forgetIdle(rank, party);
     return true;
   }
 
-  /** `isHeldBack`: whether one may not have a place now that others of a higher priority may have; left out: none. */
+  /**
+   * `isHeldBack`: whether one may not have a place now that the highest priority may have; left out: none. Where that is so of
+   * the one whose turn it is, nobody else of the lower ones goes before it: a wide one would never find its places.
+   */
   next(isHeldBack?: (waiter: W) => boolean): W | undefined {
     if (this.#waiting === 0) return undefined;
-    let next: W | undefined;
+    let next: Rank<W> | undefined;
     let least = Number.POSITIVE_INFINITY;
     for (const rank of this.#ranks) {
       if (rank.waiting === 0) continue;
       const used = rank.usedAfter(1, this.#now);
       if (used >= least) continue;
-      const first = firstOf(firstOf(rank.lined)?.lined)?.line?.[0];
-      if (!first || isHeldBack?.(first)) continue;
-      next = first;
+      next = rank;
       least = used;
     }
-    return next;
+    const first = firstIn(next);
+    return first && isHeldBack?.(first) ? firstIn(this.#rank("high")) : first;
   }
 
   /**
@@ -228,8 +238,8 @@ export class FairQueue<W extends Waiter> {
     const account = rank.accounts.get(sharer.accountId);
     const line = party?.line ?? [];
     const own = waiter ? indexOf(line, waiter.order) : line.length;
-    const inAccount = own + amongOthers(account?.lined, party ?? this.#newcomer, own);
-    const inRank = inAccount + amongOthers(rank.lined, account ?? this.#newcomer, inAccount);
+    const inAccount = own + amongOthers(account?.lined, this.#busyOrNew(party), own);
+    const inRank = inAccount + amongOthers(rank.lined, this.#busyOrNew(account), inAccount);
     const until = rank.usedAfter(inRank + 1, this.#now);
     let ahead = inRank;
     for (const other of this.#ranks) {
@@ -267,40 +277,64 @@ export class FairQueue<W extends Waiter> {
     return this.#ranks[rankIndex[priority]] as Rank<W>;
   }
 
-  get #newcomer(): Share {
-    const lastGiven = this.#given - 0.5;
-    return { inFlight: 0, lastGiven, firstOrder: Number.POSITIVE_INFINITY, waiting: 0 };
+  #busyOrNew(share: Share | undefined): Share {
+    if (share && !isIdle(share)) return share;
+    return { inFlight: 0, lastGiven: this.#given - 0.5, firstOrder: Number.POSITIVE_INFINITY, waiting: 0 };
   }
 
   #party(rank: Rank<W>, { accountId, partyId }: Sharer): Party<W> {
     const known = rank.parties.get(partyId);
-    if (known) return known;
+    if (known && !isIdle(known)) return known;
     const lastGiven = this.#given - 0.5;
+    if (known) {
+      rank.idle--;
+      known.lastGiven = lastGiven;
+      if (isIdle(known.account)) known.account.lastGiven = lastGiven;
+      return known;
+    }
     let account = rank.accounts.get(accountId);
     if (!account) {
       account = new Account(accountId, lastGiven);
       rank.accounts.set(accountId, account);
+    } else if (isIdle(account)) {
+      account.lastGiven = lastGiven;
     }
     const party = new Party(partyId, account, lastGiven);
     rank.parties.set(partyId, party);
     return party;
   }
 
-  #forgetIfIdle({ accounts, parties }: Rank<W>, party: Party<W>): void {
-    if (party.inFlight !== 0 || party.waiting !== 0) return;
-    parties.delete(party.id);
-    const { account } = party;
-    if (account.inFlight === 0 && account.waiting === 0) accounts.delete(account.id);
-  }
-
   /** Nobody waits: whoever does next owes nothing, and is owed nothing. */
   #forgetTurns(): void {
+    this.#round++;
     this.#now = 0;
     for (const rank of this.#ranks) rank.used = 0;
   }
 }
 
+/** So many that are idle are kept of each priority, or as many as are not: then none is made for each request. */
+const mostIdle = 64;
+
+function isIdle({ inFlight, waiting }: Share): boolean {
+  return inFlight === 0 && waiting === 0;
+}
+
+/** To be called when a party may have become idle by that. */
+function forgetIdle<W extends Waiter>(rank: Rank<W>, party: Party<W>): void {
+  if (!isIdle(party)) return;
+  const { accounts, parties } = rank;
+  rank.idle++;
+  if (rank.idle <= mostIdle || 2 * rank.idle <= parties.size) return;
+  for (const [id, one] of parties) if (isIdle(one)) parties.delete(id);
+  for (const [id, one] of accounts) if (isIdle(one)) accounts.delete(id);
+  rank.idle = 0;
+}
+
 const rankIndex = { high: 0, normal: 1, low: 2 } as const satisfies Record<Priority, number>;
+
+function firstIn<W extends Waiter>(rank: Rank<W> | undefined): W | undefined {
+  return firstOf(firstOf(rank?.lined)?.lined)?.line?.[0];
+}
 
 function firstOf<Each extends Share>(some: ReadonlySet<Each> | undefined): Each | undefined {
   let first: Each | undefined;

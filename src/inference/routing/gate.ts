@@ -95,6 +95,8 @@ export class Gate {
   #holdMs: number | undefined;
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
+  /** When that is, in monotonic milliseconds. */
+  #laterAtMs = 0;
 
   constructor({ clock, declared, bound, onDemand, onFree, mostIdle }: GateOptions) {
     this.#clock = clock;
@@ -209,13 +211,13 @@ export class Gate {
     const { operation, stream, onWanted } = request;
     const weight = this.#weightOf(request.width);
     this.#inFlight += weight;
-    const isTurn = (onWanted ? this.idleQueue : this.queue).took(request, weight);
+    const round = (onWanted ? this.idleQueue : this.queue).took(request, weight);
     if (request.priority === "high" && !onWanted) this.#headroom.wanted(this.#wantedByHigh);
     this.#tellDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
     const place = new Place(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
-    place.isTurn = isTurn;
+    place.round = round;
     if (!onWanted) return place;
     place.onWanted = onWanted;
     this.#idle.push(place);
@@ -227,7 +229,8 @@ export class Gate {
   giveBack(place: Place, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (place.onWanted) this.#idleGaveBack(place, weight);
-    else this.queue.gaveBack(place, weight, place.isTurn ? this.#moreTurns(place, weight) : 0);
+    else if (place.round === 0) this.queue.gaveBack(place, weight);
+    else this.queue.gaveBack(place, weight, place.round, this.#moreTurns(place, weight));
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
     this.#tellDemand();
   }
@@ -275,7 +278,12 @@ export class Gate {
 
   /** For what frees a place without anybody telling. */
   wakeLater(ms: number): void {
-    if (this.#later !== undefined) return;
+    const atMs = this.nowMs() + ms;
+    if (this.#later !== undefined) {
+      if (this.#laterAtMs <= atMs) return;
+      clearTimeout(this.#later);
+    }
+    this.#laterAtMs = atMs;
     this.#later = setTimeout(() => {
       this.#later = undefined;
       this.wake();
@@ -338,8 +346,8 @@ export class Place implements Answer, Sharer {
   readonly deployment: Deployment;
   /** Whether its request is the one that tries the deployment after a rest; a verdict is owed then. */
   isTrial = false;
-  /** Whether it counts among the turns of its priority. */
-  isTurn = false;
+  /** The round of the queue in which it counts among the turns of its priority; 0: it counts in none. */
+  round = 0;
   readonly priority: Priority;
   readonly accountId: string;
   readonly partyId: string;

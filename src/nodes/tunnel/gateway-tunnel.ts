@@ -205,9 +205,9 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   }
 
   #begin(stream: GatewayStream, request: EngineRequest): void {
-    const { requestId, operation, model, stream: streams, width } = request;
+    const { requestId, operation, model, stream: streams, width, priority } = request;
     const head = Buffer.from(
-      requestPayload({ requestId, operation, model, stream: streams, width, length: stream.body.length }),
+      requestPayload({ requestId, operation, model, stream: streams, width, priority, length: stream.body.length }),
     );
     const piece = this.#connection.behind ? undefined : stream.body.next();
     const payload = Buffer.allocUnsafe(2 + head.length + (piece?.byteLength ?? 0));

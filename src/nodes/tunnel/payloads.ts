@@ -5,6 +5,7 @@ import type { EngineRequest } from "../../domain/models/engine.ts";
 import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { mostNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
+import { priorities } from "../../domain/models/policies/priority.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
@@ -81,11 +82,13 @@ export function parseRequestHead(payload: Buffer): RequestHead {
     stream: fields["stream"] === true,
     width: whole(fields, "width", 1, 1_000_000),
     length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
+    // One that a later version has is none that is known here.
+    priority: priorities.find((priority) => priority === fields["priority"]),
   };
 }
 
-export function requestPayload({ requestId, operation, model, stream, width, length }: RequestHead): string {
-  return JSON.stringify({ id: requestId, operation, model, stream, width, length });
+export function requestPayload({ requestId, operation, model, stream, width, length, priority }: RequestHead): string {
+  return JSON.stringify({ id: requestId, operation, model, stream, width, length, priority });
 }
 
 export function parseAnswerHead(payload: Buffer): AnswerHead {

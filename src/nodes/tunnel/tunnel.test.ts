@@ -17,6 +17,7 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { taskOperations } from "../../domain/models/operation.ts";
 import { defaultTunnelLimits } from "./contract.ts";
+import { parseRequestHead, requestPayload } from "./payloads.ts";
 
 const plain = new Headers({ "content-type": "text/plain" });
 const answering = (body: ScriptedBody) => ({ status: 200, headers: plain, body });
@@ -37,7 +38,7 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const end = await endOf(gateway, node);
   expect(end.announcement).toEqual({ version: "1.2.3", models: [{ id: "m" }] });
   const request = requestOf('{"ü":1}', {
-    ...{ requestId: "req_x", operation: "embedding", model: "a/b", stream: false, width: 3 },
+    ...{ requestId: "req_x", operation: "embedding", model: "a/b", stream: false, width: 3, priority: "high" },
   });
   const response = await end.send(request, new Cancellation());
   expect(response.status).toBe(201);
@@ -48,6 +49,19 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const { holder: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
+});
+
+test("a priority that nobody knows here is none", () => {
+  const head = { requestId: "req_1", operation: "chat", model: "m", stream: true, width: 1, length: 2 } as const;
+  for (const [said, understood] of [
+    ["low", "low"],
+    ["urgent", undefined],
+    [7, undefined],
+    [undefined, undefined],
+  ]) {
+    const payload = { ...(JSON.parse(requestPayload(head)) as object), priority: said };
+    expect(parseRequestHead(Buffer.from(JSON.stringify(payload))).priority).toBe(understood as "low" | undefined);
+  }
 });
 
 test("a node of this version is asked for every task", async () => {
