@@ -183,6 +183,28 @@ test("the SDKs of OpenAI and Anthropic read what is given again, in each format"
   expect(asks()).toBe(5);
 });
 
+test("thoughts that were sealed for an account are given again as they were, and still open for it", async () => {
+  upstream.script((request, res) => {
+    const reasoning_content = "A secret thought.";
+    const choices = [{ index: 0, message: { role: "assistant", content: "Yes.", reasoning_content }, finish_reason: "stop" }];
+    const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
+    json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage, asked: request.path });
+  });
+  const body = { model: "kept", temperature: 0, input: `Think ${++question}`, store: false };
+  const asking = { ...body, include: ["reasoning.encrypted_content"] };
+  const answers = [];
+  for (let i = 0; i < 2; i++) answers.push(await (await ask(asking, {}, "/v1/responses")).json());
+  const [first, second] = answers as { output: { type: string; encrypted_content?: string }[] }[];
+  expect(first?.output[0]?.encrypted_content).toBeString();
+  expect(second?.output.map(({ encrypted_content: sealed }) => sealed)).toEqual(
+    first?.output.map(({ encrypted_content: sealed }) => sealed) ?? [],
+  );
+  upstream.requests.length = 0;
+  const input = [{ role: "user", content: "Think" }, ...(second?.output ?? []), { role: "user", content: "And?" }];
+  expect((await ask({ ...asking, input }, {}, "/v1/responses")).status).toBe(200);
+  expect(JSON.stringify(upstream.requests.map(({ body: sent }) => sent))).toContain("A secret thought.");
+});
+
 test("embeddings are kept, and what is stored, or runs in the background, is answered anew", async () => {
   const embeddings = (_: unknown, res: Parameters<typeof json>[0]) =>
     json(res, 200, {

@@ -11,6 +11,7 @@ import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import { cacheHeader } from "../../../inference/cache/answer-cache.ts";
 import { priorityHeader } from "../../../policy/request-priority.ts";
 import { asksForWebSocket } from "../../../websocket/handshake.ts";
 import { compaction, compactRequest, responseEvent, responseObject } from "../../../wire/responses.ts";
@@ -180,6 +181,7 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
     holder: req.holder,
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
+    cacheHeader: req.headers.get(cacheHeader),
     // What has ended since the last message, ends here as well.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);
