@@ -186,7 +186,9 @@ test("the SDKs of OpenAI and Anthropic read what is given again, in each format"
 test("thoughts that were sealed for an account are given again as they were, and still open for it", async () => {
   upstream.script((request, res) => {
     const reasoning_content = "A secret thought.";
-    const choices = [{ index: 0, message: { role: "assistant", content: "Yes.", reasoning_content }, finish_reason: "stop" }];
+    const choices = [
+      { index: 0, message: { role: "assistant", content: "Yes.", reasoning_content }, finish_reason: "stop" },
+    ];
     const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
     json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage, asked: request.path });
   });
@@ -381,7 +383,9 @@ test("an account that is suspended, or that somebody is deleted from, has nothin
   const operator = await makeOperatorKey(server.dataDir);
   const asOperator = async (method: string, path: string, body?: unknown) => {
     const headers = { authorization: `Bearer ${operator}` };
-    return (await (await server.request(path, { method, headers, ...(body ? { body } : {}) })).json()) as { id: string };
+    return (await (await server.request(path, { method, headers, ...(body ? { body } : {}) })).json()) as {
+      id: string;
+    };
   };
   const { id: accountId } = await asOperator("POST", "/v1/admin/accounts", { name: "Leaving" });
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], accountId });

@@ -100,7 +100,9 @@ export class CachedRequest {
     const { mark: similarMark } = parts.similar;
     return parts.similar
       .vectorOf(question.text, semantic.embeddingModel, { ...open, holder: open.holder, neverLeaves })
-      .then((vector) => vector && this.#foundSimilar({ partition, vector, mark: similarMark }, semantic.threshold, open));
+      .then(
+        (vector) => vector && this.#foundSimilar({ partition, vector, mark: similarMark }, semantic.threshold, open),
+      );
   }
 
   async #foundSimilar(meaning: Meaning, threshold: number, open: LookingUp): Promise<KeptAnswer | undefined> {

@@ -9,7 +9,7 @@ export interface Question {
 
 /** Embedding models read no more of a text, and what is longer seldom means the same as another. */
 const longestQuestion = 8_000;
-/** Of a longer body no tree is made for this: it takes many times the memory, and everybody waits for it. */
+/** Bytes of a body; no tree is made of a longer one for this, as that takes many times the memory, and everybody waits. */
 const longestBody = 256 * 1024;
 
 /** Undefined where the last message is not one of its user's, of text alone. */

@@ -15,7 +15,7 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { replySeals } from "../reply-seals.ts";
 
-/** Of the bound for answers in memory, beside it: vectors of what may mean the same. */
+/** Vectors of what may mean the same take this part of the bound for answers in memory, beside it. */
 const partOfVectors = 1 / 4;
 
 export interface AnswerCacheOptions {

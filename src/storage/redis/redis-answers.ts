@@ -28,7 +28,7 @@ export interface RedisAnswersOptions {
 const defaultDeadlineMs = 100;
 /** Bytes that are on their way to the server, as whoever reads waits behind them: of more, nothing is kept. */
 const mostUnwrittenBytes = 4 * 1024 * 1024;
-/** Of what could not be forgotten yet; of more, all is forgotten. */
+/** Accounts and models that could not be forgotten yet; where there are more, all is forgotten. */
 const mostDue = 1_000;
 
 /**
