@@ -257,7 +257,7 @@ test("what failed, broke off, or did not tell its end is not kept, nor what is t
 });
 
 test("what is empty, was refused by its maker, or does not say why it ended, is not kept", async () => {
-  const whole = (content: string, finish_reason: string | null, completion_tokens: number) => {
+  const whole = (content: string, finish_reason: string | null | undefined, completion_tokens: number) => {
     const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason }];
     const usage = { prompt_tokens: 7, completion_tokens, total_tokens: 7 + completion_tokens };
     upstream.script((_, res) => json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage }));
@@ -267,6 +267,7 @@ test("what is empty, was refused by its maker, or does not say why it ended, is 
     ["", "stop", 0],
     ["I", "content_filter", 1],
     ["unfinished", null, 2],
+    ["unfinished", undefined, 2],
   ] as const) {
     whole(content, reason, tokens);
     expect(await resultsOf([body])).toEqual(["miss"]);

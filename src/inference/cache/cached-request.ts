@@ -18,8 +18,9 @@ const countedBytes = 64 * 1024;
 const mostSkewSeconds = 60;
 /** Members of an answer that its maker would not give, whatever the format: it may do so the next time. */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
-/** Those of a whole one that does not say why it ended. */
-const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null/;
+/** Those of a whole one that say why it ended, and that it did not. */
+const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
+const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"failed"/;
 
 export interface AnswerCacheParts {
   readonly store: AnswerStore;
@@ -165,7 +166,8 @@ export class CachedRequest {
   #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
     if (!this.#options.asked.request.dialect.generates) return true;
     const text = bytes.toString("latin1");
-    return usage.completionTokens > 0 && !refused.test(text) && !(this.#whole && unended.test(text));
+    if (usage.completionTokens === 0 || refused.test(text)) return false;
+    return !this.#whole || (ended.test(text) && !unended.test(text));
   }
 
   /** Nothing of it is kept any more that was not handed over before. */

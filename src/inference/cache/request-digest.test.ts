@@ -126,14 +126,9 @@ test("a request is deterministic at temperature 0, or where nothing is generated
   expect(isDeterministic(decodedRequest({ input: "x" }, "embedding"))).toBe(true);
 });
 
-test("a value that is very long counts as it stands: nobody waits while its blanks are looked for", () => {
+test("a value that is very long counts as it stands, and no tree is made of a long body to find its question", () => {
   const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
   expect(digest(decodedRequest(long, "chat", 2))).not.toBe(digest(decodedRequest(long)));
-  const strings = decodedRequest({ messages: [], more: Array.from({ length: 1_500_000 }, () => "") });
-  strings.members;
-  const startedMs = performance.now();
-  digest(strings);
-  expect(performance.now() - startedMs).toBeLessThan(60);
   expect(questionOf(decodedRequest({ messages: [...long.messages, { role: "user", content: "q" }] }))).toBeUndefined();
 });
 
