@@ -486,7 +486,7 @@ describe("the result", () => {
         ...{ token: "g", timeoutMs: 5_000, otherwise: "block" },
       },
     ]);
-    expect(config.cache).toEqual({ store: "memory", maxBytes: 268_435_456, maxAnswerBytes: 1_048_576 });
+    expect(config.cache).toEqual({ store: "memory", maxBytes: 67_108_864, maxAnswerBytes: 1_048_576 });
     expect(config.mail).toEqual({
       url: "smtps://headrace:p%40ss@smtp.example.com",
       from: "Headrace <headrace@example.com>",

@@ -156,7 +156,7 @@ guardrails:
 # Where answers that are given again are kept.
 cache:
   store: memory                        # or redis, that of HEADRACE_REDIS_URL
-  max_bytes: 268435456
+  max_bytes: 67108864
   max_answer_bytes: 1048576
 
 # What accounts may use; null means no limit. free, pro and enterprise exist without being named here.

@@ -608,9 +608,10 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
-  /** What stands in answers only while the model itself is away. */
+  /** What stands in answers only while the model itself is away, and what two have made together is of none of them. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
-    const isOwn = this.#replayed === undefined && this.standIn === undefined;
+    const isContinued = (this.#continuation?.times ?? 0) > 0;
+    const isOwn = this.#replayed === undefined && this.standIn === undefined && !isContinued;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.holder);
   }

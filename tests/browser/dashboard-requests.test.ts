@@ -37,10 +37,10 @@ const drawer = (page: Page) => page.getByRole("dialog", { name: "Request" });
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.getAttribute("href") ?? "");
 
 /** Makes one, and gives its id. */
-async function request(body: Record<string, unknown> = {}): Promise<string> {
+async function request(body: Record<string, unknown> = {}, key = world.server.key): Promise<string> {
   const answer = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
-    headers: { authorization: `Bearer ${world.server.key}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "ember-code", messages: [{ role: "user", content: "Say hello." }], ...body }),
   });
   await answer.text();
@@ -179,6 +179,19 @@ test("one request is opened by keyboard, has its times in words, and leads back 
   await drawer(page).getByRole("link", { name: "aurora" }).first().click();
   await until(() => /^\/requests\?model=aurora-(mini|large)$/.test(visitor.path()), "only those of its model");
   expect(visitor.trouble).toEqual([]);
+});
+
+test("a request that got a kept answer says so in words, and one that was answered by its model does not", async () => {
+  const made = await world.server.request("/v1/keys", { body: { name: "kept", response_cache: "on" } });
+  const { key } = (await made.json()) as { key: string };
+  const ids = [await request({ temperature: 0 }, key), await request({ temperature: 0 }, key)];
+  await world.server.governance.ledger.flush();
+  await using visitor = await arrive(`/requests/${ids[1]}`);
+  const { page } = visitor;
+  await drawer(page).getByText("The answer was one that was kept: no model was asked.").waitFor();
+  await visitor.go(`/requests/${ids[0]}`);
+  await drawer(page).getByText("tokens were counted").waitFor();
+  expect(await drawer(page).textContent()).not.toContain("was kept");
 });
 
 test("a request that was stored leads to its chat, one that failed says what to do, one that is not here why", async () => {

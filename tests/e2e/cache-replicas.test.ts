@@ -1,4 +1,4 @@
-// Answers that are kept in Redis: given by every replica, sealed there, forgotten everywhere, and missed by nobody where it is away.
+// Answers that are kept where there are replicas: in Redis for all of them, sealed there, or in the memory of each; forgotten everywhere, and missed by nobody.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,6 +17,7 @@ let upstream: ScriptedUpstream;
 let servers: ServerProcess[] = [];
 let operator: string;
 let key: string;
+let accountId: string;
 
 beforeAll(async () => {
   let databaseUrl: string;
@@ -30,26 +31,26 @@ beforeAll(async () => {
     HEADRACE_REDIS_URL: redis.url,
     HEADRACE_SECRET: randomBytes(32).toString("hex"),
   };
-  const config = join(directory, "headrace.yaml");
-  const kept = `
+  const kept = (store: string) => `
 models:
   - id: kept
     environments: [live]
     deployments: [{ upstream: up, model: upstream-model }]
     policies: { cache: { requests: all } }
-cache: { store: redis }
+cache: { store: ${store} }
 tiers: [{ name: enterprise, requests_per_minute: null, tokens_per_minute: null }]
 `;
-  writeFileSync(config, upstreamYaml(upstream, kept));
   const args = ["--mode", "production", "--public-url", "http://localhost:7545"];
   servers = await Promise.all(
-    [0, 1].map((index) => startServerProcess({ config, env, dataDir: join(directory, `data-${index}`), args })),
+    ["redis", "redis", "memory", "memory"].map((store, index) => {
+      const config = join(directory, `${index}.yaml`);
+      writeFileSync(config, upstreamYaml(upstream, kept(store)));
+      return startServerProcess({ config, env, dataDir: join(directory, `data-${index}`), args });
+    }),
   );
   const made = await runCommand(["operator-key", "--data-dir", servers[0]?.dataDir ?? "", "--quiet"], { env });
   operator = made.stdout.trim();
-  const account = await read(0, "/v1/admin/accounts", { name: "One", tier: "enterprise" }, operator);
-  const first = await read(0, `/v1/admin/accounts/${account["id"]}/keys`, { name: "a", environment: "live" }, operator);
-  key = String(first["key"]);
+  [accountId, key] = await account("One");
 }, 60_000);
 
 afterAll(async () => {
@@ -63,7 +64,7 @@ function ask(index: number, path: string, body: unknown, asker = key, method = "
   return fetch((servers[index]?.url ?? "") + path, {
     method,
     headers,
-    ...(method === "POST" ? { body: JSON.stringify(body) } : {}),
+    ...(body !== undefined ? { body: JSON.stringify(body) } : {}),
   });
 }
 
@@ -71,10 +72,17 @@ async function read(index: number, path: string, body: unknown, asker: string): 
   return (await (await ask(index, path, body, asker)).json()) as Record<string, unknown>;
 }
 
+/** Its id, and a key of it. */
+async function account(name: string): Promise<[id: string, key: string]> {
+  const { id } = await read(0, "/v1/admin/accounts", { name, tier: "enterprise" }, operator);
+  const made = await read(0, `/v1/admin/accounts/${id}/keys`, { name: "a", environment: "live" }, operator);
+  return [String(id), String(made["key"])];
+}
+
 const asked = (content: string) => ({ model: "kept", messages: [{ role: "user", content }] });
 
-async function resultAt(index: number, content: string): Promise<string | null> {
-  const response = await ask(index, "/v1/chat/completions", asked(content));
+async function resultAt(index: number, content: string, asker = key): Promise<string | null> {
+  const response = await ask(index, "/v1/chat/completions", asked(content), asker);
   const text = await response.text();
   if (!text.includes("a secret answer")) throw new Error(text);
   return response.headers.get("x-headrace-cache");
@@ -83,7 +91,8 @@ async function resultAt(index: number, content: string): Promise<string | null> 
 test("an answer that one replica keeps is given by another, and Redis alone gives nothing of it away", async () => {
   expect(await resultAt(0, "one")).toBe("miss");
   await until(async () => (await resultAt(1, "one")) === "hit", "it is kept");
-  const names = (await redis.command("KEYS", "headrace:answers:*")) as string[];
+  const all = (await redis.command("KEYS", "headrace:answers:*")) as string[];
+  const names = all.filter((name) => !name.includes(":forgotten:"));
   expect(names).toHaveLength(1);
   const value = String(await redis.command("GET", names[0] ?? ""));
   expect(value).not.toContain("secret");
@@ -95,6 +104,29 @@ test("what an operator has forgotten at one replica is given by none", async () 
   expect((await ask(0, "/v1/admin/cache?model=kept", undefined, operator, "DELETE")).status).toBe(200);
   expect(await resultAt(1, "one")).toBe("miss");
   await until(async () => (await resultAt(0, "one")) === "hit", "it is kept");
+});
+
+test("what was forgotten stays so where Redis puts out, for want of room, what it knows of that", async () => {
+  await resultAt(0, "put out");
+  await until(async () => (await resultAt(0, "put out")) === "hit", "it is kept");
+  expect((await ask(0, `/v1/admin/cache?account=${accountId}`, undefined, operator, "DELETE")).status).toBe(200);
+  const marks = (await redis.command("KEYS", "headrace:answers:forgotten:*")) as string[];
+  expect(marks.length).toBeGreaterThan(3);
+  await redis.command("DEL", ...marks);
+  expect(await resultAt(1, "put out")).toBe("miss");
+});
+
+test("replicas that keep answers in their own memory forget what one of them is told to, of that account alone", async () => {
+  const [, other] = await account("Two");
+  const kept = async (index: number, asker = key) => (await resultAt(index, "memory", asker)) === "hit";
+  for (const index of [2, 3]) {
+    for (const asker of [key, other]) expect(await kept(index, asker)).toBe(false);
+    for (const asker of [key, other]) expect(await kept(index, asker)).toBe(true);
+  }
+  expect((await ask(2, `/v1/admin/cache?account=${accountId}`, undefined, operator, "DELETE")).status).toBe(200);
+  expect([await kept(2), await kept(2, other)]).toEqual([false, true]);
+  await until(async () => (await resultAt(3, `memory`)) === "miss", "the other one has forgotten it");
+  expect(await kept(3, other)).toBe(true);
 });
 
 test("where Redis does not answer, requests are answered as if nothing were kept, after a moment", async () => {
@@ -109,4 +141,18 @@ test("where Redis does not answer, requests are answered as if nothing were kept
   expect((await ask(1, "/v1/admin/cache", undefined, operator, "DELETE")).status).toBe(503);
   await redis.start();
   await until(async () => (await resultAt(1, "two")) === "hit", "it is kept");
+});
+
+test("an account that is suspended while Redis is away has nothing there once it is back", async () => {
+  const [id, leaving] = await account("Leaving");
+  await resultAt(0, "of one that leaves", leaving);
+  await until(async () => (await resultAt(1, "of one that leaves", leaving)) === "hit", "it is kept");
+  redis.pause();
+  for (const status of ["suspended", "active"]) {
+    expect((await ask(0, `/v1/admin/accounts/${id}`, { status }, operator, "PATCH")).status).toBe(200);
+  }
+  redis.resume();
+  await until(async () => (await resultAt(0, "still away", leaving)) === "hit", "Redis is back");
+  await until(async () => (await resultAt(1, "still away", leaving)) === "hit", "Redis is back");
+  expect(await resultAt(1, "of one that leaves", leaving)).toBe("miss");
 });

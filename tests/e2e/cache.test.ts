@@ -14,6 +14,7 @@ import {
   startUpstream,
   upstreamYaml,
 } from "../support/scripted-upstream.ts";
+import { openServerPeople } from "../support/server-people.ts";
 
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -182,6 +183,30 @@ test("the SDKs of OpenAI and Anthropic read what is given again, in each format"
   expect(asks()).toBe(5);
 });
 
+test("thoughts that were sealed for an account are given again as they were, and still open for it", async () => {
+  upstream.script((request, res) => {
+    const reasoning_content = "A secret thought.";
+    const choices = [
+      { index: 0, message: { role: "assistant", content: "Yes.", reasoning_content }, finish_reason: "stop" },
+    ];
+    const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
+    json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage, asked: request.path });
+  });
+  const body = { model: "kept", temperature: 0, input: `Think ${++question}`, store: false };
+  const asking = { ...body, include: ["reasoning.encrypted_content"] };
+  const answers = [];
+  for (let i = 0; i < 2; i++) answers.push(await (await ask(asking, {}, "/v1/responses")).json());
+  const [first, second] = answers as { output: { type: string; encrypted_content?: string }[] }[];
+  expect(first?.output[0]?.encrypted_content).toBeString();
+  expect(second?.output.map(({ encrypted_content: sealed }) => sealed)).toEqual(
+    first?.output.map(({ encrypted_content: sealed }) => sealed) ?? [],
+  );
+  upstream.requests.length = 0;
+  const input = [{ role: "user", content: "Think" }, ...(second?.output ?? []), { role: "user", content: "And?" }];
+  expect((await ask({ ...asking, input }, {}, "/v1/responses")).status).toBe(200);
+  expect(JSON.stringify(upstream.requests.map(({ body: sent }) => sent))).toContain("A secret thought.");
+});
+
 test("embeddings are kept, and what is stored, or runs in the background, is answered anew", async () => {
   const embeddings = (_: unknown, res: Parameters<typeof json>[0]) =>
     json(res, 200, {
@@ -229,6 +254,41 @@ test("what failed, broke off, or did not tell its end is not kept, nor what is t
   ]);
   upstream.script(chatScript());
   expect(await resultsOf([body], [stream], [body], [stream])).toEqual(["miss", "miss", "hit", "hit"]);
+});
+
+test("what is empty, was refused by its maker, or does not say why it ended, is not kept", async () => {
+  const whole = (content: string, finish_reason: string | null | undefined, completion_tokens: number) => {
+    const choices = [{ index: 0, message: { role: "assistant", content }, finish_reason }];
+    const usage = { prompt_tokens: 7, completion_tokens, total_tokens: 7 + completion_tokens };
+    upstream.script((_, res) => json(res, 200, { id: "c", object: "chat.completion", created: 1, choices, usage }));
+  };
+  const body = asked();
+  for (const [content, reason, tokens] of [
+    ["", "stop", 0],
+    ["I", "content_filter", 1],
+    ["unfinished", null, 2],
+    ["unfinished", undefined, 2],
+  ] as const) {
+    whole(content, reason, tokens);
+    expect(await resultsOf([body])).toEqual(["miss"]);
+  }
+  upstream.script((_, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.end(`${chunk({ content: "I" })}${chunk({}, "content_filter")}data: [DONE]\n\n`);
+  });
+  const stream = { ...body, stream: true };
+  expect(await resultsOf([stream], [stream])).toEqual(["miss", "miss"]);
+  whole("done", "stop", 1);
+  expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
+});
+
+test("an answer that is older than its model has it by now is not given, nor one of a time that the clock was set back from", async () => {
+  const [body, later] = [asked(), asked()];
+  expect(await resultsOf([body], [body], [later])).toEqual(["miss", "hit", "miss"]);
+  clock.jump(-3_600);
+  expect(await resultsOf([body], [body])).toEqual(["miss", "hit"]);
+  clock.jump(3_600);
+  expect(await resultsOf([later])).toEqual(["hit"]);
 });
 
 test("what a hard stop ended is not kept, and no more is given than is left of one", async () => {
@@ -318,6 +378,32 @@ test("an operator has what is kept forgotten, of a model, an account or all, and
   const headers = { authorization: `Bearer ${operator}` };
   const audit = await (await server.request("/v1/admin/audit?action=cache.cleared", { headers })).text();
   expect(audit).toContain('"cache.cleared"');
+});
+
+test("an account that is suspended, or that somebody is deleted from, has nothing kept from that moment", async () => {
+  const operator = await makeOperatorKey(server.dataDir);
+  const asOperator = async (method: string, path: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${operator}` };
+    return (await (await server.request(path, { method, headers, ...(body ? { body } : {}) })).json()) as {
+      id: string;
+    };
+  };
+  const { id: accountId } = await asOperator("POST", "/v1/admin/accounts", { name: "Leaving" });
+  const key = await mintKey(server.dataDir, { scopes: ["chat:write"], accountId });
+  const [body, other] = [asked(), asked()];
+  const results = (one: unknown) => resultsOf([one, { authorization: `Bearer ${key}` }]);
+  expect([await results(body), await resultsOf([other])]).toEqual([["miss"], ["miss"]]);
+  await asOperator("PATCH", `/v1/admin/accounts/${accountId}`, { name: "Left" });
+  expect(await results(body)).toEqual(["hit"]);
+  await asOperator("PATCH", `/v1/admin/accounts/${accountId}`, { status: "suspended" });
+  await asOperator("PATCH", `/v1/admin/accounts/${accountId}`, { status: "active" });
+  expect(await results(body)).toEqual(["miss"]);
+  const people = openServerPeople(server);
+  const { person } = await people.addMember("member", { account: accountId });
+  await people.close();
+  expect(await results(body)).toEqual(["hit"]);
+  await asOperator("DELETE", `/v1/admin/people/${person.id}`);
+  expect([await results(body), await resultsOf([other])]).toEqual([["miss"], ["hit"]]);
 });
 
 test("a message that means the same gets the same answer, where all before it is the same", async () => {

@@ -34,7 +34,7 @@ describe("the built-in engine", () => {
       clock,
       yaml: `upstreams:\n${upstreams.join("")}models:
   - id: m
-    policies: { continuation: true }
+    policies: { continuation: true, cache: { requests: asked } }
     deployments: [{ upstream: up0, model: ${demoModel} }, { upstream: up1, model: ${demoModel} }]
 `,
     });
@@ -57,6 +57,20 @@ describe("the built-in engine", () => {
     response.write(events.slice(0, cut).join(""));
     setTimeout(() => response.destroy(), 2);
   }
+
+  test("what two have made together is not kept to be given again, and what one has made is", async () => {
+    const headers = { "x-headrace-cache": "use" };
+    const ask = async () => {
+      const response = await server.request("/v1/chat/completions", {
+        ...{ body: { model: "m", temperature: 0, stream: true, messages }, headers },
+      });
+      await response.text();
+      return response.headers.get("x-headrace-cache");
+    };
+    cuts = [4];
+    expect([await ask(), await ask(), await ask()]).toEqual(["miss", "miss", "hit"]);
+    expect(cuts).toEqual([]);
+  });
 
   test.each([
     ["chat", "/v1/chat/completions", { messages }],

@@ -85,6 +85,29 @@ test("a message is answered by the events of a response, one after the other, an
   expect(requests.data.slice(0, 2).map(({ operation }) => operation)).toEqual(["response", "response"]);
 });
 
+test("a kept answer is given over a connection that asks for them, under an id of its own, and can be gone on from", async () => {
+  const made = await server.request("/v1/keys", { body: { name: "kept", response_cache: "on" } });
+  const { key } = (await made.json()) as { key: string };
+  const asks = () => upstream.requests.filter(({ path }) => path.endsWith("/completions")).length;
+  const before = asks();
+  using plain = await connect(key);
+  plain.send(create("Kept?"));
+  await plain.until("response.completed");
+  using asking = await connect(key, { "x-headrace-cache": "use" });
+  for (let count = 1; count <= 2; count++) {
+    asking.send(create("Kept?"));
+    await asking.until("response.completed", count);
+  }
+  expect(asks() - before).toBe(2);
+  const [first, second] = asking.events.filter(({ type }) => type === "response.completed");
+  expect(second?.response).toMatchObject({ status: "completed", usage: first?.response?.usage });
+  expect(second?.response?.id).not.toBe(first?.response?.id);
+  expect(server.logText()).toContain('"cache":"hit"');
+  asking.send(create("And then?", { previous_response_id: second?.response?.id }));
+  await asking.until("response.completed", 3);
+  expect(asks() - before).toBe(3);
+});
+
 test("what cannot be answered is told with its status, and the connection goes on", async () => {
   using client = await connect();
   client.send({ type: "response.steer" });

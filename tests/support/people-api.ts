@@ -66,7 +66,8 @@ export async function openPeopleApi({ mailing = false } = {}) {
   const changed = () => authenticator.invalidate();
   const throttle = new Throttle(limits);
   const stores = { people, sessionStore, sessions, accounts, keys };
-  const deps = { ...stores, links, limits, throttle, clock, requestLimits, changed };
+  const keptAnswers = { forgetAccounts: async () => {} };
+  const deps = { ...stores, links, limits, throttle, clock, requestLimits, changed, keptAnswers };
   const routes = [
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),
     ...memberRoutes(deps),

@@ -23,6 +23,7 @@ export const listedRequest = z.object({
   estimated: z.boolean(),
   cost: z.number().nullable(),
   upstream: z.string().nullable(),
+  from_cache: z.boolean().nullish(),
   attempts: z.number().nullish(),
   queue_ms: z.number(),
   first_token_ms: z.number().nullable(),

@@ -63,8 +63,9 @@ function widthOf(table: string): number {
   return Math.max(...table.split("\n").map((line) => Bun.stringWidth(line)));
 }
 
-/** `completed`, `refused 429`. */
-function endingOf({ outcome, error_status: status }: ListedRequest): string {
+/** `completed`, `completed, kept` of an answer that was kept, `refused 429`. */
+function endingOf({ outcome, error_status: status, from_cache: isKept }: ListedRequest): string {
+  if (isKept) return `${outcome}, kept`;
   return status == null ? outcome : `${outcome} ${status}`;
 }
 
@@ -108,7 +109,7 @@ function figuresOf(request: RequestDetail): [string, string][] {
   const answer = withParts(`${count(completion_tokens)} out`, part(request.reasoning_tokens, "of them thought"));
   const tokens = `${prompt}, ${answer}${estimated ? ", estimated" : ""}`;
   return [
-    ["Answered by", upstream ?? "none"],
+    ["Answered by", request.from_cache ? "an answer that was kept" : (upstream ?? "none")],
     ["Tokens", tokens],
     ...detailsOf(request),
     ["Cost", request.cost === null ? "the model has no price" : formatUsd(request.cost)],

@@ -72,6 +72,14 @@ describe("headrace requests", () => {
     expect(lines[2]).toEndWith(`refused 429  llama       0      1 ms  ${idOf(2)}  key_9`);
   });
 
+  test("headrace requests marks answers that were kept, and headrace requests show says that one was", async () => {
+    rows = [row(1, { from_cache: true, upstream: null, attempts: 0 }), row(2, { from_cache: false })];
+    const lines = (await run([])).stdout.split("\n");
+    expect([lines[1], lines[2]].map((line) => line?.includes("completed, kept"))).toEqual([true, false]);
+    expect((await run(["show", idOf(1)])).stdout).toMatch(/Answered by +an answer that was kept/);
+    expect((await run(["show", idOf(2)])).stdout).toMatch(/Answered by +up/);
+  });
+
   test("headrace requests fits 80 columns with whole ids, whatever models and keys are called, and cuts names where they are alike", async () => {
     const model = "an-organization-with-a-long-name/a-model-with-a-longer-one-70b-instruct";
     rows = [row(1, { model, key: `mbr_${"k".repeat(60)}` }), row(2, { ...refused, model: null })];

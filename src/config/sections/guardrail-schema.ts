@@ -202,8 +202,8 @@ export const cache = field(
       oneOf(["memory", "redis"]),
     ).default("memory"),
     max_bytes: bound(
-      "Most bytes of answers that are kept in memory, of each server process; the longest unused go first.",
-      [1_048_576, 68_719_476_736, 268_435_456],
+      "Most bytes of answers that are kept in memory, of each server process, beside `limits.held_bytes`; the longest unused go first. Vectors take a quarter of it beside.",
+      [1_048_576, 68_719_476_736, 67_108_864],
     ),
     max_answer_bytes: bound("Largest answer that is kept.", [1_024, 67_108_864, 1_048_576]),
   }),

@@ -13,7 +13,7 @@ const untouched: AnswerCacheParts = {
     write() {},
     forget: async () => {},
   },
-  similar: { vectorOf: async () => undefined, nearest: () => undefined, add() {} },
+  similar: { vectorOf: async () => undefined, nearest: () => undefined, add() {}, remove() {}, mark: 0 },
   clock: { nowSeconds: () => 0 },
   key: new Uint8Array(32),
   maxAnswerBytes: 1_000,

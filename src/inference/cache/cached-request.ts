@@ -11,17 +11,24 @@ import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
-import type { SimilarRequests } from "./similar-requests.ts";
+import type { Meaning, SimilarRequests } from "./similar-requests.ts";
 
 /** What is collected is told to the ledger of bytes in steps. */
 const countedBytes = 64 * 1024;
+/** Seconds by which the clocks of replicas may differ: what was made later than that was made by a clock that is wrong. */
+const mostSkewSeconds = 60;
+/** Members of an answer that its maker would not give, whatever the format: it may do so the next time. */
+const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
+/** Those of a whole one that say why it ended, and that it did not. */
+const ended = /"(?:finish_reason|stop_reason)"\s*:\s*"|"status"\s*:\s*"(?:completed|incomplete)"/;
+const unended = /"(?:finish_reason|stop_reason)"\s*:\s*null|"status"\s*:\s*"failed"/;
 
 export interface AnswerCacheParts {
   readonly store: AnswerStore;
   /** Makes digests that nobody else can make. */
   readonly key: Uint8Array;
   /** Compares requests by their meaning. */
-  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add">;
+  readonly similar: Pick<SimilarRequests, "vectorOf" | "nearest" | "add" | "remove" | "mark">;
   readonly clock: Pick<Clock, "nowSeconds">;
   /** A longer answer is not kept. */
   readonly maxAnswerBytes: number;
@@ -44,12 +51,6 @@ export interface CachedRequestOptions {
   /** Whether its client wants a new answer. */
   readonly refreshes: boolean;
   readonly neverLeaves: boolean;
-}
-
-/** Where requests that mean the same are compared with each other. */
-interface Meaning {
-  readonly partition: string;
-  readonly vector: Float32Array;
 }
 
 export class CachedRequest {
@@ -100,9 +101,12 @@ export class CachedRequest {
     const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
     const { neverLeaves } = this.#options;
     const { holder, cancellation, priority } = open;
+    const { mark: similarMark } = parts.similar;
     return parts.similar
       .vectorOf(question.text, semantic.embeddingModel, { holder, cancellation, priority, neverLeaves })
-      .then((vector) => vector && this.#foundSimilar({ partition, vector }, semantic.threshold, open));
+      .then(
+        (vector) => vector && this.#foundSimilar({ partition, vector, mark: similarMark }, semantic.threshold, open),
+      );
   }
 
   async #foundSimilar(meaning: Meaning, threshold: number, open: LookingUp): Promise<KeptAnswer | undefined> {
@@ -111,14 +115,20 @@ export class CachedRequest {
     const digest = refreshes ? undefined : parts.similar.nearest(meaning.partition, meaning.vector, threshold);
     if (digest === undefined) return undefined;
     const { answer } = await parts.store.read({ digest, accountId: asked.accountId, model: asked.model.id });
+    if (!answer) parts.similar.remove(meaning.partition, digest);
     if (!answer || !this.#fits(answer, open)) return undefined;
     this.result = "similar";
     this.#keeps = false;
     return answer;
   }
 
-  /** One that a quota would end is not given: it has to be ended by whoever makes it. */
-  #fits({ usage }: KeptAnswer, open: LookingUp): boolean {
+  /**
+   * One that a quota would end is not given: it has to be ended by whoever makes it. Nor one that is older than the policy
+   * has it by now, or of another time, as the clock was set.
+   */
+  #fits({ usage, at }: KeptAnswer, open: LookingUp): boolean {
+    const age = this.#options.parts.clock.nowSeconds() - at;
+    if (age >= this.policy.ttlSeconds || age < -mostSkewSeconds) return false;
     const most = open.mostTokensOf(this.#options.asked.model);
     return most === undefined || usage.completionTokens <= most * open.width;
   }
@@ -148,10 +158,19 @@ export class CachedRequest {
     const { parts, policy } = this.#options;
     const bytes = this.#whole ?? (this.#events === "" ? undefined : Buffer.from(this.#events));
     if (!this.#keeps || !this.#place || !bytes || bytes.length > parts.maxAnswerBytes) return;
+    if (!this.#isAnswered(bytes, usage)) return;
     const at = parts.clock.nowSeconds();
     const answer: KeptAnswer = { bytes, usage, ignored, at, expiresAt: at + policy.ttlSeconds };
     parts.store.write(this.#place, answer, this.#mark);
-    if (this.#meaning) parts.similar.add(this.#meaning.partition, this.#meaning.vector, this.#place.digest);
+    if (this.#meaning) parts.similar.add(this.#meaning, this.#place);
+  }
+
+  /** What is empty, refused or has no end was a mishap: it would be one for an hour if it were kept. */
+  #isAnswered(bytes: Buffer, usage: TokenUsage): boolean {
+    if (!this.#options.asked.request.dialect.generates) return true;
+    const text = bytes.toString("latin1");
+    if (usage.completionTokens === 0 || refused.test(text)) return false;
+    return !this.#whole || (ended.test(text) && !unended.test(text));
   }
 
   /** Nothing of it is kept any more that was not handed over before. */

@@ -8,7 +8,7 @@ import type { SimilarRequests } from "./similar-requests.ts";
 
 export interface KeptAnswersOptions {
   store: Pick<AnswerStore, "forget">;
-  similar: Pick<SimilarRequests, "clear">;
+  similar: Pick<SimilarRequests, "forget">;
   /** For the other processes. */
   feed: Pick<ChangeFeed, "announce">;
   audit: Pick<AuditLog, "append">;
@@ -24,14 +24,27 @@ export class KeptAnswers {
   /** Rejects where not all of them can be forgotten now. */
   async forget(principal: Principal, which: ForgottenAnswers, origin: Origin): Promise<void> {
     const { store, similar, feed, audit } = this.#options;
-    const { accountId = null, model } = which;
+    const { accountId, model } = which;
     const detail = { model: model ?? null };
     // First: what is done without a word of it could not be found out.
     await audit.append([
-      auditEvent("cache.cleared", principal, origin, { accountId, targetId: model ?? null, detail }),
+      auditEvent("cache.cleared", principal, origin, { accountId: accountId ?? null, targetId: model ?? null, detail }),
     ]);
-    similar.clear();
+    // What means the same is not told apart by its model.
+    similar.forget(model === undefined ? accountId : undefined);
     await store.forget(which);
-    feed.announce("answers");
+    feed.announce("answers", model === undefined && accountId !== undefined ? [accountId] : undefined);
+  }
+
+  /**
+   * Those of accounts that end, or that somebody leaves for good: what was asked and answered there does not wait for its
+   * time. Never rejects: a store that is away forgets it once it is back.
+   */
+  async forgetAccounts(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    const { store, similar, feed } = this.#options;
+    for (const id of ids) similar.forget(id);
+    await Promise.allSettled(ids.map((accountId) => store.forget({ accountId })));
+    feed.announce("answers", ids);
   }
 }

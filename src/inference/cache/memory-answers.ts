@@ -134,6 +134,6 @@ export class MemoryAnswers implements AnswerStore {
   }
 }
 
-function bytesOf({ bytes }: KeptAnswer): number {
-  return bytes.length + entryBytes;
+function bytesOf({ bytes, ignored }: KeptAnswer): number {
+  return ignored.reduce((sum, name) => sum + name.length, bytes.length + entryBytes);
 }

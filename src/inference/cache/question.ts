@@ -9,12 +9,15 @@ export interface Question {
 
 /** Embedding models read no more of a text, and what is longer seldom means the same as another. */
 const longestQuestion = 8_000;
+/** Bytes of a body; no tree is made of a longer one for this, as that takes many times the memory, and everybody waits. */
+const longestBody = 256 * 1024;
 
 /** Undefined where the last message is not one of its user's, of text alone. */
-export function questionOf({ dialect, body }: DecodedRequest): Question | undefined {
-  if (!dialect.format) return undefined;
+export function questionOf(request: DecodedRequest): Question | undefined {
+  const { dialect, bodyBytes } = request;
+  if (!dialect.format || bodyBytes > longestBody) return undefined;
   const name = dialect.promptMember;
-  const prompt = body[name];
+  const prompt = request.body[name];
   if (typeof prompt === "string") return question(name, prompt, null);
   if (!Array.isArray(prompt)) return undefined;
   const last: unknown = prompt.at(-1);

@@ -126,6 +126,12 @@ test("a request is deterministic at temperature 0, or where nothing is generated
   expect(isDeterministic(decodedRequest({ input: "x" }, "embedding"))).toBe(true);
 });
 
+test("a value that is very long counts as it stands, and no tree is made of a long body to find its question", () => {
+  const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
+  expect(digest(decodedRequest(long, "chat", 2))).not.toBe(digest(decodedRequest(long)));
+  expect(questionOf(decodedRequest({ messages: [...long.messages, { role: "user", content: "q" }] }))).toBeUndefined();
+});
+
 test("the question is the last message of its user, where that is text alone and not long", () => {
   const system = { role: "system", content: "s" };
   const of = (...messages: unknown[]) => questionOf(decodedRequest({ messages }))?.text;

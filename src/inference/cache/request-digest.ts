@@ -23,7 +23,7 @@ export interface DigestedRequest {
 
 /**
  * Hex HMAC-SHA-256 under `key`. The order of members at the top and blanks between values do not matter; below the top the
- * order does, as models are shown tools and schemas as they stand. `replaced`: what stands in place of a member.
+ * order does, as models are shown tools and schemas as they stand; so do blanks in values that are very long. `replaced`: what stands in place of a member.
  */
 export function requestDigest(
   { request, model, accountId, environment }: DigestedRequest,
@@ -41,12 +41,18 @@ export function requestDigest(
     const member = members.get(name);
     if (!member) continue;
     hasher.update(`,${JSON.stringify(name)}:`);
-    hasher.update(name === replaced?.name ? replaced.text : withoutBlanks(text, member.valueStart, member.valueEnd));
+    hasher.update(name === replaced?.name ? replaced.text : valueIn(text, member.valueStart, member.valueEnd));
   }
   return hasher.digest("hex");
 }
 
 const blanks = /[\t\n\r ]+/g;
+/** Characters of a value from which on it counts as it stands: looking for its blanks would keep everybody waiting. */
+const longValue = 256 * 1024;
+
+function valueIn(text: string, start: number, end: number): string {
+  return end - start > longValue ? text.slice(start, end) : withoutBlanks(text, start, end);
+}
 
 /** The JSON value that stands there without what may stand between its parts. */
 function withoutBlanks(text: string, start: number, end: number): string {

@@ -1,8 +1,9 @@
 // Requests that mean the same: found by their vectors, bounded, and missed where no vector comes in time.
 import { afterEach, expect, jest, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import type { OwnCall } from "../own-calls.ts";
+import type { OwnCall, OwnCalls } from "../own-calls.ts";
 import { SimilarRequests } from "./similar-requests.ts";
 
 const asker = () => ({
@@ -14,16 +15,26 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
+const mebibytes = 1024 * 1024;
+
+function asking(ask: OwnCalls["ask"], maxBytes = 16 * mebibytes) {
+  const clock = manualClock();
+  return { clock, similar: new SimilarRequests({ ownCalls: { ask }, clock, maxBytes }) };
+}
+
 function answering(text: string) {
   const calls: OwnCall[] = [];
-  const similar = new SimilarRequests({
-    ask: async (call) => {
-      calls.push(call);
-      return text;
-    },
+  const { similar } = asking(async (call) => {
+    calls.push(call);
+    return text;
   });
-  return { similar, calls };
+  const add = (partition: string, vector: Float32Array, digest: string, accountId = "a", mark = similar.mark) =>
+    similar.add({ partition, vector, mark }, { digest, accountId });
+  return { similar, calls, add };
 }
+
+const never: OwnCalls["ask"] = ({ cancellation }) =>
+  new Promise((_, reject) => cancellation.onCancel(() => reject(cancellation.reason)));
 
 test("a vector is asked of the model, never further than the request may go, as urgently, and brought to length 1", async () => {
   const { similar, calls } = answering(answer(3, 4));
@@ -37,6 +48,8 @@ test.each([
   ["no vector", "{}"],
   ["no direction", answer(0, 0)],
   ["a vector of no numbers", answer("a", "b")],
+  ["a vector that is not numbers alone, as of a model that made none", answer(1, null, 0.5)],
+  ["vectors for each token", answer([1], [0.5])],
   ["a vector that is too long", answer(...Array.from({ length: 8_193 }, () => 1))],
 ])("an answer with %s is none", async (_, text) => {
   expect(await answering(text).similar.vectorOf("text", "m", asker())).toBeUndefined();
@@ -44,23 +57,72 @@ test.each([
 
 test("a model that does not answer within a second is not waited for, nor after the client has left", async () => {
   jest.useFakeTimers();
-  const similar = new SimilarRequests({
-    ask: ({ cancellation }) => new Promise((_, reject) => cancellation.onCancel(() => reject(cancellation.reason))),
-  });
+  const { similar, clock } = asking(never);
   const late = similar.vectorOf("text", "m", asker());
   jest.advanceTimersByTime(1_000);
   expect(await late).toBeUndefined();
+  clock.advance(10_000);
   const left = asker();
   const gone = similar.vectorOf("text", "m", left);
   left.cancellation.cancel();
   expect(await gone).toBeUndefined();
 });
 
+test("a model that did not answer in time is left alone for a while, then tried by one request, and asked again once it answers", async () => {
+  jest.useFakeTimers();
+  let ask = never;
+  let asked = 0;
+  const { similar, clock } = asking((call) => {
+    asked++;
+    return ask(call);
+  });
+  const vectors = async (count: number, ms: number) => {
+    const all = Array.from({ length: count }, () => similar.vectorOf("text", "m", asker()));
+    jest.advanceTimersByTime(ms);
+    const found = await Promise.all(all);
+    return found.filter(Boolean).length;
+  };
+  expect(await vectors(1, 1_000)).toBe(0);
+  expect(await vectors(20, 0)).toBe(0);
+  expect(asked).toBe(1);
+  clock.advance(10_000);
+  expect(await vectors(20, 1_000)).toBe(0);
+  ask = async () => answer(1, 0);
+  clock.advance(10_000);
+  expect(await vectors(20, 0)).toBe(1);
+  expect(await vectors(20, 0)).toBe(20);
+});
+
+test("what is forgotten of an account is gone, with what was asked before, and what others have stays", () => {
+  const { similar, add } = answering("");
+  const vector = Float32Array.of(1, 0);
+  add("p", vector, "one", "a");
+  add("q", vector, "two", "b");
+  const { mark } = similar;
+  similar.forget("a");
+  add("p", vector, "late", "a", mark);
+  expect([similar.nearest("p", vector, 0.5), similar.nearest("q", vector, 0.5)]).toEqual([undefined, "two"]);
+  const { cache } = heldBytes.byKind;
+  similar.forget();
+  expect([similar.bytes, cache - heldBytes.byKind.cache]).toEqual([0, 264]);
+});
+
+test("where an answer is kept no longer, the next nearest is found", () => {
+  const { similar, add } = answering("");
+  add("p", Float32Array.of(1, 0), "nearest");
+  add("p", Float32Array.of(0.8, 0.6), "next");
+  similar.remove("p", "nearest");
+  similar.remove("p", "nearest");
+  expect(similar.nearest("p", Float32Array.of(1, 0), 0.5)).toBe("next");
+  similar.remove("p", "next");
+  expect(similar.bytes).toBe(0);
+});
+
 test("the nearest of a partition is found from the threshold on, and none of another partition or length", () => {
-  const { similar } = answering("");
-  similar.add("p", Float32Array.of(1, 0), "east");
-  similar.add("p", Float32Array.of(0, 1), "north");
-  similar.add("q", Float32Array.of(0.8, 0.6), "other");
+  const { similar, add } = answering("");
+  add("p", Float32Array.of(1, 0), "east");
+  add("p", Float32Array.of(0, 1), "north");
+  add("q", Float32Array.of(0.8, 0.6), "other");
   const vector = Float32Array.of(0.8, 0.6);
   expect(similar.nearest("p", vector, 0.79)).toBe("east");
   expect(similar.nearest("p", vector, 0.81)).toBeUndefined();
@@ -68,16 +130,16 @@ test("the nearest of a partition is found from the threshold on, and none of ano
   expect(similar.nearest("p", Float32Array.of(1), 0.1)).toBeUndefined();
 });
 
-test("a partition holds 256, the oldest goes first, all of them 64 MiB, and the same request once", () => {
-  const { similar } = answering("");
-  for (let i = 0; i < 300; i++) similar.add("p", Float32Array.of(1, 0), `request ${i}`);
+test("a partition holds 256, the oldest goes first, all of them as many bytes as they may, and the same request once", () => {
+  const { similar, add } = answering("");
+  for (let i = 0; i < 300; i++) add("p", Float32Array.of(1, 0), `request ${i}`);
   const one = 8 + 256;
   expect(similar.bytes).toBe(256 * one);
-  similar.add("p", Float32Array.of(1, 0), "request 299");
+  add("p", Float32Array.of(1, 0), "request 299");
   expect(similar.bytes).toBe(256 * one);
-  for (let i = 0; i < 3_000; i++) similar.add(`partition ${i}`, new Float32Array(8_192), "request");
-  expect(similar.bytes).toBeLessThanOrEqual(64 * 1024 * 1024);
+  for (let i = 0; i < 1_000; i++) add(`partition ${i}`, new Float32Array(8_192), "request");
+  expect(similar.bytes).toBeWithin(15 * mebibytes, 16 * mebibytes + 1);
   expect(similar.nearest("p", Float32Array.of(1, 0), 0.5)).toBeUndefined();
-  similar.clear();
+  similar.forget();
   expect(similar.bytes).toBe(0);
 });

@@ -1,15 +1,17 @@
 // Requests that differ in their last message alone, told apart by what that means: vectors of an embedding model.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { AnswerPlace } from "../../domain/models/policies/answer-store.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { OwnCalls } from "../own-calls.ts";
 
 /** An answer is not kept waiting for longer than most models take to read a message. */
 const deadlineMs = 1_000;
+/** A model that did not answer in time is left alone for so long: its requests are not all kept waiting in vain. */
+const restMs = 10_000;
 /** Looked through one by one: some hundred thousandths of a second. */
 const mostOfPartition = 256;
-/** All partitions together. */
-const mostBytes = 64 * 1024 * 1024;
 /** Dimensions; a longer one is no embedding. */
 const longestVector = 8_192;
 /** What an entry takes beside its vector. */
@@ -22,39 +24,70 @@ export interface Asker {
   readonly priority: Priority;
 }
 
-interface Entry {
+/** A question, and with what it may be compared: requests that are the same but for it. */
+export interface Meaning {
+  readonly partition: string;
   /** It has the length 1: the product of two is their cosine. */
   readonly vector: Float32Array;
+  /** `SimilarRequests.mark` of when it was asked. */
+  readonly mark: number;
+}
+
+interface Entry extends Pick<Meaning, "vector"> {
   readonly digest: string;
+}
+
+interface Partition {
+  readonly accountId: string;
+  readonly entries: Entry[];
+}
+
+export interface SimilarRequestsOptions {
+  readonly ownCalls: OwnCalls;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** All partitions together. */
+  readonly maxBytes: number;
 }
 
 /** In memory of this process alone, and without the texts. The partition that was not used for the longest time goes first. */
 export class SimilarRequests {
-  readonly #ownCalls: OwnCalls;
-  readonly #partitions = new Map<string, Entry[]>();
+  readonly #options: SimilarRequestsOptions;
+  readonly #partitions = new Map<string, Partition>();
+  /** Models that did not answer in time, until when they are left alone: monotonic milliseconds. */
+  readonly #resting = new Map<string, number>();
   #bytes = 0;
+  #mark = 0;
 
-  constructor(ownCalls: OwnCalls) {
-    this.#ownCalls = ownCalls;
+  constructor(options: SimilarRequestsOptions) {
+    this.#options = options;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Raised by each `forget`: what was asked before it is not kept after it. */
+  get mark(): number {
+    return this.#mark;
+  }
+
   /** Undefined where there is none in time. Never rejects. */
   async vectorOf(text: string, model: string, asker: Asker): Promise<Float32Array | undefined> {
+    if (this.#isResting(model)) return undefined;
     const cancellation = new Cancellation();
     const stop = () => cancellation.cancel();
     asker.cancellation.onCancel(stop);
-    const timer = setTimeout(stop, deadlineMs);
+    const timer = setTimeout(() => {
+      this.#rest(model);
+      stop();
+    }, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
       const { holder, neverLeaves, priority } = asker;
-      const whose = { holder, neverLeaves, priority };
-      return readVector(
-        await this.#ownCalls.ask({ purpose: "cache", operation: "embedding", body, cancellation, ...whose }),
-      );
+      const whose = { holder, cancellation, neverLeaves, priority };
+      const answer = await this.#options.ownCalls.ask({ purpose: "cache", operation: "embedding", body, ...whose });
+      this.#resting.delete(model);
+      return readVector(answer);
     } catch {
       // Its own request tells why; this one is answered as if nothing were kept.
       return undefined;
@@ -66,13 +99,13 @@ export class SimilarRequests {
 
   /** The digest of the request whose question is the nearest, where that is as near as `threshold`. */
   nearest(partition: string, vector: Float32Array, threshold: number): string | undefined {
-    const entries = this.#partitions.get(partition);
-    if (!entries) return undefined;
+    const found = this.#partitions.get(partition);
+    if (!found) return undefined;
     this.#partitions.delete(partition);
-    this.#partitions.set(partition, entries);
+    this.#partitions.set(partition, found);
     let best: string | undefined;
     let most = threshold;
-    for (const entry of entries) {
+    for (const entry of found.entries) {
       const cosine = product(entry.vector, vector);
       if (cosine < most) continue;
       most = cosine;
@@ -81,28 +114,67 @@ export class SimilarRequests {
     return best;
   }
 
-  add(partition: string, vector: Float32Array, digest: string): void {
-    const entries = this.#partitions.get(partition) ?? [];
+  add({ partition, vector, mark }: Meaning, { digest, accountId }: Pick<AnswerPlace, "digest" | "accountId">): void {
+    if (mark !== this.#mark) return;
+    const within = this.#partitions.get(partition) ?? { accountId, entries: [] };
+    const { entries } = within;
     this.#partitions.delete(partition);
-    this.#partitions.set(partition, entries);
+    this.#partitions.set(partition, within);
     const known = entries.findIndex((entry) => entry.digest === digest);
     if (known >= 0 || entries.length >= mostOfPartition) this.#drop(entries, Math.max(known, 0));
     entries.push({ vector, digest });
-    this.#bytes += bytesOf(vector);
-    for (const [oldest, others] of this.#partitions) {
-      if (this.#bytes <= mostBytes) break;
-      this.#partitions.delete(oldest);
-      for (const entry of others) this.#bytes -= bytesOf(entry.vector);
+    this.#count(bytesOf(vector));
+    for (const oldest of this.#partitions.keys()) {
+      if (this.#bytes <= this.#options.maxBytes) break;
+      this.#dropAll(oldest);
     }
   }
 
-  clear(): void {
-    this.#partitions.clear();
-    this.#bytes = 0;
+  /** Its answer is kept no longer: what is nearest after it is found from now on. */
+  remove(partition: string, digest: string): void {
+    const entries = this.#partitions.get(partition)?.entries ?? [];
+    const index = entries.findIndex((entry) => entry.digest === digest);
+    if (index >= 0) this.#drop(entries, index);
+    if (entries.length === 0) this.#partitions.delete(partition);
+  }
+
+  /** What an account has; left out: all. */
+  forget(accountId?: string): void {
+    this.#mark++;
+    for (const [partition, within] of this.#partitions) {
+      if (accountId === undefined || within.accountId === accountId) this.#dropAll(partition);
+    }
+  }
+
+  close(): void {
+    this.forget();
+  }
+
+  /** Once its time is over one request tries it, and the others go on without. */
+  #isResting(model: string): boolean {
+    const untilMs = this.#resting.get(model);
+    if (untilMs === undefined) return false;
+    if (this.#options.clock.monotonicMs() < untilMs) return true;
+    this.#rest(model);
+    return false;
+  }
+
+  #rest(model: string): void {
+    this.#resting.set(model, this.#options.clock.monotonicMs() + restMs);
+  }
+
+  #dropAll(partition: string): void {
+    for (const { vector } of this.#partitions.get(partition)?.entries ?? []) this.#count(-bytesOf(vector));
+    this.#partitions.delete(partition);
   }
 
   #drop(entries: Entry[], index: number): void {
-    for (const { vector } of entries.splice(index, 1)) this.#bytes -= bytesOf(vector);
+    for (const { vector } of entries.splice(index, 1)) this.#count(-bytesOf(vector));
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    heldBytes.kept(bytes);
   }
 }
 
@@ -122,7 +194,9 @@ function readVector(answer: string): Float32Array | undefined {
   const { data } = JSON.parse(answer) as { data?: readonly { embedding?: unknown }[] };
   const numbers = data?.[0]?.embedding;
   if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > longestVector) return undefined;
-  const vector = Float32Array.from(numbers as number[]);
+  // What is no number stands there as null, and would count as 0: the rest of such a vector points anywhere.
+  if (!numbers.every((one) => typeof one === "number")) return undefined;
+  const vector = Float32Array.from(numbers);
   const length = Math.sqrt(product(vector, vector));
   if (!(length > 0) || !Number.isFinite(length)) return undefined;
   return vector.map((value) => value / length);

@@ -15,6 +15,9 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { replySeals } from "../reply-seals.ts";
 
+/** Vectors of what may mean the same take this part of the bound for answers in memory, beside it. */
+const partOfVectors = 1 / 4;
+
 export interface AnswerCacheOptions {
   config: Config;
   governance: Pick<Governance, "keyFor" | "audit" | "pseudonymKey">;
@@ -33,11 +36,14 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
       ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, longestSeconds: mostCacheSeconds })
       : new MemoryAnswers({ clock, maxBytes: config.cache.maxBytes }),
   );
-  const similar = new SimilarRequests(ownCalls);
-  feed.onChange("answers", () => {
-    similar.clear();
-    // More than was asked for elsewhere: what is lost is made anew. What is shared was forgotten there.
-    if (store instanceof MemoryAnswers) void store.forget({});
+  const maxBytes = Math.floor(config.cache.maxBytes * partOfVectors);
+  const similar = opened.add(new SimilarRequests({ ownCalls, clock, maxBytes }));
+  feed.onChange("answers", (accountIds: readonly (string | undefined)[] = [undefined]) => {
+    for (const accountId of accountIds) {
+      similar.forget(accountId);
+      // It may be more than was asked for elsewhere: what is lost is made anew. What is shared was forgotten there.
+      if (store instanceof MemoryAnswers) void store.forget({ accountId });
+    }
   });
   const keptAnswers = new KeptAnswers({ store, similar, feed, audit: governance.audit });
   const key = currentKey(governance.keyFor("answer-digest-v1"));

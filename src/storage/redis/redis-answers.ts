@@ -26,11 +26,16 @@ export interface RedisAnswersOptions {
 
 /** A request waits for so long at most before it is answered as if nothing were kept. */
 const defaultDeadlineMs = 100;
-/** Bytes that are on their way to the server: of more, nothing is kept. */
-const mostUnwrittenBytes = 16 * 1024 * 1024;
+/** Bytes that are on their way to the server, as whoever reads waits behind them: of more, nothing is kept. */
+const mostUnwrittenBytes = 4 * 1024 * 1024;
+/** Accounts and models that could not be forgotten yet; where there are more, all is forgotten. */
+const mostDue = 1_000;
 
-/** What was forgotten of an account and a model, as marks of the last times: an answer with others is not given. */
-type Marks = readonly (string | null)[];
+/**
+ * One of all, of the account, of the model and of both, each made anew where that is forgotten: an answer with others is not
+ * given. They are always there: one that Redis has put out for want of room does not bring back what was forgotten.
+ */
+type Marks = readonly string[];
 
 interface Content extends Omit<KeptAnswer, "bytes"> {
   readonly text: string;
@@ -45,6 +50,8 @@ export class RedisAnswers implements AnswerStore {
   readonly #prefix: string;
   readonly #sealFor: SealFor;
   readonly #longestSeconds: number;
+  /** Names of marks that could not be made anew yet: that is done before anything is read again. */
+  readonly #due = new Set<string>();
   #unwrittenBytes = 0;
 
   /** Resolves after the first try; where that fails it goes on trying. */
@@ -61,7 +68,7 @@ export class RedisAnswers implements AnswerStore {
     this.#longestSeconds = options.longestSeconds;
     this.#connection = new RedisConnection({
       ...{ url, log, purpose: "kept answers", deadlineMs },
-      onConnect: async () => {},
+      onConnect: () => this.#forgetDue(),
       onAway() {},
     });
   }
@@ -69,8 +76,13 @@ export class RedisAnswers implements AnswerStore {
   async read(place: AnswerPlace): Promise<FoundAnswer> {
     if (!this.#connection.isUp) return nothing;
     try {
-      const keys = [this.#keyOf(place), ...this.#markKeys(place)];
-      const [sealed, ...marks] = (await this.#connection.send("MGET", keys)) as (string | null)[];
+      const names = this.#markKeys(place);
+      const [sealed, ...found] = (await this.#connection.send("MGET", [this.#keyOf(place), ...names])) as (
+        | string
+        | null
+      )[];
+      const marks = isWhole(found) ? found : await this.#marked(names);
+      if (!marks) return nothing;
       const text = typeof sealed === "string" ? this.#sealOf(place).open(sealed) : undefined;
       const content = text === undefined ? undefined : (JSON.parse(text) as Content);
       if (!content || !Bun.deepEquals(content.marks, marks)) return { answer: undefined, mark: marks };
@@ -101,14 +113,35 @@ export class RedisAnswers implements AnswerStore {
   async forget({ accountId, model }: ForgottenAnswers): Promise<void> {
     const key = this.#markKey(accountId, model);
     try {
-      await this.#connection.send("SET", [key, crypto.randomUUID(), "EX", String(this.#longestSeconds)]);
+      await this.#mark(key);
     } catch (cause) {
+      this.#due.add(this.#due.size < mostDue ? key : this.#markKey(undefined, undefined));
       throw new GatewayError(
         "service_unavailable",
-        "The answers are kept in Redis, and that cannot be reached at the moment: nothing was forgotten. Retry in 5 s.",
+        "The answers are kept in Redis, and that cannot be reached at the moment: they are forgotten once it can be, as long as this process runs. Retry in 5 s to be sure.",
         { cause, retryAfterSeconds: 5 },
       );
     }
+  }
+
+  /** Where it rejects, the connection is given up, and this is tried again with the next. */
+  async #forgetDue(): Promise<void> {
+    for (const key of this.#due) {
+      await this.#mark(key);
+      this.#due.delete(key);
+    }
+  }
+
+  #mark(key: string, ...options: string[]): Promise<unknown> {
+    const seconds = String(this.#longestSeconds);
+    return this.#connection.send("SET", [key, crypto.randomUUID(), "EX", seconds, ...options]);
+  }
+
+  /** Those marks, each made where it is missing; undefined where one is missing again. */
+  async #marked(names: readonly string[]): Promise<Marks | undefined> {
+    await Promise.all(names.map((name) => this.#mark(name, "NX")));
+    const marks = (await this.#connection.send("MGET", [...names])) as (string | null)[];
+    return isWhole(marks) ? marks : undefined;
   }
 
   close(): void {
@@ -135,4 +168,8 @@ export class RedisAnswers implements AnswerStore {
   #sealOf({ accountId, digest }: AnswerPlace) {
     return this.#sealFor(`answer ${accountId} ${digest}`);
   }
+}
+
+function isWhole(marks: readonly (string | null)[]): marks is Marks {
+  return marks.every((mark) => typeof mark === "string");
 }

@@ -7,6 +7,7 @@ import type { Account, AccountStore } from "../../../domain/account.ts";
 import { type Environment, environments } from "../../../domain/api-key.ts";
 import { accountAmounts } from "../../../domain/limits/amounts.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
+import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import { limitsOf } from "../../../policy/limits-of.ts";
 import { accountToWire, createAccount, requireAccount, updateAccount } from "../../../policy/manage/manage-accounts.ts";
 import type { Tiers } from "../../../policy/manage/tiers.ts";
@@ -28,6 +29,7 @@ export interface AdminAccountDeps extends EndpointDeps {
   limits: Pick<LimitStore, "used" | "usedInWindow">;
   /** Called after each committed change, so that whoever remembers accounts forgets them. */
   changed(ids?: readonly string[]): void;
+  keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
 }
 
 export const accountParameter = [{ name: "id", in: "path", description: "Id of the account, `acct_…`." }] as const;
@@ -118,7 +120,7 @@ const quotas = new Intl.ListFormat("en").format(accountAmounts.map(({ wire }) =>
 const update = endpoint("PATCH", "/v1/admin/accounts/:id", {
   operationId: "updateAccount",
   summary: "Change an account",
-  description: `What is left out stays as it is. It holds from the next request on. While an account is suspended all of its keys are refused, with their tokens; that of the key in the request cannot be. The quotas ${quotas} stand in place of the tier's: a number, \`"unlimited"\` to lift them, or null to return to what the tier says.`,
+  description: `What is left out stays as it is. It holds from the next request on. While an account is suspended all of its keys are refused, with their tokens, and the answers that were kept for it are forgotten; that of the key in the request cannot be. The quotas ${quotas} stand in place of the tier's: a number, \`"unlimited"\` to lift them, or null to return to what the tier says.`,
   parameters: accountParameter,
   requestBody: updateAccountRequest,
   example: { tier: "enterprise", monthly_tokens: 5_000_000, monthly_spend: "unlimited" },
@@ -129,6 +131,7 @@ const update = endpoint("PATCH", "/v1/admin/accounts/:id", {
     if (!change) return accountToWire(current);
     const updated = await deps.accounts.updateAccount(current.id, change.changes, change.event);
     deps.changed([current.id]);
+    if (change.changes.status === "suspended") await deps.keptAnswers.forgetAccounts([current.id]);
     return accountToWire(updated ?? current);
   },
 });

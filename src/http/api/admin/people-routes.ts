@@ -6,6 +6,7 @@ import { forbidden, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
+import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
 import {
   createdInvitationShape,
@@ -41,6 +42,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
   accounts: Pick<AccountStore, "findAccount">;
   /** Called after a person was deleted: what their memberships bound is remembered with them. */
   changed(ids?: readonly string[]): void;
+  keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
 }
 
 const personParameter = [{ name: "id", in: "path", description: "Id of the person, `usr_…`." }] as const;
@@ -114,7 +116,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
   operationId: "deletePerson",
   summary: "Delete a person",
   description:
-    "With memberships, sessions, passkeys and sign-ins; keys that they made as a member, logins and apps that they allowed end. What they made as an owner or admin, and what was used, stays. An operator has to be none first. An account may be left without an owner: `POST /v1/admin/accounts/{id}/invitations` invites another.",
+    "With memberships, sessions, passkeys and sign-ins; keys that they made as a member, logins and apps that they allowed end, and the answers that were kept for their accounts are forgotten. What they made as an owner or admin, and what was used, stays. An operator has to be none first. An account may be left without an owner: `POST /v1/admin/accounts/{id}/invitations` invites another.",
   parameters: personParameter,
   response: { description: "The person is deleted.", json: deletedPerson },
   async answer({ deps, principal, id, origin }) {
@@ -122,12 +124,15 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
     const event = auditEvent("person.deleted", principal, origin, {
       ...{ accountId: null, targetId: person.id, detail: { email: person.email } },
     });
+    const memberships = await deps.people.membershipsOf(person.id);
     const outcome = await deps.people.deletePerson(person.id, event);
     if (outcome === "missing") throw unknown(person.id);
     if (outcome === "operator") {
       throw forbidden('This person is an operator. Take that away first: PATCH with {"is_operator": false}.');
     }
     deps.changed([person.id]);
+    // Which of them were made for this person is not known: keys of an account share them.
+    await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };
   },
 });

@@ -8,6 +8,7 @@ import { dialects } from "../../../dialects/dialects.ts";
 import { responseFormat } from "../../../dialects/response/format.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
+import { cacheHeader } from "../../../inference/cache/answer-cache.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
@@ -180,6 +181,7 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
     holder: req.holder,
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
+    cacheHeader: req.headers.get(cacheHeader),
     // What has ended since the last message, ends here as well.
     async principal() {
       const principal = await deps.authenticator.authenticate(presented);

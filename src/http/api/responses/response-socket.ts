@@ -35,6 +35,7 @@ export interface ResponseSocketOptions {
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
   priorityHeader: string | null;
+  cacheHeader: string | null;
 }
 
 /** Throws `invalid_request` where the request is none for a WebSocket. */
@@ -125,7 +126,7 @@ class ResponseSocket implements MessageLinkListener {
 
   /** Never rejects. */
   async #answer(bytes: Buffer): Promise<void> {
-    const { deps, tagHeader, priorityHeader } = this.#options;
+    const { deps, tagHeader, priorityHeader, cacheHeader } = this.#options;
     const exchange = this.#options.message();
     let principal: Principal | undefined;
     let streamId: string | undefined;
@@ -137,7 +138,7 @@ class ResponseSocket implements MessageLinkListener {
       const fault = await answerMessage(
         readMessage(message),
         {
-          ...{ exchange, principal, holder, streamId, tagHeader, priorityHeader },
+          ...{ exchange, principal, holder, streamId, tagHeader, priorityHeader, cacheHeader },
           ...{ left: this.#left, held: this.#held, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;

@@ -12,6 +12,7 @@ import { ResponseCollector } from "../../../dialects/response/response-collector
 import { maskKeys } from "../../../domain/api-key.ts";
 import type { Priority } from "../../../domain/models/policies/priority.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import type { CacheResult } from "../../../domain/usage/cache-result.ts";
 import type { RequestTrace } from "../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
@@ -45,6 +46,8 @@ export interface SocketRequestOptions {
   tagHeader: string | null;
   /** `x-headrace-priority` of it. */
   priorityHeader: string | null;
+  /** `x-headrace-cache` of it. */
+  cacheHeader: string | null;
   /** Told of the stream, once there is one. */
   begun(stream: SocketStream): void;
 }
@@ -133,6 +136,10 @@ class SocketCall implements InferenceCall<void> {
     return this.#options.tagHeader;
   }
 
+  get cacheHeader(): string | null {
+    return this.#options.cacheHeader;
+  }
+
   get left(): Cancellation {
     return this.#options.left;
   }
@@ -158,6 +165,10 @@ class SocketCall implements InferenceCall<void> {
   onIgnored(): void {}
 
   onCapped(): void {}
+
+  onCache(result: CacheResult): void {
+    this.#options.exchange.line["cache"] = result;
+  }
 
   onLedger(): void {
     this.#options.exchange.isOnLedger = true;
