@@ -240,7 +240,6 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     sealFor: replySeals(governance.keyFor("reply-seal-v1"), governance.pseudonymKey),
   };
   const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
-  const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
   const { answerCache, keptAnswers } = await openAnswerCache({
     ...{ config, governance, feed, ownCalls, clock, log, opened },
   });
@@ -249,6 +248,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     settings: () => sources.config.guardrails,
     found: (finding) => observation.guardrailFound(finding),
   });
+  const holder = heldBytes.holder(new AccountBytes());
+  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
   const inference = { ...plain, shadows, answerCache, guardrails };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },

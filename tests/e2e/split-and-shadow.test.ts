@@ -131,7 +131,10 @@ test("a shadow gets the request as well: metered to the operator and to no clien
   expect(answer.headers.get("x-headrace-model")).toBeNull();
   expect((await answer.json()).usage.prompt_tokens).toBe(10);
   await until(() => shadows("answered"), "the shadow's answer");
-  expect(second.requests[0]?.body).toMatchObject({ max_tokens: 7, user: "u", model: "upstream-model" });
+  expect(second.requests[0]?.body).toMatchObject({ max_tokens: 7, model: "upstream-model" });
+  // As in all requests to a server that others share, nobody's own value.
+  expect(second.requests[0]?.body["user"]).toBeString();
+  expect(second.requests[0]?.body["user"]).not.toBe("u");
   const rows = await booked();
   expect(rows).toHaveLength(2);
   const own = rows.find(({ model }) => model === "old");
@@ -189,6 +192,38 @@ test("no byte of a key whose requests never leave goes to a shadow or a part els
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], name: "inner", neverLeaves: true });
   expect((await ask("Hello", { key })).status).toBe(403);
   expect([first.requests.length, second.requests.length]).toEqual([0, 0]);
+});
+
+test("guardrails of a second model look at what it gets of another one's requests, and mask or block it", async () => {
+  const guarded = (name: string) =>
+    yamlOf(shadowing) +
+    `    policies: { guardrails: [${name}] }
+guardrails:
+  - { name: masks, kind: patterns, action: mask, patterns: [{ name: number, pattern: "N-[0-9]+" }] }
+  - { name: blocks, kind: patterns, action: block, patterns: [{ name: number, pattern: "N-[0-9]+" }] }
+`;
+  await server.reconfigure(guarded("masks"));
+  expect((await ask("This is N-123")).status).toBe(200);
+  await until(() => shadows("answered"), "the shadow's answer");
+  expect(first.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "This is N-123" }]);
+  expect(second.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "This is [number]" }]);
+  await server.reconfigure(guarded("blocks"));
+  expect((await ask("This is N-123")).status).toBe(200);
+  await until(() => shadows("skipped"), "the shadow is blocked");
+  expect(second.requests).toHaveLength(1);
+});
+
+test("guardrails of a model look at its requests also where a part of its split answers, beside the part's own", async () => {
+  const guardrails = ["masks-a", "masks-b"].map(
+    (name) =>
+      `  - { name: ${name}, kind: patterns, action: mask, patterns: [{ name: ${name}, pattern: "${name.slice(-1).toUpperCase()}-[0-9]+" }] }\n`,
+  );
+  await server.reconfigure(
+    `${yamlOf("guardrails: [masks-a], split: [{ model: new, percent: 100 }]")}    policies: { guardrails: [masks-b] }\nguardrails:\n${guardrails.join("")}`,
+  );
+  expect((await ask("A-1 and B-2")).status).toBe(200);
+  expect(first.requests).toHaveLength(0);
+  expect(second.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "[masks-a] and [masks-b]" }]);
 });
 
 test("a shadow that is under way ends with the server", async () => {
