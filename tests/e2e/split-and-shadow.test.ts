@@ -132,7 +132,7 @@ test("a shadow gets the request as well: metered to the operator and to no clien
   expect((await answer.json()).usage.prompt_tokens).toBe(10);
   await until(() => shadows("answered"), "the shadow's answer");
   expect(second.requests[0]?.body).toMatchObject({ max_tokens: 7, model: "upstream-model" });
-  // As in all requests to a server that others share, nobody's own value.
+  // A server that others share is told nobody's own value.
   expect(second.requests[0]?.body["user"]).toBeString();
   expect(second.requests[0]?.body["user"]).not.toBe("u");
   const rows = await booked();
