@@ -5,6 +5,7 @@ import type { Account } from "../domain/account.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { ChainKey, Principal } from "../domain/principal.ts";
+import { ownAppId } from "../domain/usage/usage.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
@@ -106,7 +107,7 @@ class OwnRun extends WholeCall {
 function principalOf({ account, key }: Operator, neverLeaves: boolean): Principal {
   return {
     ...{ account, keys: [key], environment: key.environment },
-    ...{ scopes: noScopes, appId: null, limits: noLimits },
+    ...{ scopes: noScopes, appId: ownAppId, limits: noLimits },
     reach: neverLeaves ? { models: [], neverLeaves } : undefined,
   };
 }
