@@ -61,7 +61,7 @@ onEachDatabase((databases) => {
       record(),
       record({ tags: ["team", "asked:old"], outcome: "failed", completionTokens: 0 }),
       record({ model: "new" }),
-      // Of another model that begins alike, of none, left by its client, and too late.
+      // These are of another model that begins alike, of none, left by their client, and too late.
       record({ model: "new", tags: ["asked:older"] }),
       record({ model: "new", tags: undefined }),
       record({ model: "new", outcome: "cancelled" }),
@@ -82,7 +82,7 @@ onEachDatabase((databases) => {
       ...pair({ outcome: "cancelled" }),
       record(),
       record({ model: "new", tags: ["gateway:shadow"] }),
-      // Ids that are shorter than the end of a shadow's.
+      // These ids are shorter than the end of a shadow's.
       record({ requestId: "a", model: "new", tags: ["gateway:shadow"] }),
       record({ requestId: "b", tags: undefined }),
     ]);
