@@ -45,3 +45,15 @@ test("while the database is away the last one that was found is the one, and wit
   clock.advance(61_000);
   expect(await operator()).toBe(found);
 });
+
+test("nobody waits for a database that hangs, once somebody was found", async () => {
+  const clock = manualClock(1_800_000_000);
+  const found = operatorOf();
+  let isHanging = false;
+  const operator = rememberedOperator(() => (isHanging ? new Promise(() => {}) : Promise.resolve(found)), clock);
+  await operator();
+  isHanging = true;
+  clock.advance(61_000);
+  expect(await operator()).toBe(found);
+  expect(await operator()).toBe(found);
+});

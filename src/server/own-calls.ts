@@ -36,7 +36,10 @@ export function openOwnCalls({ config, current, governance, inference, clock }: 
   });
 }
 
-/** All who ask while it is looked for share that; where the database is away, the last one that was found is the one. */
+/**
+ * All who ask while it is looked for share that. Once one was found nobody waits for the database: it is looked for again
+ * behind who asks, and where that fails it is the last one.
+ */
 export function rememberedOperator(
   find: () => Promise<Operator | undefined>,
   clock: Pick<Clock, "monotonicMs">,
@@ -55,9 +58,9 @@ export function rememberedOperator(
     untilMs = clock.monotonicMs() + rememberedMs;
     return known;
   };
-  return () => {
-    if (known && clock.monotonicMs() < untilMs) return Promise.resolve(known);
+  return async () => {
+    if (known && clock.monotonicMs() < untilMs) return known;
     looking ??= look();
-    return looking;
+    return known ?? (await looking);
   };
 }
