@@ -386,7 +386,7 @@ const tags = field(
         .array(
           field(z.string().regex(metadataNamePattern), {
             doc: "A member of `metadata`.",
-            must: "1 to 32 letters, digits, dots, underscores and hyphens, beginning with a letter or digit",
+            must: "1 to 32 letters, digits, dots, underscores and hyphens, beginning with a letter or digit, and neither asked nor gateway",
             fix: "Write a name such as team.",
           }),
         )

@@ -5,3 +5,5 @@ export const mostKeyTags = 10;
 export const longestTag = 64;
 /** It begins with a letter or digit; in it there may be `. _ : @ / = + -` as well. */
 export const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;
+/** The same but for what the gateway alone counts under: `asked:` and `gateway:`. */
+export const givenTagPattern = /^(?!asked:|gateway:)[A-Za-z0-9][A-Za-z0-9._:@/=+-]*$/;

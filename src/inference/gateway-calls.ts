@@ -6,6 +6,7 @@ import type { Model } from "../domain/models/model.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { ChainKey, Principal } from "../domain/principal.ts";
+import { ownAppId } from "../domain/usage/usage.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
@@ -113,7 +114,7 @@ class OwnRun extends WholeCall {
 function principalOf({ account, key }: Operator, neverLeaves: boolean): Principal {
   return {
     ...{ account, keys: [key], environment: key.environment },
-    ...{ scopes: noScopes, appId: null, limits: noLimits },
+    ...{ scopes: noScopes, appId: ownAppId, limits: noLimits },
     reach: neverLeaves ? { models: [], neverLeaves } : undefined,
   };
 }

@@ -35,7 +35,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const split = asked.policies?.split;
   const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
-  const { guardrails } = model.policies ?? none;
+  const guardrails = guardrailsOf(asked, model);
   if (guardrails && deps.guardrails) return guarded(call, deps, asked, model, guardrails);
   return admitTo(call, deps, asked, model);
 }
@@ -96,7 +96,13 @@ async function guarded<Result>(
   return await admitTo(call, deps, asked, model);
 }
 
-const none: NonNullable<Model["policies"]> = {};
+/** What looks at requests for `asked` does so whichever model answers; what looks at those of `model` as well. */
+function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
+  const own = asked.policies?.guardrails;
+  if (model === asked) return own;
+  const more = model.policies?.guardrails;
+  return own && more ? [...new Set([...own, ...more])] : (own ?? more);
+}
 
 /** From here on the request has its lease, and is on the ledger. */
 function begin<Result>(

@@ -89,7 +89,7 @@ export class SqlComparisons implements Comparisons {
     }
     // Where nobody had room for the shadow, or a client left, there is nothing to compare.
     const pairs = db`
-      usage_records s JOIN usage_records r ON r.request_id = substr(s.request_id, 1, length(s.request_id) - ${shadowSuffix.length})
+      usage_records s JOIN usage_records r ON r.request_id = replace(s.request_id, ${shadowSuffix}, '')
       WHERE s.at >= ${from} AND s.at < ${until} AND s.model = ${other} AND r.model = ${model}
         AND replace(s.tags, ${tagInText(shadowTag)}, '') <> s.tags
         AND s.outcome IN ('completed', 'failed') AND r.outcome IN ('completed', 'failed')

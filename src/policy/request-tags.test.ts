@@ -53,10 +53,11 @@ test("a header that holds what is no tag, or too many, is refused by its name", 
       return (error as { param: string; message: string }).message;
     }
   };
-  for (const wrong of ["a b", "-a", "é", 'a"b', "a".repeat(129), "a;b"]) {
+  for (const wrong of ["a b", "-a", "é", 'a"b', "a".repeat(129), "a;b", "asked:model", "gateway:shadow"]) {
     expect(refusal(`ok, ${wrong}`)).toStartWith("x-headrace-tags: must be tags separated by commas, each of 1 to 128 ");
   }
   expect(refusal("a".repeat(128))).toHaveLength(1);
+  expect(refusal("asked, gateway, gateways:x")).toHaveLength(3);
   const many = Array.from({ length: 11 }, (_, i) => `t${i}`);
   expect(refusal(many.join(","))).toBe("x-headrace-tags: must have at most 10 tags (got 11).");
   expect(refusal(many.slice(1).join(","))).toHaveLength(10);

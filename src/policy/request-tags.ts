@@ -94,7 +94,7 @@ function tagsIn(header: string): string[] {
   if (wrong !== undefined) {
     throw fieldError(
       tagHeader,
-      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit, and no API key (got ${maskKeys(shown(wrong))}).`,
+      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit, not with \`asked:\` or \`gateway:\`, and no API key (got ${maskKeys(shown(wrong))}).`,
     );
   }
   const once = [...new Set(tags)];

@@ -17,7 +17,7 @@ export interface OwnCallsOptions {
   clock: Clock;
 }
 
-/** A key that was rotated is followed by its successor within this time. */
+/** A first key that was replaced is followed by its successor within this time. */
 const rememberedMs = 60_000;
 
 export function openOwnCalls({ config, current, governance, inference, clock }: OwnCallsOptions): GatewayCalls {
@@ -28,17 +28,39 @@ export function openOwnCalls({ config, current, governance, inference, clock }: 
     const account = key && (await accounts.findAccount(key.accountId));
     return account && { account, key };
   };
-  let known: Operator | undefined;
-  let untilMs = 0;
   return new GatewayCalls({
     inference,
-    operator: async () => {
-      if (known && clock.monotonicMs() < untilMs) return known;
-      known = await find();
-      untilMs = clock.monotonicMs() + rememberedMs;
-      return known;
-    },
+    operator: rememberedOperator(find, clock),
     decode: (operation, body) => decodeRequest(operation, ByteSpan.of(body), current().limits),
     renderError,
   });
+}
+
+/**
+ * All who ask while it is looked for share that. Once one was found nobody waits for the database: it is looked for again
+ * behind who asks, and where that fails it is the last one.
+ */
+export function rememberedOperator(
+  find: () => Promise<Operator | undefined>,
+  clock: Pick<Clock, "monotonicMs">,
+): () => Promise<Operator | undefined> {
+  let known: Operator | undefined;
+  let untilMs = 0;
+  let looking: Promise<Operator | undefined> | undefined;
+  const look = async () => {
+    try {
+      known = await find();
+    } catch (error) {
+      if (!known) throw error;
+    } finally {
+      looking = undefined;
+    }
+    untilMs = clock.monotonicMs() + rememberedMs;
+    return known;
+  };
+  return async () => {
+    if (known && clock.monotonicMs() < untilMs) return known;
+    looking ??= look();
+    return known ?? (await looking);
+  };
 }

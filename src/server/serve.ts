@@ -23,6 +23,7 @@ import type { Catalog } from "../inference/models/catalog.ts";
 import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
+import { VainPolicies } from "../inference/models/vain-policies.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Shadows } from "../inference/shadow/shadows.ts";
@@ -240,7 +241,6 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     sealFor: replySeals(governance.keyFor("reply-seal-v1"), governance.pseudonymKey),
   };
   const ownCalls = openOwnCalls({ config, governance, inference: plain, clock, current: () => sources.config });
-  const shadows = new Shadows({ ownCalls, catalog, capacity, holder: heldBytes.holder(new AccountBytes()) });
   const { answerCache, keptAnswers } = await openAnswerCache({
     ...{ config, governance, feed, ownCalls, clock, log, opened },
   });
@@ -249,6 +249,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     settings: () => sources.config.guardrails,
     found: (finding) => observation.guardrailFound(finding),
   });
+  const holder = heldBytes.holder(new AccountBytes());
+  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
   const inference = { ...plain, shadows, answerCache, guardrails };
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
@@ -354,10 +356,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     return found;
   };
   const localServers = look();
-  void localServers.then(() => catalog.refresh());
+  const vainPolicies = new VainPolicies({ catalog, guardrails: () => sources.config.guardrails, log });
+  const refresh = async () => {
+    await catalog.refresh();
+    vainPolicies.tell();
+  };
+  void localServers.then(refresh);
   // Production only tells once what it found: it does not serve it.
   const again = config.mode === "development" ? look : async () => {};
-  const poller = setInterval(() => void again().then(() => catalog.refresh()), pollMs);
+  const poller = setInterval(() => void again().then(refresh), pollMs);
   opened.onClose(() => clearInterval(poller));
 
   return {
@@ -390,7 +397,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
-      await catalog.refresh();
+      await refresh();
       capacity.regroup();
       health.lastReload = { at: clock.nowSeconds(), result: "ok", error: null, needs_restart: [...needRestart] };
     },

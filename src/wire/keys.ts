@@ -1,7 +1,7 @@
 // The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { longestTag, mostKeyTags, tagPattern } from "../domain/key-tags.ts";
+import { givenTagPattern, longestTag, mostKeyTags } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
 import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
 import { responseCaches } from "../domain/models/policies/cache.ts";
@@ -62,9 +62,11 @@ const responseCache = z
     "on: its requests get answers that are kept, also of models without a cache of their own; off: all of them are answered anew, and nothing is kept; null: as each model says.",
   );
 const tagList = z
-  .array(z.string().min(1).max(longestTag).regex(tagPattern))
+  .array(z.string().min(1).max(longestTag).regex(givenTagPattern))
   .max(mostKeyTags)
-  .describe("What its usage is counted under: letters, digits and `. _ : @ / = + -`, a letter or digit first.");
+  .describe(
+    "What its usage is counted under: letters, digits and `. _ : @ / = + -`, a letter or digit first; not `asked:` or `gateway:`, which are of the server itself.",
+  );
 const note = z.string().max(longestNote).describe("What is to be known about it, for people; printable characters.");
 const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 

@@ -123,6 +123,8 @@ test("every policy is switched on, refused beside its field, saved, read as a se
     "5 % of its requests go to aurora-large as well; nobody sees those answers.",
     "10 % of its requests are answered by ember-code.",
   ]);
+  await dialog.getByText("aurora-large. There were none that both had in the last week.", { exact: false }).waitFor();
+  await dialog.getByText("ember-code. Neither answered any in the last week.", { exact: false }).waitFor();
   await look(visitor, "model-policies");
 
   await press("Edit");

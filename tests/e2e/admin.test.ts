@@ -444,7 +444,9 @@ test("models are declared, changed and deleted", async () => {
   const policies = { continuation: true, split: [{ model: "other", percent: 10 }] };
   expect((await call("PATCH", path, { policies })).body.settings.policies).toEqual(policies);
   expect((await call("GET", "/v1/admin/models")).body.data.map(({ id }: { id: string }) => id)).toContain("team/alias");
-  expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toEqual([]);
+  expect((await call("GET", "/v1/admin/comparisons?model=team%2Falias")).body.data).toMatchObject([
+    { kind: "split", percent: 10, own: { model: "team/alias", requests: 0 }, other: { model: "other", requests: 0 } },
+  ]);
   expect((await call("DELETE", path)).body.deleted).toBe(true);
 });
 
@@ -634,6 +636,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(37);
+  expect(documented).toHaveLength(39);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

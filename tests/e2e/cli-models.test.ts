@@ -113,6 +113,17 @@ test("an operator sets the policies of a model by a file, by standard input and 
   expect(await change(["--policies", "-"], '{"overflow": null, "cache": null}')).toEqual({
     shadow: { model: "a=b", percent: 10 },
   });
+  const places = `${upstreamName},after=2.5,tokens=30000,hours=18:00-08:00,hours=12:00-13:00,request=0.5,spend=50/week`;
+  const cached = "asked,ttl=600,price=0.5";
+  expect(await change(["--shadow", "none", "--overflow", places, "--cache", cached])).toEqual({
+    overflow: {
+      to: [{ upstream: upstreamName, cost: null, cost_of: null }],
+      ...{ after_seconds: 2.5, prompt_tokens_above: 30_000, hours: ["18:00-08:00", "12:00-13:00"] },
+      ...{ most_usd_per_request: 0.5, spend: { usd: 50, per: "week" } },
+    },
+    cache: { requests: "asked", ttl_seconds: 600, price_factor: 0.5, semantic: null },
+  });
+  expect(await change(["--overflow", "none"])).toEqual({ cache: expect.objectContaining({ requests: "asked" }) });
   expect(await change(["--policies", "none"])).toBeNull();
   expect((await run(["models", "show", "upstream-model"])).stdout).toMatch(/Policies +none\n/);
   const added = await run(["models", "add", "kept", "--deployment", upstreamName, "--continuation", "on", "--json"]);
@@ -132,6 +143,13 @@ test("policies that cannot be read are told with the remedy, and nothing is sent
     [["--policies", "-", "--api-key-stdin"], "{}", "Standard input cannot give both the policies and the key"],
     [["--policies", "none", "--continuation", "on"], "", "--policies none takes all of them away"],
     [["--split", "next"], "", "Give a model and its percent, such as next=10, or none."],
+    [["--overflow", "up,soon=5"], "", "Give after, tokens, hours, request or spend=50/day, of hour, day"],
+    [["--overflow", "up,spend=50/year"], "", "got spend=50/year"],
+    [["--overflow", "up,after=soon"], "", "Give a number (got soon)."],
+    [["--overflow", "after=5"], "", "policies.overflow.to: must be an array of 1 to 16 items"],
+    [["--cache", "most"], "", "Give one of deterministic, asked, all, or none."],
+    [["--cache", "all,size=5"], "", "Give ttl or price behind it (got size=5)."],
+    [["--cache", "all,ttl=0"], "", "policies.cache.ttl_seconds: must be an integer from 1 to 2592000"],
     [["--guardrails", "nobody"], "", "policies.guardrails[0]: names no guardrail of headrace.yaml"],
   ];
   for (const [args, stdin, said] of wrong) {

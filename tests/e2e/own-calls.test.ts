@@ -51,7 +51,12 @@ test("such a call is answered whole, and is on the ledger as the operator's, und
   const requests = await (await server.request("/v1/requests?tag=gateway:guardrail")).json();
   expect(requests.data).toHaveLength(1);
   const { record } = server.firstKey;
-  expect(requests.data[0]).toMatchObject({ model: "judge", key: record.id, tags: ["gateway:guardrail"] });
+  expect(requests.data[0]).toMatchObject({
+    model: "judge",
+    key: record.id,
+    tags: ["gateway:guardrail"],
+    app: "gateway",
+  });
 });
 
 test("such a call is as urgent as the request that it is made for", async () => {

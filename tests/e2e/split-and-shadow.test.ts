@@ -9,6 +9,7 @@ import { runCommand } from "../fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
+import { startReplicas } from "../support/replicas.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
 const metricsToken = "metrics-token-0123456789";
@@ -124,6 +125,46 @@ test("a split conversation goes to the same model on every turn, and is told, pr
   for (const { model, tags } of rows) if (model === "old") expect(JSON.parse(tags ?? "[]")).toEqual(["asked:old"]);
 });
 
+test("two replicas with one database give all turns of a conversation to the same model, by its user and by how it begins", async () => {
+  const yaml = yamlOf("split: [{ model: new, percent: 50 }]").replaceAll("  - id: ", "  - environments: [live]\n    id: ");
+  await using replicas = await startReplicas({ yaml });
+  const headers = { authorization: `Bearer ${replicas.key}` };
+  const begins = Array.from({ length: 12 }, (_, at) => `Question ${at}`);
+  for (const [at, content] of begins.entries()) {
+    const models = new Set<string | null>();
+    for (const replica of replicas.servers) {
+      for (const more of [[], [{ role: "assistant", content: "Hello" }, { role: "user", content: "And now?" }]]) {
+        const messages = at % 2 === 0 ? [{ role: "user", content }, ...more] : [{ role: "user", content: `${more.length}` }, ...more];
+        const body = { model: "old", messages, ...(at % 2 === 0 ? {} : { user: content }) };
+        const answer = await replica.request("/v1/chat/completions", { headers, body });
+        expect(answer.status).toBe(200);
+        models.add(answer.headers.get("x-headrace-model"));
+      }
+    }
+    expect(models.size).toBe(1);
+  }
+  expect(first.requests.length + second.requests.length).toBe(4 * begins.length);
+  expect(Math.min(first.requests.length, second.requests.length)).toBeGreaterThan(0);
+}, 60_000);
+
+test("a database model that names a guardrail which the file loses at a reload is told of in the log, and serves nothing", async () => {
+  const operator = await mintKey(server.dataDir, { scopes: ["admin:manage"], name: "operator" });
+  const guardrails = "guardrails: [{ name: no-secrets, kind: secrets }]\n";
+  await server.reconfigure(yamlOf("") + guardrails);
+  const made = await server.request("/v1/admin/models", {
+    headers: { authorization: `Bearer ${operator}` },
+    body: { id: "m", deployments: [{ upstream: "first", model: "upstream-model" }], policies: { guardrails: ["no-secrets"] } },
+  });
+  expect(made.status).toBe(200);
+  expect((await ask("Hello", { model: "m" })).status).toBe(200);
+  await server.reconfigure(yamlOf(""));
+  expect(server.logText()).toMatch(/"policy_in_vain".*no-secrets/);
+  expect((await ask("Hello", { model: "m" })).status).toBe(503);
+  expect(first.requests).toHaveLength(1);
+  await server.reconfigure(yamlOf("") + guardrails);
+  expect((await ask("Hello", { model: "m" })).status).toBe(200);
+});
+
 test("a shadow gets the request as well: metered to the operator and to no client, its answer unseen", async () => {
   await server.reconfigure(yamlOf(shadowing));
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], name: "client" });
@@ -131,7 +172,10 @@ test("a shadow gets the request as well: metered to the operator and to no clien
   expect(answer.headers.get("x-headrace-model")).toBeNull();
   expect((await answer.json()).usage.prompt_tokens).toBe(10);
   await until(() => shadows("answered"), "the shadow's answer");
-  expect(second.requests[0]?.body).toMatchObject({ max_tokens: 7, user: "u", model: "upstream-model" });
+  expect(second.requests[0]?.body).toMatchObject({ max_tokens: 7, model: "upstream-model" });
+  // A server that others share is told nobody's own value.
+  expect(second.requests[0]?.body["user"]).toBeString();
+  expect(second.requests[0]?.body["user"]).not.toBe("u");
   const rows = await booked();
   expect(rows).toHaveLength(2);
   const own = rows.find(({ model }) => model === "old");
@@ -154,21 +198,24 @@ test("a shadow that hangs holds up no client, takes no more than the idle places
   const held: ServerResponse[] = [];
   const timed = async () => {
     const times: number[] = [];
-    for (let at = 0; at < 60; at++) {
+    for (let at = 0; at < 100; at++) {
       const beginMs = performance.now();
       expect((await ask(`Hello ${at}`)).status).toBe(200);
       times.push(performance.now() - beginMs);
     }
-    return times.sort((a, b) => a - b)[30] ?? 0;
+    times.sort((a, b) => a - b);
+    return { median: times[50] ?? 0, p99: times[98] ?? 0 };
   };
   await timed();
   const usual = await timed();
   await server.reconfigure(yamlOf(shadowing));
   second.script((_request, res) => void held.push(res));
   const beside = await timed();
-  expect(beside).toBeLessThan(3 * usual + 5);
+  expect(beside.median).toBeLessThan(3 * usual.median + 5);
+  // The shadow never answers: whoever waited for it would wait for minutes. The rest is what a busy machine takes.
+  expect(beside.p99).toBeLessThan(3 * usual.p99 + 100);
   expect(held).toHaveLength(2);
-  expect(await shadows("dropped")).toBe(58);
+  expect(await shadows("dropped")).toBe(98);
 });
 
 test("a shadow gives its place to a live request at once", async () => {
@@ -189,6 +236,38 @@ test("no byte of a key whose requests never leave goes to a shadow or a part els
   const key = await mintKey(server.dataDir, { scopes: ["chat:write"], name: "inner", neverLeaves: true });
   expect((await ask("Hello", { key })).status).toBe(403);
   expect([first.requests.length, second.requests.length]).toEqual([0, 0]);
+});
+
+test("guardrails of a second model look at what it gets of another one's requests, and mask or block it", async () => {
+  const guarded = (name: string) =>
+    yamlOf(shadowing) +
+    `    policies: { guardrails: [${name}] }
+guardrails:
+  - { name: masks, kind: patterns, action: mask, patterns: [{ name: number, pattern: "N-[0-9]+" }] }
+  - { name: blocks, kind: patterns, action: block, patterns: [{ name: number, pattern: "N-[0-9]+" }] }
+`;
+  await server.reconfigure(guarded("masks"));
+  expect((await ask("This is N-123")).status).toBe(200);
+  await until(() => shadows("answered"), "the shadow's answer");
+  expect(first.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "This is N-123" }]);
+  expect(second.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "This is [number]" }]);
+  await server.reconfigure(guarded("blocks"));
+  expect((await ask("This is N-123")).status).toBe(200);
+  await until(() => shadows("skipped"), "the shadow is blocked");
+  expect(second.requests).toHaveLength(1);
+});
+
+test("guardrails of a model look at its requests also where a part of its split answers, beside the part's own", async () => {
+  const guardrails = ["masks-a", "masks-b"].map(
+    (name) =>
+      `  - { name: ${name}, kind: patterns, action: mask, patterns: [{ name: ${name}, pattern: "${name.slice(-1).toUpperCase()}-[0-9]+" }] }\n`,
+  );
+  await server.reconfigure(
+    `${yamlOf("guardrails: [masks-a], split: [{ model: new, percent: 100 }]")}    policies: { guardrails: [masks-b] }\nguardrails:\n${guardrails.join("")}`,
+  );
+  expect((await ask("A-1 and B-2")).status).toBe(200);
+  expect(first.requests).toHaveLength(0);
+  expect(second.requests[0]?.body["messages"]).toEqual([{ role: "user", content: "[masks-a] and [masks-b]" }]);
 });
 
 test("a shadow that is under way ends with the server", async () => {

@@ -54,6 +54,19 @@ async function makeKey(body: object): Promise<{ id: string; key: string }> {
   return (await response.json()) as { id: string; key: string };
 }
 
+test("what the gateway alone counts under is no tag of a request, a key or a member of metadata", async () => {
+  for (const tag of ["gateway:shadow", "asked:old"]) {
+    const asked = await ask("/v1/chat/completions", { tags: `ok,${tag}` });
+    expect([asked.status, (await asked.json()).error.param]).toEqual([400, "x-headrace-tags"]);
+    const made = await server.request("/v1/keys", { body: { name: "k", tags: [tag] } });
+    expect([made.status, (await made.json()).error.param]).toEqual([400, "tags[0]"]);
+    const name = tag.split(":")[0];
+    await expect(server.reconfigure(upstreamYaml(upstream, `tags: { metadata: [${name}] }\n`))).rejects.toThrow(
+      "neither asked nor gateway",
+    );
+  }
+});
+
 test.each(paths)(
   "a request to %s is counted under tags of its key, its header and its body, whole and as a stream",
   async (path) => {

@@ -1,6 +1,8 @@
 // Policies of a model on the command line: the options that set them, and how they are told.
 import { readFile } from "node:fs/promises";
 import { InvalidArgumentError } from "commander";
+import { cachedRequests } from "../../domain/models/policies/cache.ts";
+import { overflowSpans } from "../../domain/models/policies/overflow.ts";
 import type { PoliciesRequest } from "../../wire/policies/model-policies.ts";
 import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
@@ -14,9 +16,22 @@ interface Share {
   percent: number;
 }
 
+type Overflow = NonNullable<PoliciesRequest["overflow"]>;
+type Cache = NonNullable<PoliciesRequest["cache"]>;
+
 export const policySettings = {
   policies: ["--policies <file>", "its policies as JSON, in a file or - for standard input; none: no more of them"],
   continuation: ["--continuation <on|off>", "go on elsewhere with streams that are cut", ["on", "off"]],
+  overflow: [
+    "--overflow <places>",
+    "upstreams behind all others, and when: cloud,after=5,tokens=30000,hours=18:00-08:00,request=0.5,spend=50/day",
+    orNone(parseOverflow),
+  ],
+  cache: [
+    "--cache <requests>",
+    "give answers again: deterministic, asked or all; ttl=3600 (seconds) and price=0.5 (a part) behind it",
+    orNone(parseCache),
+  ],
   guardrails: ["--guardrails <names>", "guardrails of headrace.yaml, in this order", orNone(parseNames)],
   shadow: ["--shadow <share>", "a model that gets requests as well, unseen: next=5 for 5 %", orNone(parseShare)],
   split: [
@@ -33,8 +48,8 @@ type PolicyCall = Pick<
 
 /** What the options say, single ones on top of the file; nothing where none was given. */
 export async function policyFields(call: PolicyCall): Promise<{ policies?: PoliciesRequest | null }> {
-  const { policies: path, continuation, guardrails, shadow, split } = call.options;
-  const said = { continuation: continuation && continuation === "on", guardrails, shadow, split };
+  const { policies: path, continuation, overflow, cache, guardrails, shadow, split } = call.options;
+  const said = { continuation: continuation && continuation === "on", overflow, cache, guardrails, shadow, split };
   const given = Object.entries(said).filter(([, value]) => value !== undefined);
   const single = Object.fromEntries(given.map(([name, value]) => [name, value === "none" ? null : value]));
   if (path === undefined) return Object.keys(single).length > 0 ? { policies: single } : {};
@@ -71,6 +86,58 @@ function parseShare(text: string): Share {
   const [, model, percent] = /^(.+)=(\d{1,3}(?:\.\d{1,6})?)$/.exec(text) ?? [];
   if (model !== undefined) return { model, percent: Number(percent) };
   throw new InvalidArgumentError("Give a model and its percent, such as next=10, or none.");
+}
+
+/** What stands alone, and what is given by a name; the server checks it all. */
+function partsOf(text: string): { alone: string[]; named: [name: string, value: string][] } {
+  const parts = parseNames(text);
+  const named = parts.flatMap((part): [string, string][] => {
+    const at = part.indexOf("=");
+    return at < 0 ? [] : [[part.slice(0, at), part.slice(at + 1)]];
+  });
+  return { alone: parts.filter((part) => !part.includes("=")), named };
+}
+
+function parseOverflow(text: string): Overflow {
+  const { alone, named } = partsOf(text);
+  const overflow: Overflow = { to: alone.map((upstream) => ({ upstream })) };
+  for (const [name, value] of named) {
+    const [, usd, per] = /^([\d.]+)\/(\w+)$/.exec(value) ?? [];
+    if (name === "after") overflow.after_seconds = numberIn(value);
+    else if (name === "tokens") overflow.prompt_tokens_above = numberIn(value);
+    else if (name === "hours") overflow.hours = [...(overflow.hours ?? []), value];
+    else if (name === "request") overflow.most_usd_per_request = numberIn(value);
+    else if (name === "spend" && isSpan(per)) overflow.spend = { usd: numberIn(usd), per };
+    else throw new InvalidArgumentError(`Give after, tokens, hours, request or spend=50/day, ${spans} (got ${name}=${value}).`);
+  }
+  return overflow;
+}
+
+function parseCache(text: string): Cache {
+  const { alone, named } = partsOf(text);
+  const [given] = alone;
+  const requests = cachedRequests.find((one) => one === given);
+  if (requests === undefined || alone.length > 1)
+    throw new InvalidArgumentError(`Give one of ${cachedRequests.join(", ")}, or none.`);
+  const cache: Cache = { requests };
+  for (const [name, value] of named) {
+    if (name === "ttl") cache.ttl_seconds = numberIn(value);
+    else if (name === "price") cache.price_factor = numberIn(value);
+    else throw new InvalidArgumentError(`Give ttl or price behind it (got ${name}=${value}).`);
+  }
+  return cache;
+}
+
+const spans = `of ${overflowSpans.join(", ")}`;
+
+function isSpan(text: string | undefined): text is (typeof overflowSpans)[number] {
+  return overflowSpans.some((span) => span === text);
+}
+
+function numberIn(text = ""): number {
+  const number = Number(text);
+  if (text !== "" && Number.isFinite(number)) return number;
+  throw new InvalidArgumentError(`Give a number (got ${text}).`);
 }
 
 /** A line each; none where there are no policies. */

@@ -1,6 +1,6 @@
 // Tags of requests: what usage is counted under beside key, app and model, and how many of them there may be.
 import { maskKeys } from "../api-key.ts";
-import { tagPattern } from "../key-tags.ts";
+import { givenTagPattern } from "../key-tags.ts";
 
 /** The header in which a client names tags of its request. */
 export const tagHeader = "x-headrace-tags";
@@ -10,13 +10,16 @@ export const mostRequestTags = 10;
 export const longestRequestTag = 128;
 /** Members of `metadata` that become tags. */
 export const mostMetadataTags = 4;
-export const metadataNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
+export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 /** Stands for every further one where an account has used very many in a day. */
 export const otherTag = "other";
 
-/** A whole API key is none, whoever sent it by mistake: tags are kept, and shown to all of the account. */
+/**
+ * Whether a client may give it. A whole API key is none, whoever sent it by mistake: tags are kept, and shown to all of the
+ * account.
+ */
 export function isTag(text: string): boolean {
-  return text.length <= longestRequestTag && tagPattern.test(text) && maskKeys(text) === text;
+  return text.length <= longestRequestTag && givenTagPattern.test(text) && maskKeys(text) === text;
 }
 
 /** What the operator wants to be made of members of a request. */

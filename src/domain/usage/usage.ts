@@ -22,6 +22,9 @@ export const usageOutcomes = ["completed", "failed", "cancelled", "interrupted"]
 export type UsageOutcome = (typeof usageOutcomes)[number];
 
 /** Facts of a request before it is sent to an engine. */
+/** In place of an app's id: what the gateway asked for itself, which no quota counts. */
+export const ownAppId = "gateway";
+
 export interface UsageBegin {
   requestId: string;
   /** Unix seconds of the start. */

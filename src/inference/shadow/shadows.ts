@@ -8,6 +8,7 @@ import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
 import { shadowIdOf } from "../../domain/usage/comparison.ts";
 import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
+import { blockedCode, type Guardrails } from "../guarding.ts";
 import type { OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
@@ -29,11 +30,21 @@ export interface ShadowsOptions {
   ownCalls: OwnCalls;
   catalog: Pick<InferenceDeps["catalog"], "get">;
   capacity: Pick<InferenceDeps["capacity"], "idlePlaces">;
+  guardrails: Guardrails;
   /** On whose account their bytes are held: nobody's of the clients. */
   holder: Holder;
 }
 
 type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted">;
+
+interface Shadowed {
+  readonly second: Model;
+  readonly request: DecodedRequest;
+  readonly requestId: string;
+  readonly neverLeaves: boolean;
+  /** The names of guardrails that look at it before. */
+  readonly names: readonly string[];
+}
 
 /** Under way at once in this process. */
 const mostAtOnce = 64;
@@ -74,7 +85,7 @@ export class Shadows implements ShadowSender {
       count("dropped");
       return;
     }
-    void this.#ask(second, request, requestId, neverLeaves).then(count);
+    void this.#ask({ second, request, requestId, neverLeaves, names: this.#namesFor(model, second) }).then(count);
   }
 
   #hasRoom(second: Model, request: DecodedRequest): boolean {
@@ -86,15 +97,30 @@ export class Shadows implements ShadowSender {
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
 
-  async #ask(second: Model, request: DecodedRequest, requestId: string, neverLeaves: boolean): Promise<ShadowResult> {
+  /** Guardrails that look at what the second model gets, and have not looked at the request yet. */
+  #namesFor(model: string, second: Model): readonly string[] {
+    const { guardrails = [] } = second.policies ?? {};
+    if (guardrails.length === 0) return guardrails;
+    const done = this.#options.catalog.get(model)?.policies?.guardrails ?? [];
+    return guardrails.filter((name) => !done.includes(name));
+  }
+
+  async #ask({ second, request, requestId, neverLeaves, names }: Shadowed): Promise<ShadowResult> {
     const cancellation = new Cancellation();
     let gaveWay = false;
     const timer = setTimeout(() => cancellation.cancel(), longestMs);
     this.#underWay++;
+    const { ownCalls, guardrails, holder } = this.#options;
+    const id = shadowIdOf(requestId);
     try {
-      await this.#options.ownCalls.ask({
-        ...{ purpose: "shadow", operation: request.operation, body: bodyOf(request, second.id) },
-        ...{ holder: this.#options.holder, cancellation, neverLeaves, requestId: shadowIdOf(requestId) },
+      let masked: DecodedRequest | undefined;
+      if (names.length > 0) {
+        const looked = { requestId: id, model: second.id, holder, left: cancellation, neverLeaves };
+        masked = await guardrails.begin(names, looked).ofRequest(request);
+      }
+      await ownCalls.ask({
+        ...{ purpose: "shadow", operation: request.operation, body: bodyOf(masked ?? request, second.id) },
+        ...{ holder, cancellation, neverLeaves, requestId: id },
         onWanted: () => {
           gaveWay = true;
           cancellation.cancel();
@@ -103,6 +129,7 @@ export class Shadows implements ShadowSender {
       return "answered";
     } catch (error) {
       if (gaveWay) return "gave_way";
+      if (error instanceof GatewayError && error.code === blockedCode) return "skipped";
       return error instanceof GatewayError && error.code === "service_unavailable" ? "dropped" : "failed";
     } finally {
       clearTimeout(timer);

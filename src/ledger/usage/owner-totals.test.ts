@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { join } from "node:path";
 import { onEachDatabase, type TestDatabase } from "../../../tests/support/databases.ts";
 import { systemClock } from "../../base/clock.ts";
-import type { SpanTotals, TotalsOwner, UsageBegin } from "../../domain/usage/usage.ts";
+import { ownAppId, type SpanTotals, type TotalsOwner, type UsageBegin } from "../../domain/usage/usage.ts";
 import { waitBriefly } from "../../storage/sql/database.ts";
 import { SqlRetentionStore } from "../../storage/tables/retention-store.ts";
 import { SpoolLedger } from "../ledger.ts";
@@ -87,6 +87,22 @@ onEachDatabase((databases) => {
     expect(await of(day + 86_401)).toEqual([0, 0, undefined]);
     expect(await of(hour + 600, { until: hour + 3_600 })).toEqual([2_000, 2, hour + 600]);
     expect(await of(day, { until: day + 86_400 })).toEqual([22_220, 8, hour - 10]);
+  });
+
+  test("what the gateway asked for itself is in no total of its account or key, in the database or on the way there", async () => {
+    const own = { appId: ownAppId, tags: ["gateway:shadow"] };
+    for (const flush of [true, false]) {
+      serve(hour + 600, 1, own);
+      serve(hour + 600, 10, { tags: ["gateway:shadow"] });
+      serve(hour + 7_200, 100);
+      serve(hour + 7_200, 1_000, own);
+      if (flush) await ledger.flush();
+    }
+    for (const more of [{}, { type: "key", id: "key_1" }] as const) {
+      expect((await read({ since: day, until, ...more }))?.tokens).toBe(220);
+      expect((await read({ since: hour + 600, until, ...more }))?.tokens).toBe(220);
+      expect((await read({ since: day, until, tag: "gateway:shadow", ...more }))?.tokens).toBe(20);
+    }
   });
 
   test("of certain models, by id or by the beginning of ids, it has these alone", async () => {

@@ -1,7 +1,7 @@
 // What an owner used in a span of time: from the roll-ups, and where it begins within an hour, from the records of that hour.
 
 import { matchesModel } from "../../domain/models/model-patterns.ts";
-import type { SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
+import { ownAppId, type SpanTotals, type TotalsOwner } from "../../domain/usage/usage.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { hourlyUsageKeptFrom, requestsKeptFrom } from "../../storage/tables/retention-store.ts";
 import { tagInText } from "../../storage/tables/tags-text.ts";
@@ -139,8 +139,10 @@ async function readKeptFrom(db: Database): Promise<{ records: number; hours: num
   return { records: of(requestsKeptFrom), hours: of(hourlyUsageKeptFrom) };
 }
 
+/** What the gateway asks for itself is nobody's use of a quota. */
 function ownedBy(db: Database, { accountId, keyIds, environment, models }: Whose) {
-  const owner = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
+  const whose = keyIds === undefined ? db`account_id = ${accountId}` : db`key_id IN ${db([...keyIds])}`;
+  const owner = db`${whose} AND coalesce(app_id, '') <> ${ownAppId}`;
   if (models === undefined) return db`${owner} AND environment = ${environment}`;
   const matches = models.map((pattern) => {
     const start = pattern.slice(0, -1);
@@ -161,7 +163,7 @@ function ownerOf({ accountId, keyIds, environment, models, tag }: Whose): Omit<T
 
 function isOf({ accountId, keyIds, environment, models, tag }: Whose, usage: UsageColumns, row: number): boolean {
   const { request } = usage.kindAt(row);
-  if (request.environment !== environment) return false;
+  if (request.environment !== environment || usage.appIds[row] === ownAppId) return false;
   if (models !== undefined && !matchesModel(models, request.model)) return false;
   if (tag !== undefined && !usage.tagsAt(row)?.includes(tag)) return false;
   return keyIds === undefined ? usage.accountIds[row] === accountId : keyIds.has(usage.keyIds[row] ?? "");

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { inOrderOfTexts } from "../../base/text/text-order.ts";
 import { matchesModel } from "../../domain/models/model-patterns.ts";
-import { generationOf, type SpanTotals } from "../../domain/usage/usage.ts";
+import { generationOf, ownAppId, type SpanTotals } from "../../domain/usage/usage.ts";
 import {
   at,
   cachedTokens,
@@ -209,7 +209,7 @@ export class UsageSums {
     const take = (sum: number) => {
       const first = sum * stride;
       const whose = this.#whoseAt(sum);
-      if (whose.tag !== tag || whose.environment !== environment) return;
+      if (whose.tag !== tag || whose.environment !== environment || whose.appId === ownAppId) return;
       if ((this.#numbers[first + start] ?? 0) >= until) return;
       if ((this.#numbers[first + lastAt] ?? 0) < since || this.isEmpty(sum)) return;
       if (models !== undefined && !matchesModel(models, whose.model)) return;

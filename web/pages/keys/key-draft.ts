@@ -58,7 +58,7 @@ const fields = [
 
 /** The forms that the server takes, so that what is wrong is said before it is sent. */
 const modelPattern = /^[^\s*]{1,255}\*?$/;
-const tagPattern = /^[A-Za-z0-9][A-Za-z0-9._:@/=+-]{0,63}$/;
+const tagPattern = /^(?!asked:|gateway:)[A-Za-z0-9][A-Za-z0-9._:@/=+-]{0,63}$/;
 
 const daySeconds = 86_400;
 
@@ -108,7 +108,7 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   if (noModel !== undefined) errors.models = `${noModel} is no id and no beginning of ids such as gpt-*.`;
   const noTag = draft.tags.find((text) => !tagPattern.test(text));
   if (noTag !== undefined) {
-    errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most.`;
+    errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most, and neither asked: nor gateway: first.`;
   }
   const quotas = quotasError(draft.quotas);
   if (quotas !== undefined) errors.quotas = quotas;

@@ -26,8 +26,9 @@ export function Comparisons({ model }: { model: string }) {
   return data?.data.map((one) => <OneComparison key={`${one.kind} ${one.other.model}`} comparison={one} />);
 }
 
-function OneComparison({ comparison: { kind, percent, own, other, partial } }: { comparison: Comparison }) {
-  const sides = [own, other];
+function OneComparison({ comparison }: { comparison: Comparison }) {
+  const { kind, percent, own, other, partial } = comparison;
+  const isEmpty = own.requests + other.requests === 0;
   return (
     <Stack gap="xs">
       <Title order={3} size="sm">
@@ -35,37 +36,44 @@ function OneComparison({ comparison: { kind, percent, own, other, partial } }: {
       </Title>
       <SmallNote>
         {kind === "shadow"
-          ? `${percent} % of its requests also go to ${other.model}. Those that both had in the last week:`
-          : `${percent} % of its requests are answered by ${other.model}. What each answered in the last week:`}
+          ? `${percent} % of its requests also go to ${other.model}. ${isEmpty ? "There were none that both had" : "Those that both had"} in the last week${isEmpty ? "." : ":"}`
+          : `${percent} % of its requests are answered by ${other.model}. ${isEmpty ? "Neither answered any" : "What each answered"} in the last week${isEmpty ? "." : ":"}`}
       </SmallNote>
-      <ScrollRegion label={`${own.model} and ${other.model}`}>
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Figure</Table.Th>
-              {sides.map(({ model }) => (
-                <Table.Th key={model} ta="right" style={{ overflowWrap: "anywhere" }}>
-                  {model}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {figures.map(([name, of]) => (
-              <Table.Tr key={name}>
-                <Table.Td>{name}</Table.Td>
-                {sides.map((side) => (
-                  <Table.Td key={side.model} ta="right" className="numeric">
-                    {of(side)}
-                  </Table.Td>
-                ))}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </ScrollRegion>
+      {!isEmpty && <Figures sides={[own, other]} />}
       {partial && <SmallNote>Only the newest were looked at, as there are very many.</SmallNote>}
     </Stack>
+  );
+}
+
+function Figures({ sides: [own, other] }: { sides: readonly [ComparedModel, ComparedModel] }) {
+  const sides = [own, other];
+  return (
+    <ScrollRegion label={`${own.model} and ${other.model}`}>
+      <Table>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Figure</Table.Th>
+            {sides.map(({ model }) => (
+              <Table.Th key={model} ta="right" style={{ overflowWrap: "anywhere" }}>
+                {model}
+              </Table.Th>
+            ))}
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {figures.map(([name, of]) => (
+            <Table.Tr key={name}>
+              <Table.Td>{name}</Table.Td>
+              {sides.map((side) => (
+                <Table.Td key={side.model} ta="right" className="numeric">
+                  {of(side)}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </ScrollRegion>
   );
 }
 

@@ -1,0 +1,55 @@
+// Policies that name what there is not: told once each, again where they come back, and never before all servers were asked.
+import { expect, test } from "bun:test";
+import type { Model } from "../../domain/models/model.ts";
+import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";
+import { VainPolicies } from "./vain-policies.ts";
+
+function modelOf(id: string, policies: ModelPolicies = {}): Model {
+  return {
+    ...{ id, created: 1, ownedBy: "o", capabilities: undefined, context: undefined, price: undefined },
+    ...{ environments: ["live"], deployments: [], policies },
+  };
+}
+
+test("a guardrail, a part, a shadow and an embedding model that are gone, or named by an alias, are told once while they are", () => {
+  const told: unknown[] = [];
+  let models = [
+    modelOf("m", {
+      ...{ guardrails: ["here", "gone"], shadow: { model: "second", percent: 1 }, split: [{ model: "n", percent: 1 }] },
+      cache: {
+        ...{ requests: "all", ttlSeconds: 1, priceFactor: 0 },
+        semantic: { embeddingModel: "embedder", threshold: 1 },
+      },
+    }),
+    modelOf("n"),
+  ];
+  const get = (id: string) => models.find((one) => one.id === id);
+  const catalog = {
+    complete: false,
+    list: () => models,
+    get,
+    find: (id: string) => get(id === "second" ? "n" : id),
+  };
+  const vain = new VainPolicies({
+    catalog,
+    guardrails: () => [{ name: "here" }],
+    log: {
+      warn: (event, fields) => void told.push([event, fields?.["policy"], fields?.["names"], fields?.["detail"]]),
+    },
+  });
+  vain.tell();
+  expect(told).toEqual([]);
+  catalog.complete = true;
+  vain.tell();
+  vain.tell();
+  expect(told.splice(0)).toEqual([
+    ["policy_in_vain", "guardrails", "gone", "no guardrail of headrace.yaml: the model's requests are refused"],
+    ["policy_in_vain", "shadow", "second", "an alias: name n itself; it gets none of the requests"],
+    ["policy_in_vain", "cache", "embedder", "no model that is on offer: nothing is compared by meaning"],
+  ]);
+  models = [...models, modelOf("second"), modelOf("embedder")];
+  vain.tell();
+  models = models.filter(({ id }) => id !== "n" && id !== "second");
+  vain.tell();
+  expect(told.map((one) => (one as unknown[])[1])).toEqual(["shadow", "split"]);
+});

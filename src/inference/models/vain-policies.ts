@@ -1,0 +1,60 @@
+// Names in policies that nothing has: each is told once, while it lasts, as nobody else would say why a policy does nothing.
+import type { Log } from "../../base/log.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { Catalog } from "./catalog.ts";
+
+export interface VainPoliciesOptions {
+  catalog: Pick<Catalog, "list" | "get" | "find" | "complete">;
+  /** Those of the configuration as it is now. */
+  guardrails(): readonly { readonly name: string }[];
+  log: Pick<Log, "warn">;
+}
+
+export class VainPolicies {
+  readonly #options: VainPoliciesOptions;
+  #told: ReadonlySet<string> = new Set();
+
+  constructor(options: VainPoliciesOptions) {
+    this.#options = options;
+  }
+
+  /** To be called when models, or guardrails, may have changed. */
+  tell(): void {
+    const { catalog, log } = this.#options;
+    // Until every server was asked, any of them may have the model.
+    if (!catalog.complete) return;
+    const now = new Map(
+      catalog.list().flatMap((model) => this.#vainOf(model).map((one) => [JSON.stringify(one), one])),
+    );
+    for (const [text, one] of now) if (!this.#told.has(text)) log.warn("policy_in_vain", one);
+    this.#told = new Set(now.keys());
+  }
+
+  #vainOf({ id, policies }: Model): Record<string, string>[] {
+    if (!policies) return [];
+    const { cache, guardrails = [], shadow, split = [] } = policies;
+    const { catalog } = this.#options;
+    const known = new Set(guardrails.length > 0 ? this.#options.guardrails().map(({ name }) => name) : []);
+    const of = (policy: string, names: string, detail: string) => ({ model: id, policy, names, detail });
+    const shares = [
+      ...(shadow ? [["shadow", shadow.model] as const] : []),
+      ...split.map(({ model }) => ["split", model] as const),
+    ];
+    const embedder = cache?.semantic?.embeddingModel;
+    return [
+      ...guardrails
+        .filter((name) => !known.has(name))
+        .map((name) => of("guardrails", name, "no guardrail of headrace.yaml: the model's requests are refused")),
+      ...shares
+        .filter(([, name]) => !catalog.get(name))
+        .map(([policy, name]) => {
+          const meant = catalog.find(name)?.id;
+          const detail = meant === undefined ? "no model that is on offer" : `an alias: name ${meant} itself`;
+          return of(policy, name, `${detail}; it gets none of the requests`);
+        }),
+      ...(embedder === undefined || catalog.find(embedder)
+        ? []
+        : [of("cache", embedder, "no model that is on offer: nothing is compared by meaning")]),
+    ];
+  }
+}
