@@ -10,7 +10,7 @@ import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
-import type { SimilarRequests } from "./similar-requests.ts";
+import type { Asker, SimilarRequests } from "./similar-requests.ts";
 
 /** What is collected is told to the ledger of bytes in steps. */
 const countedBytes = 64 * 1024;
@@ -31,6 +31,8 @@ export interface LookingUp {
   readonly holder: Holder;
   readonly cancellation: Cancellation;
   readonly width: number;
+  /** Names of the guardrails that have looked at it. */
+  readonly lookedAtBy?: readonly string[] | undefined;
   /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
   mostTokensOf(model: Model): number | undefined;
 }
@@ -42,6 +44,10 @@ export interface CachedRequestOptions {
   /** Whether its client wants a new answer. */
   readonly refreshes: boolean;
   readonly neverLeaves: boolean;
+}
+
+function askerOf({ holder, cancellation, lookedAtBy }: LookingUp, neverLeaves: boolean): Asker {
+  return { holder, cancellation, lookedAtBy, neverLeaves };
 }
 
 /** Where requests that mean the same are compared with each other. */
@@ -98,7 +104,7 @@ export class CachedRequest {
     const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
     const { neverLeaves } = this.#options;
     return parts.similar
-      .vectorOf(question.text, semantic.embeddingModel, { ...open, holder: open.holder, neverLeaves })
+      .vectorOf(question.text, semantic.embeddingModel, askerOf(open, neverLeaves))
       .then((vector) => vector && this.#foundSimilar({ partition, vector }, semantic.threshold, open));
   }
 

@@ -18,6 +18,8 @@ export interface Asker {
   readonly holder: Holder;
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
+  /** Names of the guardrails that have looked at it. */
+  readonly lookedAtBy?: readonly string[] | undefined;
 }
 
 interface Entry {
@@ -48,8 +50,9 @@ export class SimilarRequests {
     const timer = setTimeout(stop, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
-      const { holder, neverLeaves } = asker;
-      const call = { purpose: "cache", operation: "embedding", body, holder, cancellation, neverLeaves } as const;
+      const { holder, neverLeaves, lookedAtBy } = asker;
+      const asked = { purpose: "cache", operation: "embedding", body } as const;
+      const call = { ...asked, holder, cancellation, neverLeaves, lookedAtBy };
       return readVector(await this.#ownCalls.ask(call));
     } catch {
       // Its own request tells why; this one is answered as if nothing were kept.

@@ -8,7 +8,8 @@ import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
 import { shadowIdOf } from "../../domain/usage/comparison.ts";
 import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
-import type { OwnCalls } from "../own-calls.ts";
+import { isCovered } from "../guarding.ts";
+import type { OwnCall, OwnCalls } from "../own-calls.ts";
 import { isServable } from "../routing/servable.ts";
 
 /**
@@ -33,7 +34,7 @@ export interface ShadowsOptions {
   holder: Holder;
 }
 
-type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted">;
+type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted" | "guarding">;
 
 /** Under way at once in this process. */
 const mostAtOnce = 64;
@@ -62,11 +63,12 @@ export class Shadows implements ShadowSender {
     setImmediate(() => this.#begin(policy, model, call));
   }
 
-  #begin(policy: ShadowPolicy, model: string, { request, principal, requestId }: ShadowedCall): void {
+  #begin(policy: ShadowPolicy, model: string, { request, principal, requestId, guarding }: ShadowedCall): void {
     const count = (result: ShadowResult) => this.#count(model, policy.model, result);
     const neverLeaves = principal.reach?.neverLeaves === true;
+    const lookedAtBy = guarding?.names;
     const second = this.#options.catalog.get(policy.model);
-    if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second))) {
+    if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second)) || !isCovered(second, lookedAtBy)) {
       count("skipped");
       return;
     }
@@ -74,7 +76,7 @@ export class Shadows implements ShadowSender {
       count("dropped");
       return;
     }
-    void this.#ask(second, request, requestId, neverLeaves).then(count);
+    void this.#ask(second, request, requestId, { neverLeaves, lookedAtBy }).then(count);
   }
 
   #hasRoom(second: Model, request: DecodedRequest): boolean {
@@ -86,7 +88,12 @@ export class Shadows implements ShadowSender {
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
 
-  async #ask(second: Model, request: DecodedRequest, requestId: string, neverLeaves: boolean): Promise<ShadowResult> {
+  async #ask(
+    second: Model,
+    request: DecodedRequest,
+    requestId: string,
+    bounds: Pick<OwnCall, "neverLeaves" | "lookedAtBy">,
+  ): Promise<ShadowResult> {
     const cancellation = new Cancellation();
     let gaveWay = false;
     const timer = setTimeout(() => cancellation.cancel(), longestMs);
@@ -94,7 +101,7 @@ export class Shadows implements ShadowSender {
     try {
       await this.#options.ownCalls.ask({
         ...{ purpose: "shadow", operation: request.operation, body: bodyOf(request, second.id) },
-        ...{ holder: this.#options.holder, cancellation, neverLeaves, requestId: shadowIdOf(requestId) },
+        ...{ holder: this.#options.holder, cancellation, ...bounds, requestId: shadowIdOf(requestId) },
         onWanted: () => {
           gaveWay = true;
           cancellation.cancel();
