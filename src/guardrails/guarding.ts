@@ -149,7 +149,10 @@ function requireTexts(member: string, body: Readonly<Record<string, unknown>>): 
   const asked = body[member];
   const isTokens = (value: unknown) => Array.isArray(value) && value.some((one) => typeof one === "number");
   if (!isTokens(asked) && !(Array.isArray(asked) && asked.some(isTokens))) return;
-  throw fieldError(member, "must be text: the model has guardrails, which cannot look at tokens. Send the text itself.");
+  throw fieldError(
+    member,
+    "must be text: the model has guardrails, which cannot look at tokens. Send the text itself.",
+  );
 }
 
 function cannotLook(): GatewayError {

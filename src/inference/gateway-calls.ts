@@ -129,10 +129,7 @@ function plainOf(model: Model, policies: Model["policies"]): Model {
 }
 
 /** The same models without what an operator wants of requests of clients; `isFree`: it needs no guardrail either. */
-function catalogForOwn(
-  catalog: InferenceDeps["catalog"],
-  isFree: (model: Model) => boolean,
-): InferenceDeps["catalog"] {
+function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {
     if (!model?.policies) return model;
     const { cache: _cache, guardrails, shadow: _shadow, split: _split, ...policies } = model.policies;

@@ -47,7 +47,7 @@ export interface Guardrails {
   begin(names: readonly string[], call: GuardedCall): Guarding;
 }
 
-/** Of the model that was asked for, and of the one that answers in its place; undefined where neither has some. */
+/** Those of the model that was asked for, and of the one that answers in its place; undefined where neither has some. */
 export function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
   const own = model.policies?.guardrails;
   if (asked === model) return own;

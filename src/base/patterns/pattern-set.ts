@@ -10,10 +10,10 @@ export interface NamedPattern {
 
 /** Each state of one is followed for each character. */
 const mostStates = 2_000;
-/** Of all patterns of a set: each character may take as many steps. */
-const mostWaysOfSet = 20_000;
 /** What leads on from a state without a character, all of them together. */
 const mostWays = 20_000;
+/** The same of all patterns of a set: each character may take as many steps. */
+const mostWaysOfSet = 20_000;
 
 /** Where it may go on from a state: by one of these characters to another state, or, as a match, nowhere. */
 export interface Way {
@@ -80,7 +80,9 @@ export class PatternSet {
         throw new PatternFault(`The pattern \`${pattern.name}\` ${error.message}.`);
       }
       if (wayCount > mostWaysOfSet) {
-        throw new PatternFault(`The patterns up to \`${pattern.name}\` are too large together. Give some to a guardrail of its own, or make their repetitions shorter.`);
+        throw new PatternFault(
+          `The patterns up to \`${pattern.name}\` are too large together. Give some to a guardrail of its own, or make their repetitions shorter.`,
+        );
       }
     });
     this.states = states;

@@ -40,7 +40,7 @@ export function textsOfEvent(event: Event): EventTexts {
   return ofTyped(event, type);
 }
 
-/** Of a choice: what tells its text once more. */
+/** Members of a choice that tell its text once more. */
 const repeated = ["logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs"] as const;
 
 /** Chat completions and completions. */
@@ -100,7 +100,7 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
 }
 
-/** Of a delta: what is looked at by itself, and sound, which is not. */
+/** Members of a delta that are looked at by themselves, and sound, which is not. */
 const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
 
 /** Pieces of texts in parts, as some servers tell an answer or its reasoning: those at one place are one text. */
@@ -109,7 +109,7 @@ function addNested(pieces: PieceSlot[], value: object, place: string, made: (cha
   textsIn(value as Event).forEach((slot, at) => {
     const other = (text: string) => {
       const copy = structuredClone(first);
-      textsIn(copy).forEach(({ put }, index) => put(index === at ? text : ""));
+      for (const [index, { put }] of textsIn(copy).entries()) put(index === at ? text : "");
       return made(copy);
     };
     pieces.push({ ...slot, key: `${place}/${at}`, with: other });
@@ -131,7 +131,11 @@ function ofMessages(event: Event, type: string): EventTexts {
       if (isNoText(member)) continue;
       addPiece(pieces, delta, member, `${index}/${member}`, (text) => made({ type: delta["type"], [member]: text }));
     }
-    return { pieces, wholes: Object.keys(delta).flatMap((name) => (isHolder(delta[name]) ? textsAt(delta, name) : [])), ends: nothing };
+    return {
+      pieces,
+      wholes: Object.keys(delta).flatMap((name) => (isHolder(delta[name]) ? textsAt(delta, name) : [])),
+      ends: nothing,
+    };
   }
   if (type === "content_block_stop") return { pieces, wholes: nothing, ends: [`${index}/`] };
   if (type === "message_start" && isHolder(message))

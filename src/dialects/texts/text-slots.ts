@@ -13,11 +13,24 @@ type Holder = Record<string | number, unknown>;
 /** Members that say what something is, where it is, or how it is to be done; and bytes as text, which no rule can read. */
 const namesAndSettings: ReadonlySet<string> = new Set([
   ...["type", "role", "id", "object", "status", "model", "name", "namespace", "index", "created", "phase"],
-  ...["url", "image_url", "file_data", "b64_json", "encrypted_content", "embedding", "signature", "media_type", "format", "detail"],
+  ...[
+    "url",
+    "image_url",
+    "file_data",
+    "b64_json",
+    "encrypted_content",
+    "embedding",
+    "signature",
+    "media_type",
+    "format",
+    "detail",
+  ],
   ...["finish_reason", "stop_reason", "stop_sequence", "stop", "usage", "logprobs", "annotations", "obfuscation"],
   ...["parameters", "input_schema", "schema", "cache_control", "tool_choice", "include", "truncation", "modalities"],
-  // Of tools at servers of their own: what those are given, and no model is shown.
+  // What tools at servers of their own are given, and no model is shown.
   ...["headers", "authorization", "authorization_token", "server_url", "server_label"],
+  // What servers say about the answer.
+  ...["system_fingerprint", "provider", "native_finish_reason", "content_filter_results", "content_filter_offsets"],
   ...["metadata", "user", "safety_identifier", "prompt_cache_key", "service_tier", "reasoning_effort", "effort"],
   ...[
     "voice",
@@ -82,7 +95,8 @@ function lookInto(value: Holder, slots: TextSlot[]): void {
   const isCall = callTypes.has(value["type"]);
   for (const name of Object.keys(value)) {
     if (isNoText(name) || (name === "data" && !isTextSource)) continue;
-    if (isCall && name === "input" && isHolder(value[name])) slots.push(jsonSlot(value, name));
+    const isObject = isCall && name === "input" && isHolder(value[name]);
+    if (isObject && Object.keys(value[name] as Holder).length > 0) slots.push(jsonSlot(value, name));
     else look(value, name, slots);
   }
 }

@@ -68,7 +68,12 @@ export class Shadows implements ShadowSender {
     const neverLeaves = principal.reach?.neverLeaves === true;
     const lookedAtBy = guarding?.names;
     const second = this.#options.catalog.get(policy.model);
-    if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second)) || !isCovered(second, lookedAtBy)) {
+    if (
+      !second ||
+      !isServable(second, request) ||
+      (neverLeaves && !isLocal(second)) ||
+      !isCovered(second, lookedAtBy)
+    ) {
       count("skipped");
       return;
     }

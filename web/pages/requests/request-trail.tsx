@@ -37,7 +37,11 @@ export function RequestTrail({ request: { trail, model } }: { request: Pick<Requ
   return (
     <Stack component="ol" gap="md" p={0} m={0} style={{ listStyle: "none" }}>
       {trail.map((step) => (
-        <Step key={`${step.started_ms} ${step.server} ${step.result} ${step.reason}`} {...{ step, servers }} asked={model} />
+        <Step
+          key={`${step.started_ms} ${step.server} ${step.result} ${step.reason}`}
+          {...{ step, servers }}
+          asked={model}
+        />
       ))}
     </Stack>
   );
