@@ -24,7 +24,10 @@ export interface Dialect extends AnswerFormat {
   readonly format: ConversationFormat | undefined;
   /** How it is asked, answered and counted, where it is one of the tasks that a model is asked once; undefined where it is none. */
   readonly task:
-    | Pick<Task, "check" | "added" | "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes">
+    | Pick<
+        Task,
+        "check" | "added" | "readings" | "answerTokens" | "units" | "form" | "events" | "answersBytes" | "saysText"
+      >
     | undefined;
 
   /** The body of a request. */

@@ -1,10 +1,10 @@
 // The guardrails of the configuration, ready to look at requests and answers.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { GatewayError } from "../base/errors.ts";
+import { fieldError, GatewayError } from "../base/errors.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import { scanObject } from "../base/text/json-text.ts";
-import type { TextGuard } from "../dialects/texts/text-guard.ts";
-import { askedTexts, type TextSlot } from "../dialects/texts/text-slots.ts";
+import { lookAt, type TextGuard } from "../dialects/texts/text-guard.ts";
+import { askedTexts } from "../dialects/texts/text-slots.ts";
 import type { GuardrailSettings, GuardrailSide } from "../domain/models/policies/guardrail.ts";
 import { rulesOf } from "../domain/secret-rules/secret-rules.ts";
 import { DecodedRequest } from "../inference/decoded-request.ts";
@@ -23,8 +23,8 @@ export interface GuardrailsOptions {
   found(finding: Omit<Finding, "count">): void;
 }
 
-/** Between so many characters of a long text others have their turn. */
-const sliceLength = 64 * 1024;
+/** What is held to look at a request, beside its bytes: its texts once more, and as they are put to who is asked. */
+const bytesForEach = 2;
 
 export class ConfiguredGuardrails implements Guardrails {
   readonly #options: GuardrailsOptions;
@@ -84,7 +84,9 @@ function secretsOf(names: readonly string[]): PatternSet {
 }
 
 class RequestGuarding implements Guarding {
+  readonly names: readonly string[];
   readonly answer: TextGuard | undefined;
+  readonly #call: GuardedCall;
   readonly #findings: Findings;
   readonly #request: SideGuard | undefined;
 
@@ -94,6 +96,8 @@ class RequestGuarding implements Guarding {
       const looking = rails.filter(({ settings }) => settings.sides.includes(side));
       return looking.length === 0 ? undefined : new SideGuard(side, looking, call, findings);
     };
+    this.names = rails.map(({ settings }) => settings.name);
+    this.#call = call;
     this.#findings = findings;
     this.#request = guardOf("request");
     this.answer = guardOf("answer");
@@ -104,13 +108,28 @@ class RequestGuarding implements Guarding {
   }
 
   async ofRequest(request: DecodedRequest): Promise<DecodedRequest | undefined> {
+    if (this.answer && request.answersText) throw cannotLook();
     const guard = this.#request;
     if (!guard) return undefined;
+    const { holder } = this.#call;
+    const bytes = bytesForEach * request.bodyBytes + guard.bytesOfText;
+    const refusal = holder.take("requests", bytes);
+    if (refusal) throw refusal;
+    try {
+      return await this.#looked(request, guard);
+    } finally {
+      holder.release("requests", bytes);
+    }
+  }
+
+  async #looked(request: DecodedRequest, guard: SideGuard): Promise<DecodedRequest | undefined> {
     const body = JSON.parse(request.text) as Record<string, unknown>;
+    requireTexts(request.dialect.promptMember, body);
     // Items of the client's own are kept as they were put, beside the whole that its model gets.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
     const slots = [...askedTexts(body), ...(input ?? []).flatMap((item) => askedTexts(item))];
     const isChanged = await lookAt(slots, guard);
+    if (this.#call.left.cancelled) throw this.#call.left.reason;
     if (guard.blockedBy !== undefined) throw requestBlocked(guard.blockedBy);
     if (!isChanged) return undefined;
     if (request.form) throw cannotMask();
@@ -120,33 +139,28 @@ class RequestGuarding implements Guarding {
   }
 }
 
-/** Looks at texts that are whole, and puts in their places what may be passed on. Says whether that differs anywhere. */
-export async function lookAt(slots: readonly TextSlot[], guard: TextGuard): Promise<boolean> {
-  const passed: string[] = [];
-  for (const { text, isJson } of slots) {
-    const guarded = guard.open(isJson);
-    let given = "";
-    for (let from = 0; from < text.length; from += sliceLength) {
-      if (from > 0) await new Promise<void>((resolve) => setImmediate(resolve));
-      given += guarded.feed(text.slice(from, from + sliceLength));
-    }
-    passed.push(given + guarded.end());
-  }
-  const isAsked = guard.asks && guard.blockedBy === undefined && passed.length > 0;
-  const answers = isAsked ? await guard.ask(passed.map((text) => ({ text, before: "" }))) : passed;
-  let isChanged = false;
-  slots.forEach(({ text, put }, index) => {
-    const given = answers[index] ?? "";
-    if (given === text) return;
-    isChanged = true;
-    put(given);
-  });
-  return isChanged;
-}
-
 function requestBlocked(guardrail: string): GatewayError {
   const message = `The guardrail \`${guardrail}\` of the operator does not let this request pass. Take out what it looks for; its operator knows what that is.`;
   return new GatewayError("content_blocked", message);
+}
+
+/** Tokens are a text that nobody here can read. */
+function requireTexts(member: string, body: Readonly<Record<string, unknown>>): void {
+  const asked = body[member];
+  const isTokens = (value: unknown) => Array.isArray(value) && value.some((one) => typeof one === "number");
+  if (!isTokens(asked) && !(Array.isArray(asked) && asked.some(isTokens))) return;
+  throw fieldError(
+    member,
+    "must be text: the model has guardrails, which cannot look at tokens. Send the text itself.",
+  );
+}
+
+function cannotLook(): GatewayError {
+  const member = "response_format";
+  return fieldError(
+    member,
+    "must be `json`, `verbose_json` or left out: the model has guardrails, which look at answers in JSON.",
+  );
 }
 
 /** The form itself is what its model server gets. */

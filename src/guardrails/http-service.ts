@@ -3,17 +3,26 @@ import { GatewayError } from "../base/errors.ts";
 import type { HttpGuardrail } from "../domain/models/policies/guardrail.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
+/** Questions to one service at the same time. One more is not asked: nothing waits here. */
+const mostAtOnce = 512;
 /** Bytes of an answer beyond the texts, which it may give back. */
 const answerBytes = 64 * 1024;
 
-export function httpAsk({ url, token, timeoutMs }: HttpGuardrail): Ask {
-  return async (texts, side, { requestId, model, left }) => {
+export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
+  let underWay = 0;
+  return async (texts, side, { requestId, model, left, holder, neverLeaves }) => {
+    if (neverLeaves && !local) throw misunderstood("it is not local, and the texts must not leave");
+    if (underWay >= mostAtOnce) throw misunderstood("too many questions");
     const aborted = new AbortController();
     const stop = () => aborted.abort();
+    const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
+    const mostBytes = 4 * body.length + answerBytes;
+    const refusal = holder.take("requests", body.length);
+    if (refusal) throw refusal;
     const timer = setTimeout(stop, timeoutMs);
     left.onCancel(stop);
+    underWay++;
     try {
-      const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
       const response = await fetch(url, {
         method: "POST",
         headers: { "content-type": "application/json", ...(token ? { authorization: `Bearer ${token}` } : {}) },
@@ -22,8 +31,10 @@ export function httpAsk({ url, token, timeoutMs }: HttpGuardrail): Ask {
         signal: aborted.signal,
       });
       if (response.status !== 200) throw misunderstood(`status ${response.status}`);
-      return verdictIn(await textOf(response, 4 * body.length + answerBytes), texts.length);
+      return verdictIn(await textOf(response, mostBytes), texts.length);
     } finally {
+      underWay--;
+      holder.release("requests", body.length);
       clearTimeout(timer);
       left.off(stop);
       // What was not read of it is not waited for.

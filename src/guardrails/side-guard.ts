@@ -43,6 +43,10 @@ export class Findings {
   }
 }
 
+/** Steps of the patterns for which nobody else has a turn, at worst; and characters that are looked at in any case. */
+const waysAtOnce = 2_000_000;
+const leastPiece = 64;
+
 export class SideGuard implements TextGuard {
   blockedBy: string | undefined;
   readonly #side: GuardrailSide;
@@ -59,6 +63,20 @@ export class SideGuard implements TextGuard {
     this.#asking = rails.filter(({ ask }) => ask !== undefined);
     this.#call = call;
     this.#findings = findings;
+  }
+
+  /** The more ways there are, the longer a character may take. */
+  get pieceLength(): number {
+    return Math.max(leastPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
+  }
+
+  /** Each scan has two numbers for each state. */
+  get bytesOfText(): number {
+    return 8 * this.#rails.reduce((sum, { patterns }) => sum + (patterns?.states.length ?? 0), 0);
+  }
+
+  get #ways(): number {
+    return this.#rails.reduce((sum, { patterns }) => sum + (patterns?.wayCount ?? 0), 0);
   }
 
   get asks(): boolean {
@@ -78,17 +96,23 @@ export class SideGuard implements TextGuard {
     for (const rail of this.#asking) {
       const { settings, ask } = rail;
       const verdict = await (ask as Ask)(now, this.#side, this.#call).catch(() => unanswered(settings));
+      // Nobody is there any more who could be told of it.
+      if (this.#call.left.cancelled) return this.#blocked(settings);
       const { action, texts: masked } = verdict;
       if (action === "pass") continue;
       this.#count(settings, settings.kind, settings.action === "note" ? "note" : action);
       if (settings.action === "note") continue;
       if (action === "block" || masked === undefined) {
-        this.blockedBy = settings.name;
-        return [];
+        return this.#blocked(settings);
       }
       now = now.map(({ before }, index) => ({ before, text: masked[index] ?? "" }));
     }
     return now.map(({ text }) => text);
+  }
+
+  #blocked({ name }: GuardrailSettings): readonly string[] {
+    this.blockedBy = name;
+    return [];
   }
 
   #stageOf(rail: Rail): PatternStage {

@@ -170,6 +170,11 @@ export class DecodedRequest implements RequestFacts {
     return this.dialect.task !== undefined && !this.stream && this.dialect.task.answersBytes(this.body);
   }
 
+  /** Whether those bytes are a text that the model says, and no sound. */
+  get answersText(): boolean {
+    return this.answersBytes && this.dialect.task?.saysText === true;
+  }
+
   /** The body is parsed only where it may name one. */
   askedTiers(): readonly string[] {
     const { view } = this.bytes;

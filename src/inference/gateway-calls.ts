@@ -9,6 +9,7 @@ import type { ChainKey, Principal } from "../domain/principal.ts";
 import { ownAppId } from "../domain/usage/usage.ts";
 import type { InferenceDeps } from "./call.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import { isCovered } from "./guarding.ts";
 import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
 import { run } from "./run.ts";
 import { keepsNothing, WholeCall, type WholeRequest } from "./whole-call.ts";
@@ -38,12 +39,13 @@ const noScopes: Principal["scopes"] = new Set();
 export class GatewayCalls implements OwnCalls {
   readonly #options: GatewayCallsOptions;
   readonly #underWay: Record<OwnPurpose, number> = { cache: 0, guardrail: 0, shadow: 0 };
-  readonly #catalog: InferenceDeps["catalog"];
+  readonly #judges: InferenceDeps["catalog"];
   #all = 0;
 
   constructor(options: GatewayCallsOptions) {
     this.#options = options;
-    this.#catalog = catalogForOwn(options.inference.catalog);
+    const { catalog } = options.inference;
+    this.#judges = catalogForOwn(catalog, () => true);
   }
 
   async ask(call: OwnCall): Promise<string> {
@@ -79,7 +81,13 @@ export class GatewayCalls implements OwnCalls {
     );
     // The client that it is made for may have left meanwhile.
     if (cancellation.cancelled) throw cancellation.reason;
-    return await run(whole, { ...inference, ...without, catalog: this.#catalog });
+    return await run(whole, { ...inference, ...without, catalog: this.#catalogFor(call) });
+  }
+
+  /** A judge must not be judged; all others get only what their own guardrails would let pass. */
+  #catalogFor({ purpose, lookedAtBy }: OwnCall): InferenceDeps["catalog"] {
+    if (purpose === "guardrail") return this.#judges;
+    return catalogForOwn(this.#options.inference.catalog, (model) => isCovered(model, lookedAtBy));
   }
 }
 
@@ -119,15 +127,22 @@ function principalOf({ account, key }: Operator, neverLeaves: boolean): Principa
   };
 }
 
-/** The same models without what an operator wants of requests of clients: a judge must not be judged. */
-function catalogForOwn(catalog: InferenceDeps["catalog"]): InferenceDeps["catalog"] {
-  const plain = new WeakMap<Model, Model>();
+/** Made once for each model. */
+const plain = new WeakMap<Model, Model>();
+
+function plainOf(model: Model, policies: Model["policies"]): Model {
+  const made = plain.get(model) ?? { ...model, policies };
+  plain.set(model, made);
+  return made;
+}
+
+/** The same models without what an operator wants of requests of clients; `isFree`: it needs no guardrail either. */
+function catalogForOwn(catalog: InferenceDeps["catalog"], isFree: (model: Model) => boolean): InferenceDeps["catalog"] {
   const own = (model: Model | undefined): Model | undefined => {
     if (!model?.policies) return model;
-    const { cache: _cache, guardrails: _guardrails, shadow: _shadow, split: _split, ...policies } = model.policies;
-    const made = plain.get(model) ?? { ...model, policies };
-    plain.set(model, made);
-    return made;
+    const { cache: _cache, guardrails, shadow: _shadow, split: _split, ...policies } = model.policies;
+    if (!guardrails || isFree(model)) return plainOf(model, policies);
+    return { ...model, policies: { ...policies, guardrails } };
   };
   return {
     find: (name) => own(catalog.find(name)),

@@ -33,7 +33,7 @@ import { ReplayedAnswer } from "./cache/replayed-answer.ts";
 import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
-import { blockedCode } from "./guarding.ts";
+import { blockedCode, isCovered } from "./guarding.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
 import type { Standing } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
@@ -167,6 +167,10 @@ export class OpenRequest<Result>
     return this.deps.sealFor(this.accountId);
   }
 
+  get lookedAtBy(): readonly string[] | undefined {
+    return this.call.guarding?.names;
+  }
+
   get recording(): boolean {
     return this.recorder !== undefined;
   }
@@ -286,11 +290,11 @@ export class OpenRequest<Result>
   standIns(): readonly Model[] {
     // The rest of an answer is the same model's.
     if (this.continuing) return [];
-    const { principal, request } = this.call;
+    const { principal, request, guarding } = this.call;
     return (this.#model.fallbacks ?? []).flatMap((id) => {
       const model = this.deps.catalog.get(id);
       const usable = model && usableModel(principal, model);
-      return usable && isServable(usable, request) ? [usable] : [];
+      return usable && isServable(usable, request) && isCovered(usable, guarding?.names) ? [usable] : [];
     });
   }
 
@@ -557,12 +561,16 @@ export class OpenRequest<Result>
   /** With what became of the engine that took the request. */
   #wholeTrail(outcome: UsageOutcome, error: unknown): Trail | undefined {
     const dispatched = this.#dispatched;
+    const findings = this.call.guarding?.findings;
+    const hasFound = findings !== undefined && findings.length > 0;
+    if (hasFound) this.#trail ??= new TrailWriter(this.request, this.meter.startedMs);
     if (dispatched && dispatched !== this.#toldCut && (this.#trail || outcome === "failed")) {
       const { deployment, model } = dispatched;
       const step = { deployment, model: model.id, sinceMs: this.#sentMs };
       if (outcome === "failed") this.tried({ ...step, result: this.#resultOf(error), said: faultSaid(error) });
       else this.tried({ ...step, result: "answered" });
     }
+    if (hasFound) this.#trail?.found(this.#model.id, findings, this.deps.clock.monotonicMs());
     return this.#trail?.trail;
   }
 

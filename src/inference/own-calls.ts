@@ -20,6 +20,8 @@ export interface OwnCall {
   readonly neverLeaves: boolean;
   /** That of the request that it is made for; left out: the usual one. */
   readonly priority?: Priority | undefined;
+  /** Names of the guardrails that have looked at what is asked; left out: none has. */
+  readonly lookedAtBy?: readonly string[] | undefined;
   /** Only for a call of the idle lane: called where a live request wants its place, which it is to give back at once. */
   readonly onWanted?: (() => void) | undefined;
   /** Under which it is on the ledger; left out: one of its own. */
@@ -29,7 +31,7 @@ export interface OwnCall {
 export interface OwnCalls {
   /**
    * The JSON of the whole answer. Rejects with a GatewayError. Such a call is on the ledger as the operator's own usage, and
-   * has no cache, guardrail, shadow or split of its own.
+   * has no cache, shadow or split of its own. A model with guardrails that have not looked at it yet is not asked, but as a judge.
    */
   ask(call: OwnCall): Promise<string>;
 }

@@ -5,12 +5,13 @@ import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
 import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
-import type { Admitted } from "../policy/admit.ts";
+import type { Admitted, RequestSize } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
 import { recorderFor } from "./answer/recorder.ts";
 import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
+import { beginGuarding, guardrailsOf } from "./guarding.ts";
 import { type Keeps, OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
 import { splitOf } from "./shadow/split.ts";
@@ -36,8 +37,7 @@ function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: 
   const model = split ? splitOf(asked, split, call, deps.catalog) : asked;
   requireServable(model, request);
   const guardrails = guardrailsOf(asked, model);
-  if (guardrails && deps.guardrails) return guarded(call, deps, asked, model, guardrails);
-  return admitTo(call, deps, asked, model);
+  return guardrails ? guarded(call, deps, asked, model, guardrails) : admitTo(call, deps, asked, model);
 }
 
 /** `model`: the one that is asked in the place of `asked`, or that itself. */
@@ -47,20 +47,12 @@ function admitTo<Result>(
   asked: Model,
   model: Model,
 ): Eventual<Result> {
-  const { request, principal, requestId } = call;
   const recorder = recorderFor(call, model.id, deps);
   const cached = deps.answerCache?.open(call, model, recorder !== undefined);
-  const { promptTokens, maxCompletionTokens, width, stream } = request;
-  const said = deps.requestTags.of(principal, call.tagHeader, request);
-  const tags = asked.policies?.split ? [...(said ?? []), askedTag(asked.id)] : said;
-  const isLimitable = request.dialect.task === undefined;
-  const size = {
-    ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
-    ...{ tags, requestId, asked: request },
-  };
+  const tags = tagsOf(call, deps, asked);
   let admission: Admitted | Promise<Admitted>;
   try {
-    admission = deps.admitter.admit(principal, size, call);
+    admission = deps.admitter.admit(call.principal, sizeOf(call, model, tags), call);
   } catch (error) {
     tellRefused(call, deps, model, error);
     throw error;
@@ -69,7 +61,28 @@ function admitTo<Result>(
   return beginLater(call, deps, model, tags, { recorder, cached }, admission);
 }
 
-/** Once guardrails have looked at it; what they masked is the request from there on. */
+function tagsOf(call: InferenceCall<unknown>, deps: InferenceDeps, asked: Model): readonly string[] | undefined {
+  const said = deps.requestTags.of(call.principal, call.tagHeader, call.request);
+  return asked.policies?.split ? [...(said ?? []), askedTag(asked.id)] : said;
+}
+
+function sizeOf(
+  { request, requestId }: InferenceCall<unknown>,
+  model: Model,
+  tags: readonly string[] | undefined,
+): RequestSize {
+  const { promptTokens, maxCompletionTokens, width, stream } = request;
+  const isLimitable = request.dialect.task === undefined;
+  return {
+    ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
+    ...{ tags, requestId, asked: request },
+  };
+}
+
+/**
+ * Once guardrails have looked at it; what they masked is the request from there on. It is admitted before, and counts where it
+ * is blocked: nobody asks a judge for nothing.
+ */
 async function guarded<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
@@ -79,29 +92,29 @@ async function guarded<Result>(
 ): Promise<Result> {
   const { principal, requestId, holder, left } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
+  const tags = tagsOf(call, deps, asked);
+  let admitted: Admitted | undefined;
+  let keeps: Keeps;
   try {
-    const about = { requestId, model: model.id, holder, left, neverLeaves, priority: urgencyOf(call) };
-    call.guarding = deps.guardrails?.begin(names, about);
-    const masked = await call.guarding?.ofRequest(call.request);
+    const guardedCall = { requestId, model: model.id, holder, left, neverLeaves, priority: urgencyOf(call) };
+    const guarding = beginGuarding(deps.guardrails, names, guardedCall);
+    call.guarding = guarding;
+    admitted = await deps.admitter.admit(principal, sizeOf(call, model, tags), call);
+    const masked = await guarding.ofRequest(call.request);
     if (masked) {
       call.request = masked;
       call.trace?.asked(masked);
     }
+    const recorder = recorderFor(call, model.id, deps);
+    keeps = { recorder, cached: deps.answerCache?.open(call, model, recorder !== undefined) };
   } catch (error) {
+    admitted?.lease.settle(0, 0);
     tellRefused(call, deps, model, error);
     throw error;
   } finally {
     call.onFindings?.(call.guarding?.findings ?? []);
   }
-  return await admitTo(call, deps, asked, model);
-}
-
-/** What looks at requests for `asked` does so whichever model answers; what looks at those of `model` as well. */
-function guardrailsOf(asked: Model, model: Model): readonly string[] | undefined {
-  const own = asked.policies?.guardrails;
-  if (model === asked) return own;
-  const more = model.policies?.guardrails;
-  return own && more ? [...new Set([...own, ...more])] : (own ?? more);
+  return await begin(call, deps, model, tags, keeps, admitted);
 }
 
 /** From here on the request has its lease, and is on the ledger. */

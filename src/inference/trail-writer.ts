@@ -8,6 +8,7 @@ import type { Deployment } from "../domain/models/model.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import { longestReason, mostSteps, type StepResult, type Trail, type TrailStep } from "../domain/usage/trail.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
+import type { Finding } from "./guarding.ts";
 
 /** A step that has just ended. */
 export interface Tried {
@@ -21,7 +22,11 @@ export interface Tried {
   status?: number;
   /** What the engine said, or what is known of the fault. */
   said?: string | undefined;
+  /** In place of what an engine said, in words of our own. */
+  reason?: string;
 }
+
+const foundResults = { mask: "masked", block: "blocked", note: "noted" } as const satisfies Record<string, StepResult>;
 
 export class TrailWriter {
   readonly #request: DecodedRequest;
@@ -38,7 +43,7 @@ export class TrailWriter {
     return this.#steps;
   }
 
-  add({ deployment, model, result, sinceMs, status, said }: Tried, nowMs: number): void {
+  add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): void {
     const beganMs = sinceMs ?? nowMs;
     // The last word on a request matters more than the one before it.
     const given = this.#steps.length === mostSteps ? this.#steps.pop() : undefined;
@@ -49,11 +54,25 @@ export class TrailWriter {
       model,
       result,
       status: status ?? null,
-      reason: said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine),
+      reason: reason ?? (said === undefined || deployment === undefined ? null : this.#reason(said, deployment.engine)),
       startedMs: Math.max(0, beganMs - this.#startedMs),
       durationMs: Math.max(0, nowMs - beganMs),
       ...leftOut,
     });
+  }
+
+  /** What guardrails have found: how often, and by which rule, never the text. */
+  found(model: string, findings: readonly Finding[], nowMs: number): void {
+    const steps = Map.groupBy(findings, ({ guardrail, side, action }) => `${guardrail} ${side} ${action}`);
+    for (const [first, ...others] of steps.values()) {
+      if (!first) continue;
+      const { guardrail, side, action } = first;
+      const all = [first, ...others];
+      const count = all.reduce((sum, one) => sum + one.count, 0);
+      const result = foundResults[action];
+      const rules = all.map((one) => `${one.rule} ${one.count}`).join(", ");
+      this.add({ model, result, reason: cut(`${count} ${result} by ${guardrail} in the ${side}: ${rules}`) }, nowMs);
+    }
   }
 
   /** Without credentials, and without what it repeats of the request. */

@@ -126,15 +126,25 @@ test("a split conversation goes to the same model on every turn, and is told, pr
 });
 
 test("two replicas with one database give all turns of a conversation to the same model, by its user and by how it begins", async () => {
-  const yaml = yamlOf("split: [{ model: new, percent: 50 }]").replaceAll("  - id: ", "  - environments: [live]\n    id: ");
+  const yaml = yamlOf("split: [{ model: new, percent: 50 }]").replaceAll(
+    "  - id: ",
+    "  - environments: [live]\n    id: ",
+  );
   await using replicas = await startReplicas({ yaml });
   const headers = { authorization: `Bearer ${replicas.key}` };
   const begins = Array.from({ length: 12 }, (_, at) => `Question ${at}`);
   for (const [at, content] of begins.entries()) {
     const models = new Set<string | null>();
     for (const replica of replicas.servers) {
-      for (const more of [[], [{ role: "assistant", content: "Hello" }, { role: "user", content: "And now?" }]]) {
-        const messages = at % 2 === 0 ? [{ role: "user", content }, ...more] : [{ role: "user", content: `${more.length}` }, ...more];
+      for (const more of [
+        [],
+        [
+          { role: "assistant", content: "Hello" },
+          { role: "user", content: "And now?" },
+        ],
+      ]) {
+        const messages =
+          at % 2 === 0 ? [{ role: "user", content }, ...more] : [{ role: "user", content: `${more.length}` }, ...more];
         const body = { model: "old", messages, ...(at % 2 === 0 ? {} : { user: content }) };
         const answer = await replica.request("/v1/chat/completions", { headers, body });
         expect(answer.status).toBe(200);
@@ -153,7 +163,11 @@ test("a database model that names a guardrail which the file loses at a reload i
   await server.reconfigure(yamlOf("") + guardrails);
   const made = await server.request("/v1/admin/models", {
     headers: { authorization: `Bearer ${operator}` },
-    body: { id: "m", deployments: [{ upstream: "first", model: "upstream-model" }], policies: { guardrails: ["no-secrets"] } },
+    body: {
+      id: "m",
+      deployments: [{ upstream: "first", model: "upstream-model" }],
+      policies: { guardrails: ["no-secrets"] },
+    },
   });
   expect(made.status).toBe(200);
   expect((await ask("Hello", { model: "m" })).status).toBe(200);

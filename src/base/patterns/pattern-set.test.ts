@@ -34,3 +34,8 @@ test.each([
   expect(() => new PatternSet([{ name: "own", pattern }])).toThrow(message);
   expect(() => new PatternSet([{ name: "own", pattern }])).toThrow("`own`");
 });
+
+test("patterns that are too large together are refused at once, by the name of the one that is too much", () => {
+  const patterns = Array.from({ length: 256 }, (_, nth) => ({ name: `p${nth}`, pattern: "[a-z]{0,135}[a-z]{0,135}y" }));
+  expect(() => new PatternSet(patterns)).toThrow(/^The patterns up to `p\d+` are too large together\./);
+});

@@ -12,6 +12,8 @@ export interface NamedPattern {
 const mostStates = 2_000;
 /** What leads on from a state without a character, all of them together. */
 const mostWays = 20_000;
+/** The same of all patterns of a set: each character may take as many steps. */
+const mostWaysOfSet = 20_000;
 
 /** Where it may go on from a state: by one of these characters to another state, or, as a match, nowhere. */
 export interface Way {
@@ -58,6 +60,7 @@ export class PatternSet {
   readonly patterns: readonly NamedPattern[];
   /** The ways on from each state. */
   readonly states: readonly (readonly Way[])[];
+  readonly wayCount: number;
   /** The ways from the beginning that begin with each character of ASCII; the last entry: all of them. */
   readonly begins: readonly (readonly Way[])[];
 
@@ -66,15 +69,24 @@ export class PatternSet {
     this.patterns = patterns;
     const states: (readonly Way[])[] = [];
     const begins: Way[] = [];
+    let wayCount = 0;
     patterns.forEach((pattern, number) => {
       try {
-        begins.push(...new Compiler(number, states).compile(readPattern(pattern.pattern)));
+        const compiler = new Compiler(number, states);
+        begins.push(...compiler.compile(readPattern(pattern.pattern)));
+        wayCount += compiler.wayCount;
       } catch (error) {
         if (!(error instanceof PatternFault)) throw error;
         throw new PatternFault(`The pattern \`${pattern.name}\` ${error.message}.`);
       }
+      if (wayCount > mostWaysOfSet) {
+        throw new PatternFault(
+          `The patterns up to \`${pattern.name}\` are too large together. Give some to a guardrail of its own, or make their repetitions shorter.`,
+        );
+      }
     });
     this.states = states;
+    this.wayCount = wayCount;
     this.begins = [...Array.from({ length: 128 }, (_, unit) => begins.filter(({ units }) => units?.has(unit))), begins];
   }
 }
@@ -86,7 +98,7 @@ class Compiler {
   /** The state that a step with characters leads to, made once. */
   readonly #stateOf = new Map<number, number>();
   readonly #unset: number[] = [];
-  #wayCount = 0;
+  wayCount = 0;
 
   constructor(number: number, states: (readonly Way[])[]) {
     this.#number = number;
@@ -158,8 +170,8 @@ class Compiler {
       else if (step.type === "match") ways.push({ holds, units: undefined, to: step.pattern });
       else ways.push({ holds, units: step.units, to: this.#stateBehind(step.to) });
     }
-    this.#wayCount += ways.length;
-    if (this.#wayCount > mostWays) throw new PatternFault("is too large: too much of it may be left out");
+    this.wayCount += ways.length;
+    if (this.wayCount > mostWays) throw new PatternFault("is too large: too much of it may be left out");
     return ways;
   }
 

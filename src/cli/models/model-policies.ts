@@ -108,7 +108,10 @@ function parseOverflow(text: string): Overflow {
     else if (name === "hours") overflow.hours = [...(overflow.hours ?? []), value];
     else if (name === "request") overflow.most_usd_per_request = numberIn(value);
     else if (name === "spend" && isSpan(per)) overflow.spend = { usd: numberIn(usd), per };
-    else throw new InvalidArgumentError(`Give after, tokens, hours, request or spend=50/day, ${spans} (got ${name}=${value}).`);
+    else
+      throw new InvalidArgumentError(
+        `Give after, tokens, hours, request or spend=50/day, ${spans} (got ${name}=${value}).`,
+      );
   }
   return overflow;
 }

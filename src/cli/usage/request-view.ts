@@ -165,7 +165,12 @@ const results: Readonly<Record<string, string>> = {
   away: "not asked: it is not connected, or is being taken out of service",
   not_retried: "not asked: too many requests were second tries already",
   overflowed: "went there by the policy of its model",
+  masked: "something was masked",
+  blocked: "the answer was ended",
+  noted: "something was noted",
 };
+
+const guarded: ReadonlySet<string> = new Set(["masked", "blocked", "noted"]);
 
 function trailOf({ trail, model }: RequestDetail, { dim }: Style, columns: number | undefined): string {
   const servers = Math.max(...trail.map(({ server }) => server ?? 0));
@@ -187,7 +192,7 @@ function trailOf({ trail, model }: RequestDetail, { dim }: Style, columns: numbe
 
 function stepText(step: RequestStep, servers: number, asked: string | null): string {
   const { server, upstream, upstream_model, model, result, status, duration_ms } = step;
-  const name = server === null ? "queue" : `model server ${server} of ${servers}`;
+  const name = guarded.has(result) ? "guardrail" : server === null ? "queue" : `model server ${server} of ${servers}`;
   const shown = upstream === null ? name : `${upstream} (${name})`;
   const standIn = model === asked ? "" : `, for ${model}`;
   const id = upstream_model === null || upstream_model === model ? "" : `, as ${upstream_model}`;

@@ -14,7 +14,7 @@ import {
   guardrailSides,
 } from "../../domain/models/policies/guardrail.ts";
 import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
-import { entry, field, list, mapping, oneOf, printablePattern, said, whole } from "../field.ts";
+import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 
 const mostPatterns = 256;
 const mostRules = 64;
@@ -108,6 +108,10 @@ const guardrail = field(
       fix: "Check the value for blanks and line breaks, or leave the key out if the service wants none.",
       quiet: true,
     }).optional(),
+    local: said(
+      "Of `http`: whether texts of keys with `never_leaves` may go there, as nothing that it is sent goes further. Left out: false.",
+      trueOrFalse(),
+    ).optional(),
     timeout_seconds: field(z.number().min(0.1).max(60), {
       doc: `Of \`judge\` and \`http\`: how long it may take. Left out: ${usualTimeoutSeconds}.`,
       must: "a number of seconds from 0.1 to 60",
@@ -134,7 +138,7 @@ const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]
   patterns: { needs: ["patterns"], may: [] },
   secrets: { needs: [], may: ["rules"] },
   judge: { needs: ["model", "policy"], may: ["timeout_seconds", "otherwise"] },
-  http: { needs: ["url"], may: ["token", "timeout_seconds", "otherwise"] },
+  http: { needs: ["url"], may: ["token", "local", "timeout_seconds", "otherwise"] },
 };
 const common: readonly Member[] = ["name", "kind", "sides", "action"];
 
@@ -189,7 +193,7 @@ export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   if (kind === "patterns") return { ...common, kind, patterns: given.patterns ?? [] };
   if (kind === "secrets") return { ...common, kind, rules: given.rules ?? [] };
   if (kind === "judge") return { ...common, kind, ...remote, model: given.model ?? "", policy: given.policy ?? "" };
-  return { ...common, kind, ...remote, url: given.url ?? "", token: given.token ?? null };
+  return { ...common, kind, ...remote, url: given.url ?? "", token: given.token ?? null, local: given.local ?? false };
 }
 
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number]) =>

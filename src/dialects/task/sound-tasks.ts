@@ -53,6 +53,7 @@ const listening = {
   answer: transcriptionAnswer,
   form: { files: ["file"], orJson: false },
   answersBytes: ({ response_format: format }) => textFormats.has(format),
+  saysText: true,
   promptMember: "prompt",
   shownMembers: ["prompt"],
   repeated: [],

@@ -24,6 +24,8 @@ export interface Task {
   readonly events: TaskEvents | undefined;
   /** Whether the answer to such a request, where it is no stream of events, is bytes that go to the client as they come. */
   answersBytes(body: Json): boolean;
+  /** Whether what it answers is text, whatever its form. */
+  readonly saysText: boolean;
   /** Throws `invalid_request` for what the schema cannot say. */
   check(body: Json): void;
   /** Members that a server gets beside the client's, as JSON: what was said in other words than it may know. */
@@ -90,6 +92,7 @@ export const jsonTask = {
   form: undefined,
   events: undefined,
   answersBytes: () => false,
+  saysText: false,
   itemBytes: 0,
   check: () => {},
   added: () => undefined,

@@ -1,25 +1,17 @@
 // A whole answer on its way through guardrails: in the place of what they find stands what may be passed on.
 import type { Answer } from "../answer.ts";
 import { sayWithheld } from "./streamed-texts.ts";
-import { guardedWhole, type TextGuard } from "./text-guard.ts";
+import { lookAt, type TextGuard } from "./text-guard.ts";
 import { answeredTexts, isHolder } from "./text-slots.ts";
 
 export async function guardedAnswer(answer: Answer, guard: TextGuard): Promise<Answer> {
   const parsed = JSON.parse(answer.text) as Record<string, unknown>;
-  const slots = answeredTexts(parsed);
-  const passed = slots.map(({ text, isJson }) => guardedWhole(guard, text, isJson));
-  const isAsked = guard.asks && guard.blockedBy === undefined && passed.length > 0;
-  const given = isAsked ? await guard.ask(passed.map((text) => ({ text, before: "" }))) : passed;
-  let isChanged = false;
-  slots.forEach(({ text, put }, index) => {
-    const own = given[index] ?? "";
-    if (own === text) return;
-    isChanged = true;
-    put(own);
-  });
-  if (guard.blockedBy !== undefined) withhold(parsed);
-  else if (!isChanged) return answer;
-  dropLogprobs(parsed);
+  const isChanged = await lookAt(answeredTexts(parsed), guard);
+  const isBlocked = guard.blockedBy !== undefined;
+  if (isBlocked) withhold(parsed);
+  // After the texts: what is left out was never one of them.
+  const isLess = dropRepeated(parsed);
+  if (!isChanged && !isBlocked && !isLess) return answer;
   const text = JSON.stringify(parsed);
   return { body: text, text, usage: answer.usage };
 }
@@ -39,11 +31,23 @@ function isCall(part: unknown): boolean {
   return isHolder(part) && /(?:tool_use|_call)$/.test(String(part["type"]));
 }
 
-/** They tell the text once more. */
-function dropLogprobs(value: unknown): void {
-  if (!isHolder(value)) return;
+const emptied: ReadonlySet<string> = new Set(["logprobs", "words", "token_ids", "tokens"]);
+
+/** Takes out what tells the text once more, in pieces in which nothing is found. Says whether there was some. */
+function dropRepeated(value: unknown): boolean {
+  if (!isHolder(value)) return false;
+  let isLess = false;
   for (const [name, member] of Object.entries(value)) {
-    if (name === "logprobs") value[name] = Array.isArray(member) ? [] : null;
-    else dropLogprobs(member);
+    // What a tool is called with is its own.
+    if (name === "input") continue;
+    if (!emptied.has(name) || !isHolder(member)) {
+      if (dropRepeated(member)) isLess = true;
+      continue;
+    }
+    const isEmpty = Array.isArray(member) && member.length === 0;
+    if (isEmpty) continue;
+    value[name] = Array.isArray(member) ? [] : null;
+    isLess = true;
   }
+  return isLess;
 }

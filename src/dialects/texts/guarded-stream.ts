@@ -7,6 +7,7 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerStream, Serving, StopMark } from "../answer.ts";
 import { type Event, type PieceSlot, sayWithheld, textsOfEvent } from "./streamed-texts.ts";
 import { ContentBlocked, type GuardedText, guardedWhole, type TextGuard } from "./text-guard.ts";
+import type { TextSlot } from "./text-slots.ts";
 
 /** A text of the answer that has begun. */
 interface OpenText {
@@ -33,6 +34,7 @@ const mostHeldEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
 const endMark = "[DONE]";
+const noText: GuardedText = { feed: () => "", end: () => "" };
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
 export class GuardedStream implements AnswerStream {
@@ -43,8 +45,11 @@ export class GuardedStream implements AnswerStream {
   readonly #whole = new Map<string, OpenText>();
   #held: Entry[] = [];
   #heldLength = 0;
+  #heldEvents = 0;
   #isDue = false;
   #isAsked = false;
+  /** Characters of what is known of texts, each twice: as it came, and as it was passed on. */
+  #knownLength = 0;
   #number: number | undefined;
   /** What came before what is blocked, in the same event. */
   #last = "";
@@ -100,6 +105,11 @@ export class GuardedStream implements AnswerStream {
     return this.#inner.isEnd(data);
   }
 
+  /** About as much as it holds: of texts that have not ended, of events, and of what is told again at the end. */
+  get heldBytes(): number {
+    return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + 2 * this.#knownLength;
+  }
+
   /** Whether what is held has to be asked about before more is taken. */
   get isDue(): boolean {
     return this.#isDue;
@@ -121,17 +131,18 @@ export class GuardedStream implements AnswerStream {
 
   stopped(mark: StopMark): string {
     // Nobody is asked any more: what is held was passed by nobody.
-    if (this.#guard.asks) this.#held = [];
-    else this.#end("");
+    if (this.#guard.asks) return this.#lastOf(this.#inner.stopped(mark));
+    this.#end("");
     for (const event of this.#inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
     return this.#release();
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
-    if (error instanceof ContentBlocked) return this.#last + this.#cutEnding();
+    if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.#inner.stopped(noMark));
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
-    return rest + this.#inner.errorEvent(rendered, error);
+    // A response that failed tells all of its texts again.
+    return rest + this.#lastOf(this.#inner.errorEvent(rendered, error));
   }
 
   /** Asks about all that is held; settles when `taken` has what came of it. */
@@ -146,7 +157,7 @@ export class GuardedStream implements AnswerStream {
     this.#isDue = false;
     this.#isAsked = true;
     if (this.#guard.blockedBy !== undefined) {
-      this.#held = [];
+      this.#drop();
       return;
     }
     asked.forEach(([open, text], index) => {
@@ -200,11 +211,11 @@ export class GuardedStream implements AnswerStream {
     const isNamed = written.startsWith("event:");
     const seen = pieces.map((piece) => this.#feed(event, piece, ends));
     for (const beginning of ends) this.#end(beginning);
+    for (const whole of wholes) if (!this.#whole.has(whole.text)) seen.push(this.#feedWhole(whole));
+    this.#heldEvents += written.length;
     const isOwn = pieces.length > 0 || wholes.length > 0 || this.#isRenumbered(event);
     const render = () => {
-      for (const { text, isJson, put } of wholes) {
-        put(this.#whole.get(text)?.given ?? guardedWhole(this.#guard, text, isJson));
-      }
+      for (const { text, put } of wholes) put(this.#whole.get(text)?.given ?? "");
       const isWithheld = this.#guard.blockedBy !== undefined;
       if (isWithheld) sayWithheld(event);
       return isOwn || isWithheld ? this.#rendered(event, isNamed) : `${written}\n\n`;
@@ -220,7 +231,10 @@ export class GuardedStream implements AnswerStream {
       this.#texts.set(key, open);
     }
     open.with = piece.with;
-    if (event["sequence_number"] !== undefined || String(event["type"]).startsWith("transcript.")) open.raw += text;
+    if (event["sequence_number"] !== undefined || String(event["type"]).startsWith("transcript.")) {
+      open.raw += text;
+      this.#knownLength += text.length;
+    }
     let given = open.guarded.feed(text);
     if (ends.some((beginning) => key.startsWith(beginning))) {
       given += open.guarded.end();
@@ -229,6 +243,16 @@ export class GuardedStream implements AnswerStream {
     put(given);
     this.#heldLength += given.length;
     if (this.#heldLength >= sentenceWindow && sentenceEnd.test(given)) this.#isDue = this.#guard.asks;
+    return { open, given, put };
+  }
+
+  /** A text that was not told in pieces before. */
+  #feedWhole({ text, isJson, put }: TextSlot): Entry["pieces"][number] {
+    const given = guardedWhole(this.#guard, text, isJson);
+    const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
+    this.#whole.set(text, open);
+    this.#knownLength += text.length;
+    this.#heldLength += given.length;
     return { open, given, put };
   }
 
@@ -266,16 +290,23 @@ export class GuardedStream implements AnswerStream {
       }
       events += render();
     }
-    this.#held = [];
-    this.#heldLength = 0;
+    this.#drop();
     return events;
   }
 
-  /** What a limit on its tokens would have brought here, with the reason that it has: texts as far as they were passed on. */
-  #cutEnding(): string {
+  #drop(): void {
+    this.#held = [];
+    this.#heldLength = 0;
+    this.#heldEvents = 0;
+  }
+
+  /** Its last events, of texts as far as they were passed on; with the reason that it has, where the rest is withheld. */
+  #lastOf(last: string): string {
+    this.#drop();
     for (const [key, open] of this.#texts) this.#close(key, open);
+    const isWithheld = this.#guard.blockedBy !== undefined;
     let events = "";
-    for (const written of this.#inner.stopped(noMark).split("\n\n")) {
+    for (const written of last.split("\n\n")) {
       const event = written === "" ? undefined : eventOf(written);
       if (event === undefined) {
         if (written !== "") events += `${written}\n\n`;
@@ -283,11 +314,9 @@ export class GuardedStream implements AnswerStream {
       }
       const { pieces, wholes } = textsOfEvent(event);
       for (const { put } of pieces) put("");
-      for (const { text, isJson, put } of wholes) {
-        put(this.#whole.get(text)?.given ?? guardedWhole(this.#guard, text, isJson));
-      }
-      sayWithheld(event);
-      if (isEmpty(event)) continue;
+      for (const { text, put } of wholes) put(this.#whole.get(text)?.given ?? "");
+      if (isWithheld) sayWithheld(event);
+      if (isWithheld && isEmpty(event)) continue;
       events += this.#rendered(event, written.startsWith("event:"));
     }
     return events;

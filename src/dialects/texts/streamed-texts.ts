@@ -1,5 +1,5 @@
 // Where the pieces of texts stand in the events of a stream, in each of the formats, and which of the texts an event ends.
-import { isHolder, type TextSlot, textsAt } from "./text-slots.ts";
+import { isHolder, isNoText, type TextSlot, textsAt, textsIn } from "./text-slots.ts";
 
 export type Event = Record<string, unknown>;
 
@@ -40,23 +40,34 @@ export function textsOfEvent(event: Event): EventTexts {
   return ofTyped(event, type);
 }
 
+/** Members of a choice that tell its text once more. */
+const repeated = ["logprobs", "token_ids", "prompt_token_ids", "prompt_logprobs"] as const;
+
 /** Chat completions and completions. */
 function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   const pieces: PieceSlot[] = [];
+  const wholes = othersIn(event, "choices");
   const ends: string[] = [];
   for (const choice of choices) {
     if (!isHolder(choice)) continue;
     const index = Number(choice["index"] ?? 0);
     const { usage: _, choices: __, ...head } = event;
     const made = (said: Event): Event => ({ ...head, choices: [{ index, ...said, finish_reason: null }] });
-    if ("logprobs" in choice) choice["logprobs"] = null;
+    for (const name of repeated) if (name in choice) choice[name] = null;
+    wholes.push(...othersIn(choice, "text", "delta"));
     addPiece(pieces, choice, "text", `${index}/text`, (text) => made({ text }));
     if (isHolder(choice["delta"])) {
       ofDelta(pieces, choice["delta"], index, (delta) => made({ delta }));
     }
     if (typeof choice["finish_reason"] === "string") ends.push(`${index}/`);
   }
-  return { pieces, wholes: nothing, ends };
+  return { pieces, wholes, ends };
+}
+
+/** Texts of members that no format has there, but some servers. */
+function othersIn(holder: Event, ...known: readonly string[]): TextSlot[] {
+  const others = Object.keys(holder).filter((name) => !known.includes(name) && !isNoText(name));
+  return others.flatMap((name) => textsAt(holder, name));
 }
 
 function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta: Event) => Event): void {
@@ -65,6 +76,9 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role" || name === "id") continue;
     addPiece(pieces, delta, name, `${index}/${name}`, (text) => made({ [name]: text }));
+    if (isHolder(value) && !ownParts.has(name)) {
+      addNested(pieces, value, `${index}/${name}`, (changed) => made({ [name]: changed }));
+    }
     if (isHolder(value) && name === "audio") {
       addPiece(pieces, value, "transcript", `${index}/audio`, (transcript) => made({ audio: { transcript } }));
     }
@@ -86,6 +100,22 @@ function ofDelta(pieces: PieceSlot[], delta: Event, index: number, made: (delta:
   }
 }
 
+/** Members of a delta that are looked at by themselves, and sound, which is not. */
+const ownParts: ReadonlySet<string> = new Set(["audio", "function_call", "tool_calls"]);
+
+/** Pieces of texts in parts, as some servers tell an answer or its reasoning: those at one place are one text. */
+function addNested(pieces: PieceSlot[], value: object, place: string, made: (changed: unknown) => Event): void {
+  const first = structuredClone(value) as Event;
+  textsIn(value as Event).forEach((slot, at) => {
+    const other = (text: string) => {
+      const copy = structuredClone(first);
+      for (const [index, { put }] of textsIn(copy).entries()) put(index === at ? text : "");
+      return made(copy);
+    };
+    pieces.push({ ...slot, key: `${place}/${at}`, with: other });
+  });
+}
+
 function ofMessages(event: Event, type: string): EventTexts {
   const { index, delta, content_block: block, message } = event;
   const pieces: PieceSlot[] = [];
@@ -97,10 +127,15 @@ function ofMessages(event: Event, type: string): EventTexts {
     addPiece(pieces, block, member, `${index}/${member}`, (text) => made({ type: kind, [member]: text }));
   }
   if (type === "content_block_delta" && isHolder(delta)) {
-    for (const member of ["text", "thinking", "partial_json"]) {
+    for (const member of Object.keys(delta)) {
+      if (isNoText(member)) continue;
       addPiece(pieces, delta, member, `${index}/${member}`, (text) => made({ type: delta["type"], [member]: text }));
     }
-    return { pieces, wholes: textsAt(delta, "citation"), ends: nothing };
+    return {
+      pieces,
+      wholes: Object.keys(delta).flatMap((name) => (isHolder(delta[name]) ? textsAt(delta, name) : [])),
+      ends: nothing,
+    };
   }
   if (type === "content_block_stop") return { pieces, wholes: nothing, ends: [`${index}/`] };
   if (type === "message_start" && isHolder(message))

@@ -1,5 +1,6 @@
 // What looks at the texts of requests and answers, as those see it who know where the texts stand.
 import { BlamelessError } from "../../base/errors.ts";
+import type { TextSlot } from "./text-slots.ts";
 
 /** A text that comes in pieces: what may be passed on of it. */
 export interface GuardedText {
@@ -16,6 +17,10 @@ export interface TextGuard {
   readonly blockedBy: string | undefined;
   /** Whether somebody else has to be asked about what `open` lets pass. */
   readonly asks: boolean;
+  /** Characters of a whole text that are looked at before others have their turn. */
+  readonly pieceLength: number;
+  /** What is needed to look at one more text, beside the text: bytes. */
+  readonly bytesOfText: number;
   /** Asks; gives the texts as they may be passed on, or none where they may not: then it is blocked. Never rejects. */
   ask(texts: readonly AskedText[]): Promise<readonly string[]>;
 }
@@ -31,6 +36,30 @@ export class ContentBlocked extends BlamelessError {
   constructor(guardrail: string) {
     super("content_blocked", `The guardrail \`${guardrail}\` of the operator does not let this answer pass.`);
   }
+}
+
+/** Looks at texts that are whole, and puts in their places what may be passed on. Says whether that differs anywhere. */
+export async function lookAt(slots: readonly TextSlot[], guard: TextGuard): Promise<boolean> {
+  const passed: string[] = [];
+  for (const { text, isJson } of slots) {
+    const guarded = guard.open(isJson);
+    let given = "";
+    for (let from = 0; from < text.length; from += guard.pieceLength) {
+      if (from > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      given += guarded.feed(text.slice(from, from + guard.pieceLength));
+    }
+    passed.push(given + guarded.end());
+  }
+  const isAsked = guard.asks && guard.blockedBy === undefined && passed.length > 0;
+  const answers = isAsked ? await guard.ask(passed.map((text) => ({ text, before: "" }))) : passed;
+  let isChanged = false;
+  slots.forEach(({ text, put }, index) => {
+    const given = answers[index] ?? "";
+    if (given === text) return;
+    isChanged = true;
+    put(given);
+  });
+  return isChanged;
 }
 
 export function guardedWhole(guard: TextGuard, text: string, isJson: boolean): string {

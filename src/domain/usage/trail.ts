@@ -14,13 +14,17 @@ export const stepResults = [
   "away",
   "not_retried",
   "overflowed",
+  "masked",
+  "blocked",
+  "noted",
 ] as const;
 /**
  * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
  * `no_room`: it took the request, and here, or at its node, there was no room for more of its answer; `cancelled`: the client left, or the server stopped, while it was asked. `queue_full` and `queue_timeout`: no place was
  * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
  * to be taken out of service, `not_retried` as too many requests for the model are second tries already. `overflowed`: by the policy of its model it went to a
- * server that others come before; `reason` says why.
+ * server that others come before; `reason` says why. `masked`, `blocked` and `noted`: a guardrail
+ * found something; `reason` says which one, and how often.
  */
 export type StepResult = (typeof stepResults)[number];
 
@@ -58,6 +62,9 @@ const notAsked: ReadonlySet<StepResult> = new Set([
   "away",
   "not_retried",
   "overflowed",
+  "masked",
+  "blocked",
+  "noted",
 ]);
 
 /** A trail longer than this keeps its first steps and the last one, which says how many are left out. */

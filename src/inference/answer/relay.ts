@@ -182,7 +182,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         }
       }
       this.#checkIdle(received, events !== "");
-      this.#countEvent(this.#reader.heldBytes);
+      this.#countEvent(this.#reader.heldBytes + (this.#guarded?.heldBytes ?? 0));
       if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
         this.#options.onPiece(this.#chunks, this);
       }

@@ -11,7 +11,7 @@ import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { questionOf } from "./question.ts";
 import { type DigestedRequest, requestDigest } from "./request-digest.ts";
-import type { Meaning, SimilarRequests } from "./similar-requests.ts";
+import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 
 /** What is collected is told to the ledger of bytes in steps. */
 const countedBytes = 64 * 1024;
@@ -40,6 +40,8 @@ export interface LookingUp {
   readonly cancellation: Cancellation;
   readonly priority: Priority;
   readonly width: number;
+  /** Names of the guardrails that have looked at it. */
+  readonly lookedAtBy?: readonly string[] | undefined;
   /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
   mostTokensOf(model: Model): number | undefined;
 }
@@ -51,6 +53,10 @@ export interface CachedRequestOptions {
   /** Whether its client wants a new answer. */
   readonly refreshes: boolean;
   readonly neverLeaves: boolean;
+}
+
+function askerOf({ holder, cancellation, priority, lookedAtBy }: LookingUp, neverLeaves: boolean): Asker {
+  return { holder, cancellation, priority, lookedAtBy, neverLeaves };
 }
 
 export class CachedRequest {
@@ -100,10 +106,9 @@ export class CachedRequest {
     if (!question) return undefined;
     const partition = `${semantic.embeddingModel} ${requestDigest(asked, parts.key, question.around)}`;
     const { neverLeaves } = this.#options;
-    const { holder, cancellation, priority } = open;
     const { mark: similarMark } = parts.similar;
     return parts.similar
-      .vectorOf(question.text, semantic.embeddingModel, { holder, cancellation, priority, neverLeaves })
+      .vectorOf(question.text, semantic.embeddingModel, askerOf(open, neverLeaves))
       .then(
         (vector) => vector && this.#foundSimilar({ partition, vector, mark: similarMark }, semantic.threshold, open),
       );

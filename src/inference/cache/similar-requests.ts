@@ -22,6 +22,8 @@ export interface Asker {
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
   readonly priority: Priority;
+  /** Names of the guardrails that have looked at it. */
+  readonly lookedAtBy?: readonly string[] | undefined;
 }
 
 /** A question, and with what it may be compared: requests that are the same but for it. */
@@ -83,8 +85,8 @@ export class SimilarRequests {
     }, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
-      const { holder, neverLeaves, priority } = asker;
-      const whose = { holder, cancellation, neverLeaves, priority };
+      const { holder, neverLeaves, priority, lookedAtBy } = asker;
+      const whose = { holder, cancellation, neverLeaves, priority, lookedAtBy };
       const answer = await this.#options.ownCalls.ask({ purpose: "cache", operation: "embedding", body, ...whose });
       this.#resting.delete(model);
       return readVector(answer);

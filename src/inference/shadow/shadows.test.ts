@@ -27,7 +27,9 @@ function started(changes: Partial<Model> = {}, idlePlaces = 1_000) {
     },
     catalog: { get: () => second },
     capacity: { idlePlaces: () => idlePlaces },
-    guardrails: { begin: () => ({ ofRequest: () => Promise.resolve(undefined), answer: undefined, findings: [] }) },
+    guardrails: {
+      begin: (names) => ({ names, ofRequest: () => Promise.resolve(undefined), answer: undefined, findings: [] }),
+    },
     holder: heldBytes.holder(new AccountBytes()),
   });
   return { shadows, asked, ends };

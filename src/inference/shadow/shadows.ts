@@ -35,15 +35,16 @@ export interface ShadowsOptions {
   holder: Holder;
 }
 
-type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted">;
+type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted" | "guarding">;
 
 interface Shadowed {
   readonly second: Model;
   readonly request: DecodedRequest;
   readonly requestId: string;
   readonly neverLeaves: boolean;
-  /** The names of guardrails that look at it before. */
+  /** Those of its guardrails that have not looked at the request yet, and look at it before; and those that have. */
   readonly names: readonly string[];
+  readonly lookedAtBy: readonly string[] | undefined;
 }
 
 /** Under way at once in this process. */
@@ -73,9 +74,10 @@ export class Shadows implements ShadowSender {
     setImmediate(() => this.#begin(policy, model, call));
   }
 
-  #begin(policy: ShadowPolicy, model: string, { request, principal, requestId }: ShadowedCall): void {
+  #begin(policy: ShadowPolicy, model: string, { request, principal, requestId, guarding }: ShadowedCall): void {
     const count = (result: ShadowResult) => this.#count(model, policy.model, result);
     const neverLeaves = principal.reach?.neverLeaves === true;
+    const lookedAtBy = guarding?.names;
     const second = this.#options.catalog.get(policy.model);
     if (!second || !isServable(second, request) || (neverLeaves && !isLocal(second))) {
       count("skipped");
@@ -85,7 +87,9 @@ export class Shadows implements ShadowSender {
       count("dropped");
       return;
     }
-    void this.#ask({ second, request, requestId, neverLeaves, names: this.#namesFor(model, second) }).then(count);
+    const { guardrails = [] } = second.policies ?? {};
+    const names = guardrails.filter((name) => !lookedAtBy?.includes(name));
+    void this.#ask({ second, request, requestId, neverLeaves, names, lookedAtBy }).then(count);
   }
 
   #hasRoom(second: Model, request: DecodedRequest): boolean {
@@ -97,15 +101,7 @@ export class Shadows implements ShadowSender {
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
 
-  /** Guardrails that look at what the second model gets, and have not looked at the request yet. */
-  #namesFor(model: string, second: Model): readonly string[] {
-    const { guardrails = [] } = second.policies ?? {};
-    if (guardrails.length === 0) return guardrails;
-    const done = this.#options.catalog.get(model)?.policies?.guardrails ?? [];
-    return guardrails.filter((name) => !done.includes(name));
-  }
-
-  async #ask({ second, request, requestId, neverLeaves, names }: Shadowed): Promise<ShadowResult> {
+  async #ask({ second, request, requestId, neverLeaves, names, lookedAtBy = [] }: Shadowed): Promise<ShadowResult> {
     const cancellation = new Cancellation();
     let gaveWay = false;
     const timer = setTimeout(() => cancellation.cancel(), longestMs);
@@ -115,12 +111,12 @@ export class Shadows implements ShadowSender {
     try {
       let masked: DecodedRequest | undefined;
       if (names.length > 0) {
-        const looked = { requestId: id, model: second.id, holder, left: cancellation, neverLeaves };
-        masked = await guardrails.begin(names, looked).ofRequest(request);
+        const about = { requestId: id, model: second.id, holder, left: cancellation, neverLeaves };
+        masked = await guardrails.begin(names, { ...about, priority: "low" }).ofRequest(request);
       }
       await ownCalls.ask({
         ...{ purpose: "shadow", operation: request.operation, body: bodyOf(masked ?? request, second.id) },
-        ...{ holder, cancellation, neverLeaves, requestId: id },
+        ...{ holder, cancellation, neverLeaves, lookedAtBy: [...lookedAtBy, ...names], requestId: id },
         onWanted: () => {
           gaveWay = true;
           cancellation.cancel();

@@ -22,6 +22,9 @@ const results: Record<Result, readonly [word: string, kind: StateKind, meaning: 
   away: ["Not asked", "plain", "It is not connected, or is being taken out of service."],
   not_retried: ["Not asked", "plain", "Too many requests for this model were second tries already."],
   overflowed: ["Overflowed", "plain", "By the policy of its model it went to a server that others come before."],
+  masked: ["Masked", "warning", "A guardrail put something else in the place of what it found."],
+  blocked: ["Blocked", "warning", "A guardrail ended the answer before what it found."],
+  noted: ["Noted", "plain", "A guardrail found something, and let it pass."],
 };
 
 /** Whether the trail says more than that one model server answered. */
@@ -34,7 +37,11 @@ export function RequestTrail({ request: { trail, model } }: { request: Pick<Requ
   return (
     <Stack component="ol" gap="md" p={0} m={0} style={{ listStyle: "none" }}>
       {trail.map((step) => (
-        <Step key={`${step.started_ms} ${step.server} ${step.result}`} {...{ step, servers }} asked={model} />
+        <Step
+          key={`${step.started_ms} ${step.server} ${step.result} ${step.reason}`}
+          {...{ step, servers }}
+          asked={model}
+        />
       ))}
     </Stack>
   );
@@ -81,7 +88,10 @@ function Step({ step, servers, asked }: StepProps) {
   );
 }
 
-function nameOf({ server, upstream }: RequestStep, servers: number): string {
+const guarded: ReadonlySet<Result> = new Set(["masked", "blocked", "noted"]);
+
+function nameOf({ server, upstream, result }: RequestStep, servers: number): string {
+  if (guarded.has(result)) return "Guardrail";
   if (server === null) return "Queue";
   const number = `Model server ${server} of ${servers}`;
   return upstream === null ? number : `${number}: ${upstream}`;

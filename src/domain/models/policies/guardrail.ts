@@ -51,6 +51,8 @@ export interface HttpGuardrail extends Guardrail {
   readonly url: string;
   /** Sealed or from the environment; sent as a bearer token, where there is one. */
   readonly token: string | null;
+  /** Whether texts of requests that must not leave may go there. */
+  readonly local: boolean;
   readonly timeoutMs: number;
   readonly otherwise: "pass" | "block";
 }
