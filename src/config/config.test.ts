@@ -483,7 +483,7 @@ describe("the result", () => {
       },
       {
         ...{ name: "own-service", kind: "http", sides, action: "note", url: "https://guard.example.com/check" },
-        ...{ token: "g", timeoutMs: 5_000, otherwise: "block" },
+        ...{ local: true, token: "g", timeoutMs: 5_000, otherwise: "block" },
       },
     ]);
     expect(config.cache).toEqual({ store: "memory", maxBytes: 268_435_456, maxAnswerBytes: 1_048_576 });

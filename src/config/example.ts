@@ -151,6 +151,7 @@ guardrails:
     kind: http
     action: note
     url: https://guard.example.com/check
+    local: true                        # nothing goes further from there: never_leaves holds
     token: \${GUARD_TOKEN}              # as a bearer token
 
 # Where answers that are given again are kept.

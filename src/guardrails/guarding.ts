@@ -1,6 +1,6 @@
 // The guardrails of the configuration, ready to look at requests and answers.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { GatewayError } from "../base/errors.ts";
+import { forbidden, GatewayError } from "../base/errors.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import { scanObject } from "../base/text/json-text.ts";
 import type { TextGuard } from "../dialects/texts/text-guard.ts";
@@ -13,7 +13,7 @@ import type { Finding, GuardedCall, Guarding, Guardrails } from "../inference/gu
 import type { OwnCalls } from "../inference/own-calls.ts";
 import { httpAsk } from "./http-service.ts";
 import { judgeAsk } from "./judge.ts";
-import { Findings, type Rail, SideGuard } from "./side-guard.ts";
+import { type Ask, Findings, type Rail, SideGuard } from "./side-guard.ts";
 
 export interface GuardrailsOptions {
   ownCalls: OwnCalls;
@@ -37,6 +37,7 @@ export class ConfiguredGuardrails implements Guardrails {
 
   begin(names: readonly string[], call: GuardedCall): Guarding {
     const rails = names.map((name) => this.#railOf(name));
+    if (call.neverLeaves) for (const { settings } of rails) if (leaves(settings)) throw mustNotLeave(settings.name);
     return new RequestGuarding(rails, call, this.#options.found);
   }
 
@@ -54,9 +55,31 @@ export class ConfiguredGuardrails implements Guardrails {
       throw new GatewayError("service_unavailable", message, { detail: `guardrail ${name}` });
     }
     const rail = railOf(wanted, this.#options.ownCalls);
-    this.#rails.set(name, rail);
-    return rail;
+    const staying = rail.ask && wanted.kind === "http" ? { ...rail, ask: this.#whereItStays(name, rail.ask) } : rail;
+    this.#rails.set(name, staying);
+    return staying;
   }
+
+  /** An operator may take the mark away while a request is under way. */
+  #whereItStays(name: string, ask: Ask): Ask {
+    return async (texts, side, call) => {
+      const now = call.neverLeaves ? this.#options.settings().find((one) => one.name === name) : undefined;
+      if (call.neverLeaves && (!now || leaves(now))) throw mustNotLeave(name);
+      return await ask(texts, side, call);
+    };
+  }
+}
+
+/** A judge is a model: where its requests may go is known there. */
+function leaves(settings: GuardrailSettings): boolean {
+  return settings.kind === "http" && !settings.local;
+}
+
+function mustNotLeave(name: string): GatewayError {
+  return forbidden(
+    `The requests of this key never leave (never_leaves), and the guardrail \`${name}\` of this model asks a service that no operator marked as local.`,
+    { param: "model" },
+  );
 }
 
 /** Throws a PatternFault for patterns that cannot be matched in linear time. */

@@ -14,7 +14,7 @@ import {
   guardrailSides,
 } from "../../domain/models/policies/guardrail.ts";
 import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
-import { entry, field, list, mapping, oneOf, printablePattern, said, whole } from "../field.ts";
+import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 
 const mostPatterns = 256;
 const mostRules = 64;
@@ -102,6 +102,10 @@ const guardrail = field(
         quiet: true,
       },
     ).optional(),
+    local: said(
+      "Of `http`: your word that nothing that is sent there goes further. Left out: no, whatever its address, and requests of keys with `never_leaves` are refused for a model that names it.",
+      trueOrFalse(),
+    ).optional(),
     token: field(z.string().max(4_096).regex(printablePattern), {
       doc: `Of \`http\`: sent as a bearer token. Keep it out of the file: \`\${NAME}\` takes it from a variable. Left out: none is sent.`,
       must: "1 to 4096 printable ASCII characters without spaces or line breaks",
@@ -134,7 +138,7 @@ const members: Readonly<Record<FileGuardrail["kind"], { needs: readonly Member[]
   patterns: { needs: ["patterns"], may: [] },
   secrets: { needs: [], may: ["rules"] },
   judge: { needs: ["model", "policy"], may: ["timeout_seconds", "otherwise"] },
-  http: { needs: ["url"], may: ["token", "timeout_seconds", "otherwise"] },
+  http: { needs: ["url"], may: ["local", "token", "timeout_seconds", "otherwise"] },
 };
 const common: readonly Member[] = ["name", "kind", "sides", "action"];
 
@@ -189,7 +193,8 @@ export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
   if (kind === "patterns") return { ...common, kind, patterns: given.patterns ?? [] };
   if (kind === "secrets") return { ...common, kind, rules: given.rules ?? [] };
   if (kind === "judge") return { ...common, kind, ...remote, model: given.model ?? "", policy: given.policy ?? "" };
-  return { ...common, kind, ...remote, url: given.url ?? "", token: given.token ?? null };
+  const { url = "", local = false, token = null } = given;
+  return { ...common, kind, ...remote, url, local, token };
 }
 
 const bound = (doc: string, [least, most, usual]: readonly [number, number, number]) =>

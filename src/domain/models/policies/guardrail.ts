@@ -49,6 +49,8 @@ export interface JudgeGuardrail extends Guardrail {
 export interface HttpGuardrail extends Guardrail {
   readonly kind: "http";
   readonly url: string;
+  /** An operator's word that nothing that is sent there goes further: else what must not leave is not sent there. */
+  readonly local: boolean;
   /** Sealed or from the environment; sent as a bearer token, where there is one. */
   readonly token: string | null;
   readonly timeoutMs: number;
