@@ -103,19 +103,22 @@ const promptsOf = {
 /** Each as the value of a member that names somebody. */
 const odd = ['"anna"', '"\\u0061nna"', "424242", '["anna"]', '{"id":"anna"}', '{"user_id":"anna"}', "null"];
 
-test.each(Object.entries(promptsOf))("%s tells a vendor nobody's name, however it is written, and under no other name of the field", async (path, prompt) => {
-  const rest = JSON.stringify(prompt).slice(1);
-  for (const name of [...Object.keys(told), "cache_salt"]) {
-    const spellings = [name, `\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}`, name.toUpperCase()];
-    for (const spelled of spellings) {
-      for (const value of odd) {
-        const came = await sentText(`{"model":"usual","${spelled}":${value},${rest}`, undefined, path);
-        expect(came).not.toMatch(/anna|\\u0061nna|424242/);
-        if (spelled === name && value === "null") expect(came).toContain(`"${name}":null`);
+test.each(Object.entries(promptsOf))(
+  "%s tells a vendor nobody's name, however it is written, and under no other name of the field",
+  async (path, prompt) => {
+    const rest = JSON.stringify(prompt).slice(1);
+    for (const name of [...Object.keys(told), "cache_salt"]) {
+      const spellings = [name, `\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}`, name.toUpperCase()];
+      for (const spelled of spellings) {
+        for (const value of odd) {
+          const came = await sentText(`{"model":"usual","${spelled}":${value},${rest}`, undefined, path);
+          expect(came).not.toMatch(/anna|\\u0061nna|424242/);
+          if (spelled === name && value === "null") expect(came).toContain(`"${name}":null`);
+        }
       }
     }
-  }
-});
+  },
+);
 
 test("a user's id in metadata of Messages is no other one for being a number or a list", async () => {
   for (const user of [424242, ["anna"], { a: "anna" }]) {
@@ -138,15 +141,20 @@ test("a form tells a vendor no more of its user than JSON does, and is the same 
   const told: object[] = [];
   for (const model of names) {
     const form = new FormData();
-    for (const [name, value] of [["prompt", "A cat"], ["user", "anna"], ["model", model], ["size", "auto"]] as const)
+    for (const [name, value] of [
+      ["prompt", "A cat"],
+      ["user", "anna"],
+      ["model", model],
+      ["size", "auto"],
+    ] as const)
       form.append(name, value);
     form.append("image", new Blob(["picture"]), "a.png");
     const headers = { authorization: `Bearer ${forms.key}` };
     const response = await fetch(`${forms.url}/v1/images/edits`, { method: "POST", headers, body: form });
     expect(response.status).toBe(200);
-    const came = media.requests.pop()?.form;
-    const image = await (came?.get("image") as File).text();
-    told.push({ ...Object.fromEntries(came ?? []), image });
+    const came = media.requests.pop()?.form ?? new FormData();
+    const image = await (came.get("image") as File).text();
+    told.push({ ...Object.fromEntries(came), image });
   }
   const same = { prompt: "A cat", size: "auto", image: "picture" };
   expect(told).toEqual([

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { createServer, type Server } from "node:net";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { mintKey } from "../support/mint-key.ts";
-import { chatScript, chunk, json, type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
+import {
+  chatScript,
+  chunk,
+  json,
+  type Script,
+  type ScriptedUpstream,
+  startUpstream,
+} from "../support/scripted-upstream.ts";
 
 /** A cloud that lists its models, takes whatever else comes, and answers nothing. */
 let cloud: Server;
@@ -12,7 +19,10 @@ let own: ScriptedUpstream;
 let server: TestServer;
 let staying: string;
 
-const list = JSON.stringify({ object: "list", data: [{ id: "there", object: "model", created: 1, owned_by: "llamacpp" }] });
+const list = JSON.stringify({
+  object: "list",
+  data: [{ id: "there", object: "model", created: 1, owned_by: "llamacpp" }],
+});
 const listed = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${list.length}\r\nconnection: close\r\n\r\n${list}`;
 
 const yamlOf = (at: string) => `
@@ -67,7 +77,11 @@ beforeEach(() => {
   cloudBytes = 0;
 });
 
-async function ask(model: string, key: string, { path = "/v1/chat/completions", stream = false } = {}): Promise<number> {
+async function ask(
+  model: string,
+  key: string,
+  { path = "/v1/chat/completions", stream = false } = {},
+): Promise<number> {
   const text = `What is ${crypto.randomUUID()}?`;
   const bodies: Record<string, object> = {
     "/v1/chat/completions": { messages: [{ role: "user", content: text }] },
@@ -110,18 +124,21 @@ const ways: readonly [name: string, model: string, script?: Script, stream?: boo
   ["the service of a guardrail that looks at answers alone", "guarded-answers"],
 ];
 
-test.each(ways)("not a byte goes out by %s, where another key's request does", async (_, model, script = chatScript(), stream = false) => {
-  own.script(script);
-  for (let i = 0; i < 3; i++) await ask(model, staying, { stream });
-  // What is done beside a request comes a moment later.
-  await Bun.sleep(100);
-  expect(cloudBytes).toBe(0);
-  await until(async () => {
-    await ask(model, server.key, { stream });
-    await Bun.sleep(20);
-    return cloudBytes > 0;
-  }, "a request of another key goes out");
-});
+test.each(ways)(
+  "not a byte goes out by %s, where another key's request does",
+  async (_, model, script = chatScript(), stream = false) => {
+    own.script(script);
+    for (let i = 0; i < 3; i++) await ask(model, staying, { stream });
+    // What is done beside a request comes a moment later.
+    await Bun.sleep(100);
+    expect(cloudBytes).toBe(0);
+    await until(async () => {
+      await ask(model, server.key, { stream });
+      await Bun.sleep(20);
+      return cloudBytes > 0;
+    }, "a request of another key goes out");
+  },
+);
 
 test("a service that looks at requests is asked nothing, and a model that names it refuses the key before its server is asked", async () => {
   for (const model of ["guarded-http", "guarded-answers"]) {
@@ -141,9 +158,18 @@ test("in every format, streamed and whole, whatever fails meanwhile, not a byte 
     const scripts = [broken, cutAfter(2), cutAfter(0), chatScript()];
     return (scripts[asked++ % scripts.length] as Script)(request, response);
   });
-  const paths = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/completions", "/v1/embeddings", "/v1/responses/input_tokens"];
+  const paths = [
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/responses/input_tokens",
+  ];
   const models = [...new Set(ways.map(([, model]) => model))];
-  const all = models.flatMap((model) => paths.flatMap((path) => [true, false].map((stream) => ({ model, path, stream }))));
+  const all = models.flatMap((model) =>
+    paths.flatMap((path) => [true, false].map((stream) => ({ model, path, stream }))),
+  );
   await Promise.all(all.map(({ model, ...how }) => ask(model, staying, how)));
   await Bun.sleep(200);
   expect(cloudBytes).toBe(0);

@@ -411,10 +411,11 @@ test("of an answer that others go on with, each server's part is charged to its 
   const spending = new OverflowSpending({ store, clock, log: { warn() {} } });
   const { router, capacity } = world;
   world.deps.overflow = new Overflow({ router, capacity, spending, lengths: new LearnedLengths(), clock });
-  const { overflow } = modelOn(world.engines, {
-    to: world.engines.map(({ name }) => target(name)),
-    spend: { nanoUsd: 1_000_000, per: "month" },
-  }).policies ?? {};
+  const { overflow } =
+    modelOn(world.engines, {
+      to: world.engines.map(({ name }) => target(name)),
+      spend: { nanoUsd: 1_000_000, per: "month" },
+    }).policies ?? {};
   world.model = { ...world.model, policies: { continuation: true, ...(overflow && { overflow }) } };
   await world.ask({ messages, max_tokens: 5_000 });
   await spending.close();
