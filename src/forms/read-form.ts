@@ -17,6 +17,9 @@ const modelField = "model";
 export interface FormText {
   readonly name: string;
   readonly value: string;
+  /** Where the value stands. */
+  readonly from: number;
+  readonly to: number;
 }
 
 /** A file of a form. */
@@ -64,14 +67,12 @@ export class ReadForm implements KeptForm {
   readonly files: readonly FormFile[];
   readonly #bytes: SpooledBytes;
   readonly #contentType: string;
-  readonly #model: Found | undefined;
 
-  constructor(bytes: SpooledBytes, contentType: string, { texts, files, model }: Reading) {
+  constructor(bytes: SpooledBytes, contentType: string, { texts, files }: Reading) {
     this.#bytes = bytes;
     this.#contentType = contentType;
     this.texts = texts;
     this.files = files;
-    this.#model = model;
   }
 
   /** Bytes of all of it. */
@@ -79,13 +80,17 @@ export class ReadForm implements KeptForm {
     return this.#bytes.length;
   }
 
-  sentFor(model: string): SentForm {
-    const found = this.#model;
-    const { length: end } = this.#bytes;
-    const segments: Segment[] =
-      found === undefined || found.value === model
-        ? [{ from: 0, to: end }]
-        : [{ from: 0, to: found.from }, { bytes: Buffer.from(model) }, { from: found.to, to: end }];
+  sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm {
+    const segments: Segment[] = [];
+    let done = 0;
+    for (const { name, value, from, to } of this.texts) {
+      const given = name === modelField ? model : edits && editOf(name, edits);
+      if (given === undefined || given === value) continue;
+      segments.push({ from: done, to: from });
+      if (given !== "") segments.push({ bytes: Buffer.from(given) });
+      done = to;
+    }
+    segments.push({ from: done, to: this.#bytes.length });
     return {
       contentType: this.#contentType,
       length: segments.reduce((sum, segment) => sum + lengthOf(segment), 0),
@@ -99,11 +104,12 @@ export class ReadForm implements KeptForm {
   }
 }
 
-/** The model's id, and where it stands. */
-interface Found {
-  readonly value: string;
-  readonly from: number;
-  readonly to: number;
+/** What a field says instead; a field of a number that says nothing would be refused. Undefined: it stays as it is. */
+function editOf(name: string, edits: Readonly<Record<string, string | null>>): string | undefined {
+  const [base = name] = name.split("[", 1);
+  const json = edits[base];
+  if (json === null) return base === "priority" ? "0" : "";
+  return json === undefined ? undefined : String(JSON.parse(json));
 }
 
 /** A part that is read now. */
@@ -118,7 +124,6 @@ interface Part {
 class Reading implements BodySink, PartTaker {
   readonly texts: FormText[] = [];
   readonly files: FormFile[] = [];
-  model: Found | undefined;
   onEnd: ((error?: unknown) => void) | undefined;
   readonly #source: BodySource;
   readonly #bytes: SpooledBytes;
@@ -218,11 +223,10 @@ class Reading implements BodySink, PartTaker {
       this.files.push({ name, filename, contentType, bytes, seconds: audioSeconds(all, bytes) });
       return;
     }
-    const value = this.#textOf(name, all);
-    this.texts.push({ name, value });
-    if (name !== modelField) return;
-    if (this.model) throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
-    this.model = { value, from, to: at };
+    if (name === modelField && this.texts.some((one) => one.name === modelField)) {
+      throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
+    }
+    this.texts.push({ name, value: this.#textOf(name, all), from, to: at });
   }
 
   #textOf(name: string, bytes: Buffer): string {

@@ -62,9 +62,10 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     const fitted = isOurs ? { [limitNameOf(request, model)]: String(limit) } : undefined;
     const said = dialect.task ? dialect.task.added(request.body) : undefined;
     const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, fitted);
-    const form = request.form?.sentFor(model);
+    const kept = isolated(request, engine.isolation, seal, priority);
+    const form = request.form?.sentFor(model, kept);
     if (form) return { operation: dialect.operation, body: "", form, translation: undefined, leftOut: nothing, capped };
-    const body = rewriteRequest(request, model, recording, opened, isolated(request, engine.isolation, seal, priority));
+    const body = rewriteRequest(request, model, recording, opened, kept);
     return { operation: dialect.operation, body, translation: undefined, leftOut: nothing, capped };
   }
   const { format: to, errorEvent } = dialect;

@@ -29,7 +29,9 @@ export function isolated(
   const isRanked = isolation.priority && priority !== undefined;
   if (isolating === undefined && !isolation.cacheSalt && !isRanked) return undefined;
   const edits: Record<string, string | null> = {};
-  if (isolation.cacheSalt) edits["cache_salt"] = JSON.stringify(seal.pseudonym("cache_salt", ""));
+  const salt = isolation.cacheSalt ? seal.pseudonym("cache_salt", "") : "";
+  // A node knows nobody's account, and an empty one would be refused.
+  if (salt !== "") edits["cache_salt"] = JSON.stringify(salt);
   if (isolating) for (const member of isolating) isolate(member, request, isolation, seal, edits);
   if (isRanked) edits["priority"] = String(ranks[priority]);
   return Object.keys(edits).length === 0 ? undefined : edits;
@@ -52,19 +54,22 @@ function isolate(
   const value = request.valueOf(member);
   if (name === "metadata") {
     const { user_id: user, ...others } = (value ?? {}) as { user_id?: unknown };
-    if (typeof user !== "string") return;
+    if (user === undefined || user === null) return;
     const kept = identifiers === "removed" ? others : { ...others, user_id: pseudonymOf(name, user, seal) };
     edits[name] = JSON.stringify(kept);
-  } else if (typeof value === "string") {
+  } else if (value !== null) {
     const isRemoved = name !== "cache_salt" && identifiers === "removed";
     edits[name] = isRemoved ? null : JSON.stringify(pseudonymOf(name, value, seal));
   }
 }
 
-/** A user has one name, whichever member tells it: who goes on in another format is the same one there. */
-function pseudonymOf(name: IsolatedMember["name"], value: string, seal: AccountSeal): string {
+/**
+ * A user has one name, whichever member tells it: who goes on in another format is the same one there. What is no text where
+ * one should be, such as a number, tells as much.
+ */
+function pseudonymOf(name: IsolatedMember["name"], value: unknown, seal: AccountSeal): string {
   const use = name === "prompt_cache_key" || name === "cache_salt" ? name : "user";
-  return seal.pseudonym(use, value);
+  return seal.pseudonym(use, typeof value === "string" ? value : JSON.stringify(value));
 }
 
 /** The same of a conversation that is written in another format. */

@@ -23,6 +23,7 @@ import { replayedParts } from "../domain/usage/usage-parts.ts";
 import { usableModel, withinReach } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
+import type { PricedUsage } from "../policy/price.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { PassedAnswer } from "./answer/passed-answer.ts";
@@ -44,6 +45,7 @@ import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 const nothing: readonly string[] = [];
+const noTokens = { promptTokens: 0, completionTokens: 0 } as const;
 
 /** Who keeps its answer: for its client to read again, and to give again to who asks the same. */
 export interface Keeps {
@@ -109,6 +111,8 @@ export class OpenRequest<Result>
   #continuation: Continuation | undefined;
   /** The one of which the trail has told already that it broke off. */
   #toldCut: Dispatched | undefined;
+  /** What those had used that broke off. */
+  #usedBefore: Pick<TokenUsage, "promptTokens" | "completionTokens"> = noTokens;
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
@@ -411,9 +415,12 @@ export class OpenRequest<Result>
     }
   }
 
-  cutOff(dispatched: Dispatched, error: unknown): void {
-    const { deployment, model } = dispatched;
+  cutOff(dispatched: Dispatched, error: unknown, used: TokenUsage): void {
+    const { deployment, model, bill } = dispatched;
     this.#toldCut = dispatched;
+    bill?.settle(this.#usedSince(used));
+    // One of which nothing came is in no sum that is made later.
+    if (used.completionTokens > 0) this.#usedBefore = used;
     this.tried({
       deployment,
       model: model.id,
@@ -433,6 +440,17 @@ export class OpenRequest<Result>
       usageBounds(dispatched.model, { ...all, readings: readings * (times + 1) }),
     );
     this.call.onContinued?.(times);
+  }
+
+  /** By the server that is asked now, where others had begun the answer. */
+  #usedSince(all: TokenUsage): PricedUsage {
+    const { promptTokens, completionTokens } = this.#usedBefore;
+    if (this.#usedBefore === noTokens) return all;
+    return {
+      promptTokens: Math.max(0, all.promptTokens - promptTokens),
+      completionTokens: Math.max(0, all.completionTokens - completionTokens),
+      parts: undefined,
+    };
   }
 
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
@@ -533,6 +551,8 @@ export class OpenRequest<Result>
   /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
   endedWithoutAnswer(thrown: unknown): Eventual<void> {
     const error = this.#stopped ? stoppingError() : thrown;
+    // It was being answered.
+    this.#dispatched?.bill?.keep();
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
     const promptTokens = isRead ? this.request.promptTokens : 0;
@@ -598,7 +618,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
-    this.#dispatched?.bill?.settle(end);
+    this.#dispatched?.bill?.settle(this.#usedSince(end));
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);

@@ -98,7 +98,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   const modelStatus = new ModelStatus({ catalog, router, capacity, speeds: governance.speeds, clock });
   const managedModels = new ManagedModels({
     ...{ store: new SqlModelStore(db), sources, catalog, modelStatus, capacity, configure },
-    announce: () => feed.announce("routing"),
+    ...{ spending: overflow.spending, announce: () => feed.announce("routing") },
   });
   const network = await openNodeNetwork({
     ...{ db, config, governance, feed, sources, catalog, router, capacity, clock, log, version },

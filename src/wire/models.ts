@@ -14,6 +14,7 @@ import {
   mostWeight,
 } from "../domain/models/model-entry.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
+import { overflowSpans } from "../domain/models/policies/overflow.ts";
 import { comparisonKinds } from "../domain/usage/comparison.ts";
 import { unixSeconds } from "./parts.ts";
 import { policiesShape } from "./policies/model-policies.ts";
@@ -166,6 +167,17 @@ export const managedModelShape = z
     deployments: z.array(shownDeployment),
     fallbacks: z.array(z.string()),
     aliases: z.array(z.string()),
+    overflow_spend: z
+      .object({
+        per: z.enum(overflowSpans),
+        spent: z.number().describe("USD, with what is set aside for requests that are under way."),
+        limit: z.number().describe("USD."),
+        ends_at: unixSeconds.describe("When the span is over, and the next begins at 0."),
+      })
+      .nullable()
+      .describe(
+        "What its overflow has cost at all replicas in the span that is now; null where `policies.overflow` has no `spend`.",
+      ),
     settings: z
       .object(settings)
       .required()

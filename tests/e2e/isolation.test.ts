@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { startMediaServer } from "../support/media-server.ts";
 import { mintKey } from "../support/mint-key.ts";
 import { chatScript, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
@@ -89,6 +90,78 @@ test("a local server and one that is to have them get them as sent, and one that
   const all = { ...told, metadata: { a: "b" } };
   for (const model of ["local", "sent"]) expect(await sent({ model, ...all })).toEqual({ model, messages, ...all });
   expect(await sent({ model: "removed", ...all })).toEqual({ model: "removed", messages, metadata: { a: "b" } });
+});
+
+const promptsOf = {
+  "/v1/chat/completions": { messages },
+  "/v1/completions": { prompt: "Hi" },
+  "/v1/embeddings": { input: "Hi" },
+  "/v1/messages": { messages, max_tokens: 9 },
+  "/v1/images/generations": { prompt: "Hi" },
+  "/v1/rerank": { query: "Hi", documents: ["Ho"] },
+};
+/** Each as the value of a member that names somebody. */
+const odd = ['"anna"', '"\\u0061nna"', "424242", '["anna"]', '{"id":"anna"}', '{"user_id":"anna"}', "null"];
+
+test.each(Object.entries(promptsOf))(
+  "%s tells a vendor nobody's name, however it is written, and under no other name of the field",
+  async (path, prompt) => {
+    const rest = JSON.stringify(prompt).slice(1);
+    for (const name of [...Object.keys(told), "cache_salt"]) {
+      const spellings = [name, `\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}`, name.toUpperCase()];
+      for (const spelled of spellings) {
+        for (const value of odd) {
+          const came = await sentText(`{"model":"usual","${spelled}":${value},${rest}`, undefined, path);
+          expect(came).not.toMatch(/anna|\\u0061nna|424242/);
+          if (spelled === name && value === "null") expect(came).toContain(`"${name}":null`);
+        }
+      }
+    }
+  },
+);
+
+test("a user's id in metadata of Messages is no other one for being a number or a list", async () => {
+  for (const user of [424242, ["anna"], { a: "anna" }]) {
+    const text = JSON.stringify({ model: "usual", messages, max_tokens: 9, metadata: { user_id: user, more: 1 } });
+    expect(await sentText(text, undefined, "/v1/messages")).not.toMatch(/anna|424242/);
+  }
+});
+
+test("a form tells a vendor no more of its user than JSON does, and is the same form but for that", async () => {
+  await using media = await startMediaServer();
+  const upstreams = ["usual", "local", "removed"].map((name) => {
+    const how = name === "usual" ? "" : name === "local" ? "local: true, " : "identifiers: removed, ";
+    return `  - { name: ${name}, url: "${media.url}", ${how}discover: false }`;
+  });
+  const names = ["usual", "local", "removed"];
+  await using forms = await startHeadrace({
+    yaml: `upstreams:\n${upstreams.join("\n")}\nmodels:\n${models(names)}\n`,
+    dataDir: mkdtempSync(join(dataDir, "forms-")),
+  });
+  const told: object[] = [];
+  for (const model of names) {
+    const form = new FormData();
+    for (const [name, value] of [
+      ["prompt", "A cat"],
+      ["user", "anna"],
+      ["model", model],
+      ["size", "auto"],
+    ] as const)
+      form.append(name, value);
+    form.append("image", new Blob(["picture"]), "a.png");
+    const headers = { authorization: `Bearer ${forms.key}` };
+    const response = await fetch(`${forms.url}/v1/images/edits`, { method: "POST", headers, body: form });
+    expect(response.status).toBe(200);
+    const came = media.requests.pop()?.form ?? new FormData();
+    const image = await (came.get("image") as File).text();
+    told.push({ ...Object.fromEntries(came), image });
+  }
+  const same = { prompt: "A cat", size: "auto", image: "picture" };
+  expect(told).toEqual([
+    { ...same, model: "usual", user: pseudonym },
+    { ...same, model: "local", user: "anna" },
+    { ...same, model: "removed", user: "" },
+  ]);
 });
 
 test("a server of Messages gets the user's id in metadata in the same way, and the rest of it as it was", async () => {

@@ -166,7 +166,11 @@ test("a new id with deployments and a fallback is served at once, says where it 
         { upstream: "up", model: "upstream-model", weight: 3, state: "ok", process: null, listed: true },
         { upstream: "spare", model: "mistyped", weight: 1, state: "ok", process: null, listed: false },
       ],
-      ...{ settings: { ...settings, price_of: null, policies: null }, created_at: expect.any(Number) },
+      ...{
+        settings: { ...settings, price_of: null, policies: null },
+        created_at: expect.any(Number),
+        overflow_spend: null,
+      },
     },
   });
   expect(await modelIds(server)).toContain(id);

@@ -64,6 +64,16 @@ onEachDatabase((databases) => {
     expect(spending.figures()).toEqual([{ model: "m", spentNanoUsd: 900 }]);
   });
 
+  test("where the clock is put back into a span that was used up, that is known there at once", async () => {
+    const spending = spendingOn(new SqlOverflowSpendStore(opened.db));
+    expect(await spending.setAside("m", spend, 1_000)).toBeDefined();
+    clock.advance(3_600_000);
+    expect(await spending.setAside("m", spend, 10)).toBeDefined();
+    clock.jump(-10);
+    expect(await spending.setAside("m", spend, 10)).toBeUndefined();
+    expect(spending.left("m", spend)).toBe(0);
+  });
+
   test("that nothing is left is believed for a second, as others may give back what they set aside", async () => {
     const [one, other] = [opened.db, await opened.openAgain()].map((db) => spendingOn(new SqlOverflowSpendStore(db)));
     const all = await one?.setAside("m", spend, 1_000);

@@ -8634,6 +8634,24 @@ export interface ManagedModel {
   fallbacks: string[];
   aliases: string[];
   /**
+   * What its overflow has cost at all replicas in the span that is now; null where `policies.overflow` has no `spend`.
+   */
+  overflow_spend: {
+    per: "hour" | "day" | "week" | "month";
+    /**
+     * USD, with what is set aside for requests that are under way.
+     */
+    spent: number;
+    /**
+     * USD.
+     */
+    limit: number;
+    /**
+     * When the span is over, and the next begins at 0.
+     */
+    ends_at: number;
+  } | null;
+  /**
    * What the file or this API says of it; the members above are what comes of that and of what upstreams tell.
    */
   settings: {

@@ -70,12 +70,19 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ["Aliases", aliases.join(", ") || "none"],
     ["Policies", policy],
     ...policies.map((line): [string, string] => ["", line]),
+    ...spendFacts(model),
     ["Owner", model.owned_by ?? "-"],
     ["Comes from", sourceText(model)],
   ];
   const { bold, columns } = terminal.out;
   for (const line of wrapped(printable(model.id), columns ?? Number.POSITIVE_INFINITY)) terminal.print(bold(line));
   terminal.print(formatFacts(facts, terminal.out));
+}
+
+function spendFacts({ overflow_spend: spend }: ManagedModelWire): [string, string][] {
+  if (!spend) return [];
+  const { spent, limit, per, ends_at: end } = spend;
+  return [["Overflow cost", `$${spent} of $${limit} in this ${per}, which ends ${formatTime(end)}`]];
 }
 
 function sourceText({ source, overrides_database: hidesOne, created_at: at }: ManagedModelWire): string {

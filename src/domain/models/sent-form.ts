@@ -1,10 +1,13 @@
-// A form (multipart/form-data) as it is sent to an engine: as its client wrote it, but for the model's id.
+// A form (multipart/form-data) as it is sent to an engine: as its client wrote it, but for the model's id, and what must not be told.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 
 /** A form that was read, and is kept until its request is over. */
 export interface KeptForm {
-  /** The form with `model` as the id of its model; as it came, where that is its own. */
-  sentFor(model: string): SentForm;
+  /**
+   * The form with `model` as the id of its model; as it came, where that is its own. `edits`: JSON in place of what fields of
+   * these names say; null: nothing is said there.
+   */
+  sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm;
 }
 
 export interface SentForm {

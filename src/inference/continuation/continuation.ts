@@ -7,6 +7,7 @@ import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";
 import type { ContinuationOutcome } from "../../domain/usage/observer.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import { type Asking, askingOf, chatAlone, formatFor } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
@@ -24,8 +25,8 @@ const longestCountMs = 1_000;
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** What took it broke off. Called before it is looked for another one. */
-  cutOff(dispatched: Dispatched, error: unknown): void;
+  /** What took it broke off. Called before it is looked for another one. `used`: of all of the answer so far. */
+  cutOff(dispatched: Dispatched, error: unknown, used: TokenUsage): void;
   /** Another one goes on. */
   wentOn(dispatched: Dispatched): void;
 }
@@ -83,8 +84,9 @@ export class Continuation implements Continuing {
       this.outcomes.push("unfit");
       return "cannot";
     }
+    const used = streamUsage(request, observed, false);
     if (!deps.router.retryBudget(cut.model.id).take()) {
-      this.#open.cutOff(cut, error);
+      this.#open.cutOff(cut, error, used);
       this.#open.tried({ model: cut.model.id, result: "not_retried" });
       this.outcomes.push("failed");
       return "cannot";
@@ -94,8 +96,8 @@ export class Continuation implements Continuing {
     this.#cut = cut;
     this.#times++;
     this.writtenBytes = observed.deliveredBytes;
-    this.writtenTokens = hasBegun ? streamUsage(request, observed, false).completionTokens : 0;
-    this.#open.cutOff(cut, error);
+    this.writtenTokens = hasBegun ? used.completionTokens : 0;
+    this.#open.cutOff(cut, error, used);
     return "goes_on";
   }
 

@@ -1,6 +1,7 @@
 // Models while the server runs: what operators declare, change and take back, which holds from the answer on.
 
 import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
+import { usdOf } from "../../base/money.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { ModelStore, StoredModel } from "../../domain/models/model-entry.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -9,6 +10,7 @@ import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../.
 import { Turns } from "../../policy/turns.ts";
 import type { CreateModelRequest, ManagedModelWire, UpdateModelRequest } from "../../wire/models.ts";
 import type { GuardrailWire } from "../../wire/policies/guardrails.ts";
+import type { OverflowSpending } from "../overflow/overflow-spending.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { Catalog } from "./catalog.ts";
 import type { ModelStatus } from "./model-status.ts";
@@ -19,7 +21,7 @@ import {
   newModelId,
   openSettings,
 } from "./model-values.ts";
-import { type KnownModel, type ModelSources, modelToWire } from "./model-view.ts";
+import { type KnownModel, type ModelSources, modelToWire, overflowSpendOf } from "./model-view.ts";
 import type { UpstreamSources } from "./upstream-view.ts";
 
 export interface ManagedModelsOptions {
@@ -28,6 +30,7 @@ export interface ManagedModelsOptions {
   catalog: Pick<Catalog, "get" | "list" | "lists" | "whenComplete">;
   modelStatus: Pick<ModelStatus, "stateOf">;
   capacity: Pick<Capacity, "regroup">;
+  spending: Pick<OverflowSpending, "spent" | "opensAt">;
   /** Gives the catalog the declarations as they are now. */
   configure(): void;
   /** After each change that was committed here: others look. */
@@ -60,9 +63,19 @@ export class ManagedModels {
     const find = <One extends { id: string }>(all: readonly One[]) => new Map(all.map((one) => [one.id, one]));
     const file = find(sources.fileModels());
     const stored = find(sources.storedModels);
-    return ids.map((id) =>
-      modelToWire({ id, file: file.get(id), stored: stored.get(id), offered: catalog.get(id) }, this.#options),
+    return await Promise.all(
+      ids.map((id) => this.#shown({ id, file: file.get(id), stored: stored.get(id), offered: catalog.get(id) })),
     );
+  }
+
+  async #shown(known: KnownModel): Promise<ManagedModelWire> {
+    const { spending } = this.#options;
+    const spend = overflowSpendOf(known);
+    const shown = modelToWire(known, this.#options);
+    if (!spend) return { ...shown, overflow_spend: null };
+    const spent = usdOf(await spending.spent(known.id, spend));
+    const { per, nanoUsd } = spend;
+    return { ...shown, overflow_spend: { per, spent, limit: usdOf(nanoUsd), ends_at: spending.opensAt(spend) } };
   }
 
   guardrails(): GuardrailWire[] {
@@ -74,7 +87,7 @@ export class ManagedModels {
   /** Throws `not_found`. */
   async get(id: string): Promise<ManagedModelWire> {
     if (!this.#options.catalog.get(id)) await this.#options.catalog.whenComplete();
-    return modelToWire(this.#known(id), this.#options);
+    return await this.#shown(this.#known(id));
   }
 
   async add(principal: Principal, request: CreateModelRequest, origin: Origin): Promise<ManagedModelWire> {

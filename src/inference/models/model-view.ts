@@ -4,6 +4,7 @@ import { defaultEnvironments } from "../../domain/api-key.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { ModelSettings, ModelSource, StoredModel } from "../../domain/models/model-entry.ts";
 import type { GuardrailSettings } from "../../domain/models/policies/guardrail.ts";
+import type { OverflowSpend } from "../../domain/models/policies/overflow.ts";
 import { priceToWire } from "../../domain/models/price-text.ts";
 import type { ManagedModelWire } from "../../wire/models.ts";
 import type { Catalog } from "./catalog.ts";
@@ -36,13 +37,20 @@ export interface KnownModel {
   offered: Model | undefined;
 }
 
+/** What its overflow may cost in each span, as it is asked now; null: any. */
+export function overflowSpendOf({ file, stored, offered }: KnownModel): OverflowSpend | null {
+  const { policies } = offered ?? file ?? stored ?? {};
+  return policies?.overflow?.spend ?? null;
+}
+
 type ShownDeployment = ManagedModelWire["deployments"][number];
 
 export function sourceOf({ file, stored }: KnownModel): ModelSource {
   return file ? "file" : stored ? "database" : "upstream";
 }
 
-export function modelToWire(known: KnownModel, deps: ModelViewDeps): ManagedModelWire {
+/** All but what the database alone knows. */
+export function modelToWire(known: KnownModel, deps: ModelViewDeps): Omit<ManagedModelWire, "overflow_spend"> {
   const { id, file, stored, offered } = known;
   const settings: ModelSettings | undefined = file ?? stored;
   const deployments = deploymentsOf(settings, offered, deps);

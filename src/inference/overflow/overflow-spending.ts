@@ -157,10 +157,9 @@ export class OverflowSpending {
     for (const [index, { answer }] of asked.entries()) answer(answers[corrections.length + index]?.made);
   }
 
-  /** A correction may be of a span that is over. */
+  /** A correction may be of a span that is over; and the clock may have been put back into the one before. */
   #know({ model, per, start }: SpendPlace, spentNanoUsd: number, atMs: number): void {
-    const known = this.#known.get(model);
-    if (known && known.place.per === per && known.place.start > start) return;
+    if (this.#period(per).start !== start) return;
     this.#known.set(model, { place: { model, per, start }, spentNanoUsd, atMs });
   }
 

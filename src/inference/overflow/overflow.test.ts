@@ -1,12 +1,13 @@
 // Overflow of a model: its own servers first, others by the reasons of its policy alone, and within what that may cost.
 import { beforeEach, describe, expect, test } from "bun:test";
+import { ContinuingWorld, messages } from "../../../tests/support/continuing-servers.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, systemClock } from "../../base/clock.ts";
 import { Later } from "../../base/later.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
@@ -107,9 +108,13 @@ interface Sending {
   cancellation?: Cancellation;
   onWanted?: () => void;
   clock?: Clock;
+  modelNow?: () => Model;
+  mayAsk?: () => boolean;
 }
 
-function send(model: Model, { request = {}, cancellation = new Cancellation(), onWanted }: Sending = {}) {
+function send(model: Model, sending: Sending = {}) {
+  const { request = {}, cancellation = new Cancellation(), onWanted } = sending;
+  const { modelNow = () => model, mayAsk = () => true } = sending;
   const decoded = decodedRequest({ messages: [], max_tokens: 10, ...request });
   const sender: Sender = {
     ...{
@@ -129,9 +134,8 @@ function send(model: Model, { request = {}, cancellation = new Cancellation(), o
       prefix: () => undefined,
     },
     onWanted,
-    modelNow: () => model,
+    ...{ modelNow, mayAsk },
     standIns: () => [],
-    mayAsk: () => true,
     waits() {},
     waited() {},
     sending() {},
@@ -329,7 +333,7 @@ describe("money", () => {
     expect(await askedBy(model)).toBe("cloud");
   });
 
-  test("what was refused there costs nothing, and what was left after it was asked costs its prompt", async () => {
+  test("what was refused there costs nothing; what was left costs its prompt as a stream, and else all that was set aside", async () => {
     let answer: () => EngineResponse | Promise<EngineResponse> = () => answerOf(400);
     const spend = { nanoUsd: 1_000_000, per: "day" } as const;
     const model = modelOn([engineNamed("cloud", () => answer())], { spend });
@@ -341,16 +345,45 @@ describe("money", () => {
     await spending.close();
     expect([...spent.values()]).toEqual([0]);
     clock.advance(600_000);
-    const left = new Cancellation();
+    let left = new Cancellation();
     answer = () => {
       left.cancel(new Error("left"));
       return Promise.reject(left.reason);
     };
-    const request = { messages: [{ role: "user", content: "a word ".repeat(200) }] };
+    const request = { stream: true, messages: [{ role: "user", content: "a word ".repeat(200) }] };
     const { promptTokens } = decodedRequest(request);
     await expect(send(model, { cancellation: left, request })).rejects.toThrow("left");
     await spending.close();
     expect([...spent.values()]).toEqual([promptTokens]);
+    // Nobody knows how much of it was written by then.
+    const whole = { ...request, stream: false, max_tokens: 5_000 };
+    left = new Cancellation();
+    await expect(send(model, { cancellation: left, request: whole })).rejects.toThrow("left");
+    await spending.close();
+    expect([...spent.values()][0]).toBeGreaterThan(2 * promptTokens + 4_999);
+  });
+
+  test("where the money is gone elsewhere, its own server is asked once and no more, however slowly it failed", async () => {
+    const own = engineNamed("own", () => {
+      // So long that what was known of the money is not believed any more.
+      clock.advance(5_000);
+      return answerOf(500);
+    });
+    spent.set(`m ${Date.UTC(2026, 9, 1) / 1000}`, 1_000);
+    const model = modelOn([own, engineNamed("cloud")], { spend: { nanoUsd: 1_000, per: "day" } });
+    await expect(send(model)).rejects.toThrow(/is used up/);
+    expect(own.asked).toBe(1);
+  });
+
+  test("what may not go there any more once its money was set aside does not, and gives it back", async () => {
+    const cloud = engineNamed("cloud");
+    const model = modelOn([cloud], { spend: { nanoUsd: 1_000, per: "day" } });
+    let asked = 0;
+    const nowhere = { ...model, deployments: [] };
+    const sending = send(model, { mayAsk: () => asked++ === 0, modelNow: () => nowhere });
+    await expect(sending).rejects.toMatchObject({ code: "service_unavailable" });
+    await spending.close();
+    expect([cloud.asked, capacity.figures(cloud)[0]?.inFlight, [...spent.values()]]).toEqual([0, 0, [0]]);
   });
 
   test("one that left while its money was set aside is not asked, costs nothing and holds no place", async () => {
@@ -363,6 +396,34 @@ describe("money", () => {
     await spending.close();
     expect([cloud.asked, capacity.figures(cloud)[0]?.inFlight, [...spent.values()]]).toEqual([0, 0, [0]]);
   });
+});
+
+test("of an answer that others go on with, each server's part is charged to its own overflow, and none twice", async () => {
+  const tokens = Array.from({ length: 20 }, (_, i) => `word${i} `);
+  const world = new ContinuingWorld({
+    tokens,
+    breaks: [
+      { atByte: 900, how: "reset" },
+      { atByte: 700, how: "reset" },
+    ],
+  });
+  const clock = systemClock;
+  const spending = new OverflowSpending({ store, clock, log: { warn() {} } });
+  const { router, capacity } = world;
+  world.deps.overflow = new Overflow({ router, capacity, spending, lengths: new LearnedLengths(), clock });
+  const { overflow } =
+    modelOn(world.engines, {
+      to: world.engines.map(({ name }) => target(name)),
+      spend: { nanoUsd: 1_000_000, per: "month" },
+    }).policies ?? {};
+  world.model = { ...world.model, policies: { continuation: true, ...(overflow && { overflow }) } };
+  await world.ask({ messages, max_tokens: 5_000 });
+  await spending.close();
+  const [end] = world.ends;
+  expect([world.served.length, end?.completionTokens]).toEqual([3, world.computed.completionTokens]);
+  const paid = [...spent.values()].reduce((sum, one) => sum + one, 0);
+  // What was read is known exactly only once the next one has told how much it has.
+  expect(Math.abs(paid - (end?.promptTokens ?? 0) - (end?.completionTokens ?? 0))).toBeLessThan(40);
 });
 
 test("how often requests went where, and why, is counted", async () => {

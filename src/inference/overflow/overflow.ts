@@ -38,6 +38,8 @@ export interface OverflowChoice {
 export interface OverflowBill {
   /** What was used there, once; undefined: nothing. */
   settle(usage: PricedUsage | undefined): void;
+  /** In place of that, where nobody knows what was used: what was set aside is spent. */
+  keep(): void;
 }
 
 interface Costs {
@@ -169,7 +171,9 @@ export class Overflow {
     if (!target) return undefined;
     const { spend } = policy;
     const price = priceAt(target, model);
-    if (spend === null || !price) return freeBill;
+    if (spend === null) return freeBill;
+    // The list may have changed since it was chosen.
+    if (!price) return nothingToSpend;
     const at = this.#options.clock.nowSeconds();
     const setAside = this.spending.setAside(model.id, spend, this.#mostNanoUsd(model, price, request));
     return setAside.then((made) => made && new SpentBill(this.spending, made, price, at));
@@ -225,9 +229,10 @@ export function ownDeployments({ deployments, policies }: Model): readonly Deplo
 
 const none = { reason: undefined, laterMs: undefined, refusal: undefined } as const;
 const retrySeconds = 5;
+const nothingToSpend = Promise.resolve(undefined);
 /** Series of a metric. */
 const mostCounted = 1_000;
-const freeBill: OverflowBill = { settle() {} };
+const freeBill: OverflowBill = { settle() {}, keep() {} };
 
 class SpentBill implements OverflowBill {
   readonly #spending: OverflowSpending;
@@ -247,6 +252,10 @@ class SpentBill implements OverflowBill {
     if (this.#isSettled) return;
     this.#isSettled = true;
     this.#spending.settle(this.#setAside, usage ? (nanoUsdOf(usage, this.#price, this.#at) ?? 0) : 0);
+  }
+
+  keep(): void {
+    this.#isSettled = true;
   }
 }
 

@@ -119,6 +119,7 @@ export class Attempt implements Dispatched {
   #response: EngineResponse | undefined;
   /** The format in which the engine was asked. */
   #asked: Operation | undefined;
+  #isStream = false;
   /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
@@ -147,6 +148,7 @@ export class Attempt implements Dispatched {
   send(request: DecodedRequest): Eventual<EngineResponse> {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
+    this.#isStream = stream;
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
@@ -218,7 +220,7 @@ export class Attempt implements Dispatched {
 
   /** Undefined where it is no fault of the engine. */
   failed(error: unknown): Refused | undefined {
-    this.bill?.settle(this.#mayBeCharged(error) ? this.#promptAlone : undefined);
+    if (this.bill) this.#settle(this.bill, error);
     const isFault = !this.#sender.cancellation.cancelled && error instanceof GatewayError && isEngineFault(error);
     if (isFault) {
       if (error.code === "upstream_timeout") this.#place.refused();
@@ -234,9 +236,15 @@ export class Attempt implements Dispatched {
     return isFault ? { failure: error, again: false } : undefined;
   }
 
-  /** It may have read the prompt before it was left, or was silent for too long. */
-  #mayBeCharged(error: unknown): boolean {
-    return this.#sender.cancellation.cancelled || (error instanceof GatewayError && error.code === "upstream_timeout");
+  /**
+   * It may have read the prompt before it was left, or was silent for too long; and of an answer that comes whole it may have
+   * written any part.
+   */
+  #settle(bill: OverflowBill, error: unknown): void {
+    const isLate = error instanceof GatewayError && error.code === "upstream_timeout";
+    if (!this.#sender.cancellation.cancelled && !isLate) bill.settle(undefined);
+    else if (this.#isStream) bill.settle(this.#promptAlone);
+    else bill.keep();
   }
 
   get #promptAlone(): PricedUsage {

@@ -62,6 +62,8 @@ class Detour {
   /** How often each deployment of the model that is tried now was asked, and what the last one said. */
   attempts: Map<Deployment, number> | undefined;
   refused: Refused | undefined;
+  /** Whether the budget was asked for whoever comes after that one. */
+  isBudgeted = false;
   /** Since when it is in the queue: monotonic milliseconds. */
   waitingSinceMs: number | undefined;
   /** Where the model overflows: how that was decided last. */
@@ -186,7 +188,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
       return;
     }
     // One that only went back into the queue is no burden to anybody: it waits until there is room.
-    if (refused && !refused.again && !this.#budget?.take()) {
+    if (refused && !refused.again && !this.#mayRetry()) {
       for (const deployment of candidates) this.#sender.tried({ deployment, model: offered.id, result: "not_retried" });
       this.#moveOn(refused.failure);
       return;
@@ -194,6 +196,13 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const place = capacity.take(candidates, this);
     if (place) this.#ask(place);
     else this.#wait(candidates);
+  }
+
+  /** Once for each that failed, however often the next one is looked for. */
+  #mayRetry(): boolean {
+    const way = this.#way;
+    way.isBudgeted ||= this.#budget?.take() === true;
+    return way.isBudgeted;
   }
 
   #ask(place: Place): void {
@@ -211,11 +220,14 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     this.#goOn(
       bill,
       (made) => {
-        if (made) this.#send(place, model, made);
-        else {
-          this.#giveBack(place);
-          this.#lookAgain();
+        // What must not leave may have been said meanwhile.
+        if (made && this.#sender.mayAsk(place.deployment, model)) {
+          this.#send(place, model, made);
+          return;
         }
+        made?.settle(undefined);
+        this.#giveBack(place);
+        this.#lookAgain();
       },
       (error) => {
         this.#giveBack(place);
@@ -290,6 +302,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const way = this.#way;
     way.asked = true;
     way.refused = refused;
+    way.isBudgeted = false;
     if (!way.attempts) this.#tellIdle(way.offered, deployment);
     way.attempts ??= new Map();
     way.attempts.set(deployment, refused.again ? (way.attempts.get(deployment) ?? 0) + 1 : maxAttempts);
@@ -388,10 +401,14 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     promise.then(onValue, onError).catch((fault: unknown) => this.reject(fault));
   }
 
-  /** What there is changed while it waited: it keeps its turn, and goes where the model runs now, never where it ran. */
+  /**
+   * What there is may have changed while it waited: it keeps its turn, and goes where the model runs now, never where it ran.
+   * Where nothing did, what has failed is not asked once more.
+   */
   #lookAgain(): void {
     const { offered } = this.#way;
-    this.#way.begin(this.#sender.modelNow(offered.id) ?? { ...offered, deployments: [] });
+    const now = this.#sender.modelNow(offered.id);
+    if (now !== offered) this.#way.begin(now ?? { ...offered, deployments: [] });
     this.#next();
   }
 

@@ -4,13 +4,17 @@ import { count, money, span } from "../../../parts/words/figures.ts";
 import type { CachedRequests, Policies } from "./policy-form.ts";
 
 /** None where it has none. */
-export function policySentences({ settings }: Pick<ManagedModel, "settings">): string[] {
+export function policySentences({
+  settings,
+  overflow_spend: spend,
+}: Pick<ManagedModel, "settings" | "overflow_spend">): string[] {
   const { continuation, overflow, cache, guardrails, shadow, split } = settings?.policies ?? {};
   return [
     ...(continuation
       ? ["A stream that its server cuts goes on at another place, where it can be continued exactly."]
       : []),
     ...(overflow ? [overflowSentence(overflow)] : []),
+    ...(spend ? [`Its overflow has cost ${money(spend.spent)} of ${money(spend.limit)} in this ${spend.per}.`] : []),
     ...(cache ? [cacheSentence(cache)] : []),
     ...(guardrails?.length ? [`Its requests and answers are looked at by ${listed(guardrails)}.`] : []),
     ...(shadow
