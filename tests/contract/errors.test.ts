@@ -7,13 +7,14 @@ import { errorTable } from "../../src/http/exchange/errors.ts";
 
 const page = readFileSync(join(import.meta.dir, "..", "..", "docs", "reference", "errors.md"), "utf8");
 
-/** Specification section 7 and the decisions: status and type of each code, written down a second time. */
+/** Specification section 7, the decisions and what came after them: status and type of each code, written down a second time. */
 const decided: Readonly<Record<string, readonly [status: number, type: string]>> = {
   invalid_request: [400, "invalid_request_error"],
   invalid_api_key: [401, "invalid_request_error"],
   token_expired: [401, "authentication_error"],
   insufficient_scope: [403, "permission_error"],
   permission_denied: [403, "permission_error"],
+  content_blocked: [400, "invalid_request_error"],
   insufficient_quota: [403, "insufficient_quota"],
   model_not_found: [404, "invalid_request_error"],
   previous_response_not_found: [400, "invalid_request_error"],

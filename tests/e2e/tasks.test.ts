@@ -96,7 +96,7 @@ for (const { path, body, operation, tokens, details } of asked) {
     expect([response.status, answer["model"]]).toEqual([200, "ranker"]);
     expect(response.headers.get("x-headrace-usage")).toContain(`prompt_tokens=${tokens["prompt_tokens"]}`);
     const sent = upstream.requests.at(-1);
-    expect(sent?.body).toEqual({ model: "engines-own-name", user: "u", ...body });
+    expect(sent?.body).toEqual({ model: "engines-own-name", user: expect.stringMatching(/^[\w-]{43}$/), ...body });
     const record = await booked(response.headers.get("x-request-id"));
     expect(record).toMatchObject({ operation, model: "ranker", stream: false, outcome: "completed", ...tokens });
     expect(record["usage_details"] ?? {}).toMatchObject(details);
