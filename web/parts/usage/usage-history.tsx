@@ -45,7 +45,7 @@ export function UsageHistory({ path, about, of }: UsageHistoryProps) {
       </Group>
       {about && <Note mb="sm">{about}</Note>}
       {error && !data && <Failure error={error} retry={refetch} />}
-      {!data && !error && <Skeleton height={260} aria-label="Loading the usage" />}
+      {!data && !error && <Skeleton height={260} role="status" aria-label="Loading the usage" />}
       {data && <Figures rows={data.data} start={start} days={Number(range)} of={of} />}
     </section>
   );

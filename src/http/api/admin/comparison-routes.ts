@@ -37,6 +37,7 @@ const compare = endpoint("GET", "/v1/admin/comparisons", {
     end: time("Unix seconds, before which requests count: by default now"),
   }),
   response: { description: "The comparisons.", json: comparisonList },
+  errors: ["model_not_found"],
   async answer({ deps: { comparisons, catalog, clock }, query: { model: name, ...span } }) {
     const model = catalog.find(name);
     if (!model) {
