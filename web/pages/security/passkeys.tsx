@@ -42,7 +42,7 @@ export function Passkeys() {
         )
       }
     >
-      {isPending && <Skeleton height={44} aria-label="Loading the passkeys" />}
+      {isPending && <Skeleton height={44} role="status" aria-label="Loading the passkeys" />}
       {error && <Failure error={error} retry={refetch} />}
       {data && passkeys.length === 0 && <Text size="sm">You have none yet.</Text>}
       {passkeys.length > 0 && (

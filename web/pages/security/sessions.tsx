@@ -45,7 +45,7 @@ export function Sessions() {
       }
       actions={<PlainButton onClick={() => endOthers.ask()}>Sign out everywhere else</PlainButton>}
     >
-      {isPending && <Skeleton height={60} aria-label="Loading the browsers" />}
+      {isPending && <Skeleton height={60} role="status" aria-label="Loading the browsers" />}
       {error && <Failure error={error} retry={refetch} />}
       <Lines items={thisFirst}>{(session) => <SessionLine session={session} />}</Lines>
       <ShowMore listing={listing} />

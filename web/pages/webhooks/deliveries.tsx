@@ -16,7 +16,7 @@ const states: Record<WebhookDelivery["state"], { kind: StateKind; word: string }
 export function Deliveries({ path }: { path: string }) {
   const { data, error, refetch } = useRead<WebhookDeliveryList>(path, { limit: 20 }, { everyMs: 3_000 });
   if (error) return <Failure error={error} retry={refetch} />;
-  if (!data) return <Skeleton height={120} aria-label="Loading the deliveries" />;
+  if (!data) return <Skeleton height={120} role="status" aria-label="Loading the deliveries" />;
   if (data.data.length === 0) return <Note>Nothing was sent in the last 30 days.</Note>;
   return (
     <Stack gap="sm">
