@@ -21,8 +21,9 @@ import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
 import { replayedParts } from "../domain/usage/usage-parts.ts";
 import { usableModel, withinReach } from "../policy/authorize.ts";
-import { usageBounds } from "../policy/believable-usage.ts";
+import { believable, type UsageBounds, usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
+import type { PricedUsage } from "../policy/price.ts";
 import { WholeBody } from "./answer/answer-body.ts";
 import type { AnswerRecorder } from "./answer/answer-recorder.ts";
 import { PassedAnswer } from "./answer/passed-answer.ts";
@@ -243,8 +244,7 @@ export class OpenRequest<Result>
   }
 
   mostTokensOf({ price }: Model): number | undefined {
-    const again = this.continuing;
-    const read = this.promptTokens + (again ? again.rereadTokens + this.promptTokens + again.writtenTokens : 0);
+    const read = this.promptTokens + (this.continuing?.rereadTokens ?? 0);
     const most = this.meter.stop?.mostTokens(read, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
@@ -400,7 +400,7 @@ export class OpenRequest<Result>
       if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
       if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
-      else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
+      else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
       // Nobody takes it: its connection would be held by what is not read.
@@ -409,9 +409,10 @@ export class OpenRequest<Result>
     }
   }
 
-  cutOff(dispatched: Dispatched, error: unknown): void {
-    const { deployment, model } = dispatched;
+  cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void {
+    const { deployment, model, bill } = dispatched;
     this.#toldCut = dispatched;
+    bill?.settle(believable(usage, this.#boundsNow(model)));
     this.tried({
       deployment,
       model: model.id,
@@ -422,15 +423,28 @@ export class OpenRequest<Result>
   }
 
   wentOn(dispatched: Dispatched): void {
+    // Its price is that at which it began, whatever was said of the model since.
+    const { price } = (this.#dispatched ?? dispatched).model;
     this.#dispatched = dispatched;
+    this.meter.servedBy(price, this.#boundsNow(dispatched.model));
+    this.call.onContinued?.(this.#continuation?.times ?? 0);
+  }
+
+  #cameInSilence(dispatched: Dispatched): void {
+    if (this.cancellation.cancelled) this.cameLate(dispatched);
+    (this.#late as Later<Dispatched>).resolve(dispatched);
+  }
+
+  cameLate({ bill }: Dispatched): void {
+    bill?.settle({ promptTokens: this.promptTokens, completionTokens: 0, parts: undefined });
+  }
+
+  /** Where others go on with an answer, each of them reads the prompt, and what came before it. */
+  #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
     const { bodyBytes, hasMedia, maxCompletionTokens, width, readings } = this.request;
     const all = { bodyBytes: bodyBytes + writtenBytes, hasMedia, maxCompletionTokens, width };
-    this.meter.servedBy(
-      dispatched.model.price,
-      usageBounds(dispatched.model, { ...all, readings: readings * (times + 1) }),
-    );
-    this.call.onContinued?.(times);
+    return usageBounds(model, { ...all, readings: readings * (times + 1) });
   }
 
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
@@ -592,7 +606,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
-    this.#dispatched?.bill?.settle(end);
+    this.#dispatched?.bill?.settle(this.#billed(end));
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
@@ -610,9 +624,18 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
+  /** What the one that ended it has used: parts of others are on bills of theirs. */
+  #billed(end: PricedUsage): PricedUsage {
+    const last = this.#continuation?.lastUsage;
+    if (!last) return end;
+    const promptTokens = Math.min(last.promptTokens, end.promptTokens);
+    const completionTokens = Math.min(last.completionTokens, end.completionTokens);
+    return { promptTokens, completionTokens, parts: last.parts };
+  }
+
   /** What stands in answers only while the model itself is away. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
-    const isOwn = this.#replayed === undefined && this.standIn === undefined;
+    const isOwn = this.#replayed === undefined && this.standIn === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.holder);
   }
