@@ -77,7 +77,7 @@ async function placesOf(format: string): Promise<number[]> {
   const { world } = await answered(format, [masking]);
   const events = tokens.length + 4;
   const length = world.served[0]?.length ?? 0;
-  return Array.from({ length: 4 * events }, (_, at) => Math.floor((at * length) / (4 * events)));
+  return Array.from({ length: 2 * events }, (_, at) => Math.floor((at * length) / (2 * events)));
 }
 
 describe.each(Object.keys(formats))("a client of %s", (format) => {
@@ -103,7 +103,7 @@ describe.each(Object.keys(formats))("a client of %s", (format) => {
         ]);
       }
     }
-    expect(continued).toBeGreaterThan(80);
+    expect(continued).toBeGreaterThan(40);
     expect(heldBytes.byKind.continued).toBe(0);
   }, 60_000);
 });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   basePrompt,
+  breaks,
   ContinuingWorld,
   messages,
   question,
@@ -9,6 +10,8 @@ import {
   turn,
 } from "../../../tests/support/continuing-servers.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { seeded } from "../../../tests/support/seeded.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { StopLease } from "../../domain/limits/limits.ts";
 import type { OverflowPolicy } from "../../domain/models/policies/overflow.ts";
@@ -200,4 +203,27 @@ describe("whether a server goes on exactly", () => {
   ] as const)("%s", (_which, how, asking, text, prefilled, goesOn) => {
     expect(goesOnFrom({ messages: asking }, text, how, prefilled)).toBe(goesOn);
   });
+});
+
+test("whenever a client leaves, or the server ends, the request settles once, and holds nothing", async () => {
+  const random = seeded(7);
+  const outcomes = new Set<string>();
+  for (let round = 0; round < 300; round++) {
+    const breakOff = () => ({ atByte: Math.floor(random() * 2_000), how: breaks[Math.floor(random() * 4)] ?? "reset" });
+    const world = new ContinuingWorld({
+      ...{ tokens, servers: ["a", "b"], breaks: [breakOff(), breakOff()], countsTokens: random() < 0.5 },
+      ...(random() < 0.3 && { stop: stopOf(60 + Math.floor(random() * 60)) }),
+    });
+    const body = random() < 0.5 ? { messages, max_tokens: 50 } : { messages };
+    const answer = world.ask(body);
+    for (let turns = Math.floor(random() * 30); turns > 0; turns--) await turn();
+    if (random() < 0.5) world.left.cancel();
+    else world.deps.stopping.begin();
+    await Promise.race([answer, Bun.sleep(10)]);
+    for (let turns = 0; turns < 5; turns++) await turn();
+    expect([round, world.ends.length, world.courses.length]).toEqual([round, 1, 1]);
+    expect([round, world.inFlight, heldBytes.byKind.continued]).toEqual([round, 0, 0]);
+    outcomes.add(`${world.ends[0]?.outcome}`);
+  }
+  expect([...outcomes].sort()).toEqual(["cancelled", "completed", "failed"]);
 });
