@@ -17,6 +17,15 @@ export function streamUsage(request: AskedRequest, observed: StreamObservation, 
   return observed.cut ? continuedUsage(request, observed, observed.cut, ended) : ownUsage(request, observed, ended);
 }
 
+/** The same of the server alone that sends it now: what it has read and written. `ended`: left out: it did not come to its end. */
+export function lastPartUsage(request: AskedRequest, observed: StreamObservation, ended = false): TokenUsage {
+  const { cut, context } = observed;
+  const own = ownUsage(request, { ...lastPart(observed), context }, ended);
+  if (!cut || observed.reported) return own;
+  const before = continuedUsage(request, observed, cut, ended).completionTokens - own.completionTokens;
+  return { ...own, promptTokens: observed.countedPrompts?.[cut.length] ?? own.promptTokens + before };
+}
+
 /** What came since the last of the parts that are over. */
 export function lastPart({ cut, reported, deliveredBytes, deliveredPieces }: StreamObservation): CutPart {
   let [bytes, pieces] = [deliveredBytes, deliveredPieces];

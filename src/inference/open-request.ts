@@ -21,7 +21,7 @@ import type { StepResult, Trail } from "../domain/usage/trail.ts";
 import type { TokenUsage, UsageBegin, UsageOutcome } from "../domain/usage/usage.ts";
 import { replayedParts } from "../domain/usage/usage-parts.ts";
 import { usableModel, withinReach } from "../policy/authorize.ts";
-import { usageBounds } from "../policy/believable-usage.ts";
+import { believable, type UsageBounds, usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import type { PricedUsage } from "../policy/price.ts";
 import { WholeBody } from "./answer/answer-body.ts";
@@ -45,7 +45,6 @@ import { type Stoppable, stoppingError } from "./stopping.ts";
 import { faultSaid, resultOf, TrailWriter, type Tried } from "./trail-writer.ts";
 
 const nothing: readonly string[] = [];
-const noTokens = { promptTokens: 0, completionTokens: 0 } as const;
 
 /** Who keeps its answer: for its client to read again, and to give again to who asks the same. */
 export interface Keeps {
@@ -111,8 +110,6 @@ export class OpenRequest<Result>
   #continuation: Continuation | undefined;
   /** The one of which the trail has told already that it broke off. */
   #toldCut: Dispatched | undefined;
-  /** What those had used that broke off. */
-  #usedBefore: Pick<TokenUsage, "promptTokens" | "completionTokens"> = noTokens;
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
@@ -249,8 +246,7 @@ export class OpenRequest<Result>
   }
 
   mostTokensOf({ price }: Model): number | undefined {
-    const again = this.continuing;
-    const read = this.promptTokens + (again ? again.rereadTokens + this.promptTokens + again.writtenTokens : 0);
+    const read = this.promptTokens + (this.continuing?.rereadTokens ?? 0);
     const most = this.meter.stop?.mostTokens(read, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
@@ -406,7 +402,7 @@ export class OpenRequest<Result>
       if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
       if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
-      else if (this.#phase === "silent") (this.#late as Later<Dispatched>).resolve(dispatched);
+      else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
       // Nobody takes it: its connection would be held by what is not read.
@@ -415,12 +411,10 @@ export class OpenRequest<Result>
     }
   }
 
-  cutOff(dispatched: Dispatched, error: unknown, used: TokenUsage): void {
+  cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void {
     const { deployment, model, bill } = dispatched;
     this.#toldCut = dispatched;
-    bill?.settle(this.#usedSince(used));
-    // One of which nothing came is in no sum that is made later.
-    if (used.completionTokens > 0) this.#usedBefore = used;
+    bill?.settle(believable(usage, this.#boundsNow(model)));
     this.tried({
       deployment,
       model: model.id,
@@ -431,26 +425,28 @@ export class OpenRequest<Result>
   }
 
   wentOn(dispatched: Dispatched): void {
+    // Its price is that at which it began, whatever was said of the model since.
+    const { price } = (this.#dispatched ?? dispatched).model;
     this.#dispatched = dispatched;
+    this.meter.servedBy(price, this.#boundsNow(dispatched.model));
+    this.call.onContinued?.(this.#continuation?.times ?? 0);
+  }
+
+  #cameInSilence(dispatched: Dispatched): void {
+    if (this.cancellation.cancelled) this.cameLate(dispatched);
+    (this.#late as Later<Dispatched>).resolve(dispatched);
+  }
+
+  cameLate({ bill }: Dispatched): void {
+    bill?.settle({ promptTokens: this.promptTokens, completionTokens: 0, parts: undefined });
+  }
+
+  /** Where others go on with an answer, each of them reads the prompt, and what came before it. */
+  #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
     const { bodyBytes, hasMedia, maxCompletionTokens, width, readings } = this.request;
     const all = { bodyBytes: bodyBytes + writtenBytes, hasMedia, maxCompletionTokens, width };
-    this.meter.servedBy(
-      dispatched.model.price,
-      usageBounds(dispatched.model, { ...all, readings: readings * (times + 1) }),
-    );
-    this.call.onContinued?.(times);
-  }
-
-  /** By the server that is asked now, where others had begun the answer. */
-  #usedSince(all: TokenUsage): PricedUsage {
-    const { promptTokens, completionTokens } = this.#usedBefore;
-    if (this.#usedBefore === noTokens) return all;
-    return {
-      promptTokens: Math.max(0, all.promptTokens - promptTokens),
-      completionTokens: Math.max(0, all.completionTokens - completionTokens),
-      parts: undefined,
-    };
+    return usageBounds(model, { ...all, readings: readings * (times + 1) });
   }
 
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
@@ -618,7 +614,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
-    this.#dispatched?.bill?.settle(this.#usedSince(end));
+    this.#dispatched?.bill?.settle(this.#billed(end));
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
     deps.observer?.inferenceEnded(this.#begin, end, this);
@@ -636,10 +632,18 @@ export class OpenRequest<Result>
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
   }
 
+  /** What the one that ended it has used: parts of others are on bills of theirs. */
+  #billed(end: PricedUsage): PricedUsage {
+    const last = this.#continuation?.lastUsage;
+    if (!last) return end;
+    const promptTokens = Math.min(last.promptTokens, end.promptTokens);
+    const completionTokens = Math.min(last.completionTokens, end.completionTokens);
+    return { promptTokens, completionTokens, parts: last.parts };
+  }
+
   /** What stands in answers only while the model itself is away, and what two have made together is of none of them. */
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
-    const isContinued = (this.#continuation?.times ?? 0) > 0;
-    const isOwn = this.#replayed === undefined && this.standIn === undefined && !isContinued;
+    const isOwn = this.#replayed === undefined && this.standIn === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
     cached.release(this.holder);
   }

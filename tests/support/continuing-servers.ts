@@ -6,6 +6,7 @@ import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
+import type { StopLease } from "../../src/domain/limits/limits.ts";
 import type { ChatContinuation, Engine, EngineRequest, EngineResponse } from "../../src/domain/models/engine.ts";
 import type { Model } from "../../src/domain/models/model.ts";
 import type { Operation } from "../../src/domain/models/operation.ts";
@@ -51,6 +52,11 @@ export interface ServerPlan {
   laterDeltas?: readonly Record<string, unknown>[];
   countsTokens?: boolean;
   policies?: Model["policies"];
+  price?: Model["price"];
+  /** What a quota has that ends answers. */
+  stop?: StopLease;
+  /** What the gateway has beside the usual. */
+  deps?: (world: ContinuingWorld) => Partial<InferenceDeps>;
 }
 
 /** Tokens of every prompt, without what came of the answer. */
@@ -73,14 +79,14 @@ export class ContinuingWorld {
     this.#plan = plan;
     this.engines = (plan.servers ?? ["a", "b", "c", "d"]).map((name) => this.#engine(name));
     this.model = {
-      ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined, price: undefined },
+      ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined, price: plan.price },
       environments: ["live"],
       deployments: this.engines.map((engine) => ({ engine, model: "m", weight: 1 })),
       policies: plan.policies ?? { continuation: true },
     };
     const bounds = () => ({ maxWaiting: 8, longestWaitMs: 1_000 });
     this.capacity = new Capacity({ clock: systemClock, router: this.router, bounds });
-    this.deps = this.#deps();
+    this.deps = { ...this.#deps(), ...plan.deps?.(this) };
   }
 
   /** Places that are taken now. */
@@ -191,6 +197,7 @@ export class ContinuingWorld {
         admit: () => ({
           lease: { extend() {}, settle() {} },
           reservedTokens: 1,
+          stop: this.#plan.stop,
           status: { requests: undefined, tokens: undefined },
         }),
         learn() {},

@@ -38,7 +38,8 @@ const noText: GuardedText = { feed: () => "", end: () => "" };
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
 export class GuardedStream implements AnswerStream {
-  readonly #inner: AnswerStream;
+  /** What its engines make of it. */
+  readonly inner: AnswerStream;
   readonly #guard: TextGuard;
   readonly #texts = new Map<string, OpenText>();
   /** Texts that have ended, by what their engine told of them. */
@@ -47,50 +48,61 @@ export class GuardedStream implements AnswerStream {
   #heldLength = 0;
   #heldEvents = 0;
   #isDue = false;
-  #isAsked = false;
   /** Characters of what is known of texts, each twice: as it came, and as it was passed on. */
   #knownLength = 0;
+  /** What was asked about, and may leave; and the characters of what is being asked about, or was. */
+  #asked: Entry[] = [];
+  #askedEvents = 0;
+  #asking: Promise<void> | undefined;
   #number: number | undefined;
   /** What came before what is blocked, in the same event. */
   #last = "";
   #isCut = false;
 
   constructor(inner: AnswerStream, guard: TextGuard) {
-    this.#inner = inner;
+    this.inner = inner;
     this.#guard = guard;
   }
 
   get reported(): TokenUsage | undefined {
-    return this.#inner.reported;
+    return this.inner.reported;
   }
 
   get deliveredBytes(): number {
-    return this.#inner.deliveredBytes;
+    return this.inner.deliveredBytes;
   }
 
   get deliveredPieces(): number {
-    return this.#inner.deliveredPieces;
+    return this.inner.deliveredPieces;
+  }
+
+  get cut(): AnswerStream["cut"] {
+    return this.inner.cut;
+  }
+
+  get countedPrompts(): AnswerStream["countedPrompts"] {
+    return this.inner.countedPrompts;
   }
 
   get context(): number | undefined {
-    return this.#inner.context;
+    return this.inner.context;
   }
 
   get finishSeen(): boolean {
-    return this.#inner.finishSeen;
+    return this.inner.finishSeen;
   }
 
   get isOpen(): boolean {
-    return this.#inner.isOpen;
+    return this.inner.isOpen;
   }
 
   usageSoFar(): TokenUsage | undefined {
-    return this.#inner.usageSoFar?.();
+    return this.inner.usageSoFar?.();
   }
 
   servedBy({ model, deployment }: Serving): void {
     // A trace would have what the guardrails hold back.
-    this.#inner.servedBy({ model, deployment });
+    this.inner.servedBy({ model, deployment });
   }
 
   takeInPlace(): undefined {
@@ -102,12 +114,12 @@ export class GuardedStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    return this.#inner.isEnd(data);
+    return this.inner.isEnd(data);
   }
 
   /** About as much as it holds: of texts that have not ended, of events, and of what is told again at the end. */
   get heldBytes(): number {
-    return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + 2 * this.#knownLength;
+    return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + this.#askedEvents + 2 * this.#knownLength;
   }
 
   /** Whether what is held has to be asked about before more is taken. */
@@ -116,55 +128,70 @@ export class GuardedStream implements AnswerStream {
   }
 
   translate(data: string): string {
-    return this.#cutWhereBlocked(this.#pass(this.#inner.translate(data, undefined)));
+    return this.#cutWhereBlocked(this.#pass(this.inner.translate(data, undefined)));
   }
 
   whole(bytes: ByteSpan): string {
-    return this.#cutWhereBlocked(this.#pass(this.#inner.whole(bytes)));
+    return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
   }
 
   /** With asking, what is held has to be asked about, and taken by `taken`, before the answer ends. */
   ending(): string {
     this.#end("");
-    return this.#pass(this.#inner.ending());
+    return this.#pass(this.inner.ending());
   }
 
-  stopped(mark: StopMark): string {
+  /** At the client's own limit what is held is asked about, as where an answer ends by itself. */
+  stopped(mark: StopMark | undefined): string {
+    if (mark === undefined) {
+      this.#end("");
+      return this.#pass(this.inner.stopped(mark));
+    }
     // Nobody is asked any more: what is held was passed by nobody.
-    if (this.#guard.asks) return this.#lastOf(this.#inner.stopped(mark));
+    if (this.#guard.asks) return this.#lastOf(this.inner.stopped(mark));
     this.#end("");
-    for (const event of this.#inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
+    for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
     return this.#release();
   }
 
   errorEvent(rendered: string, error: GatewayError): string {
-    if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.#inner.stopped(noMark));
+    if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.inner.stopped(noMark));
     if (!this.#guard.asks) this.#end("");
     const rest = this.#guard.asks ? "" : this.#release();
     // A response that failed tells all of its texts again.
-    return rest + this.#lastOf(this.#inner.errorEvent(rendered, error));
+    return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
   }
 
-  /** Asks about all that is held; settles when `taken` has what came of it. */
-  async ask(): Promise<void> {
+  /** Asks about all that is held, once nobody else is asked; settles when `taken` has what came of it. */
+  ask(): Promise<void> {
+    const before = this.#asking;
+    this.#asking = before ? before.then(() => this.#ask()) : this.#ask();
+    return this.#asking;
+  }
+
+  async #ask(): Promise<void> {
     const texts = new Map<OpenText, string>();
-    for (const { pieces } of this.#held) {
+    const held = this.#held;
+    this.#askedEvents += this.#heldEvents;
+    this.#drop();
+    for (const { pieces } of held) {
       for (const { open, given } of pieces) texts.set(open, (texts.get(open) ?? "") + given);
     }
     const asked = [...texts].filter(([, text]) => text !== "");
     const answers =
       asked.length > 0 ? await this.#guard.ask(asked.map(([{ before }, text]) => ({ text, before }))) : [];
     this.#isDue = false;
-    this.#isAsked = true;
     if (this.#guard.blockedBy !== undefined) {
       this.#drop();
+      this.#asked = [];
       return;
     }
+    for (const entry of held) this.#asked.push(entry);
     asked.forEach(([open, text], index) => {
       const answer = answers[index] ?? "";
       if (answer === text) return;
       let rest = answer;
-      for (const { pieces } of this.#held) {
+      for (const { pieces } of held) {
         for (const piece of pieces) {
           if (piece.open !== open) continue;
           piece.given = rest;
@@ -177,9 +204,10 @@ export class GuardedStream implements AnswerStream {
 
   /** What was held, where it was asked about. Throws ContentBlocked where it may not be passed on. */
   taken(): string {
-    if (!this.#isAsked) return "";
-    this.#isAsked = false;
-    return this.#cutWhereBlocked(this.#release());
+    const asked = this.#asked;
+    this.#asked = [];
+    this.#askedEvents = 0;
+    return this.#cutWhereBlocked(this.#rendering(asked));
   }
 
   #cutWhereBlocked(events: string): string {
@@ -282,15 +310,20 @@ export class GuardedStream implements AnswerStream {
   }
 
   #release(): string {
+    const held = this.#held;
+    this.#drop();
+    return this.#rendering(held);
+  }
+
+  #rendering(entries: readonly Entry[]): string {
     let events = "";
-    for (const { pieces, render } of this.#held) {
+    for (const { pieces, render } of entries) {
       for (const { open, given } of pieces) {
         if (open.raw !== "") open.given += given;
         if (this.#guard.asks) open.before = (open.before + given).slice(-contextLength);
       }
       events += render();
     }
-    this.#drop();
     return events;
   }
 

@@ -51,7 +51,7 @@ function ofChoices(event: Event, choices: readonly unknown[]): EventTexts {
   for (const choice of choices) {
     if (!isHolder(choice)) continue;
     const index = Number(choice["index"] ?? 0);
-    const { usage: _, choices: __, ...head } = event;
+    const { usage: _, choices: __, headrace: ___, ...head } = event;
     const made = (said: Event): Event => ({ ...head, choices: [{ index, ...said, finish_reason: null }] });
     for (const name of repeated) if (name in choice) choice[name] = null;
     wholes.push(...othersIn(choice, "text", "delta"));

@@ -64,6 +64,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
   #held: string | undefined;
   #endsHeld = false;
+  /** All of it is here; guardrails ask about the rest. */
+  #isEnding = false;
   #firstByteSeen = false;
   /** Whether the client was sent any event. */
   #hasBegun = false;
@@ -213,7 +215,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #goOn(): void {
-    if (this.#over) return;
+    if (this.#over || this.#isEnding) return;
     const held = this.#held ?? "";
     this.#held = undefined;
     if (this.#behindSinceMs === undefined) this.#dispatched?.response.body.resume();
@@ -247,7 +249,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   fail(error: unknown): void {
     if (this.#over) this.#drained();
-    else this.#break(error, "");
+    else if (!this.#isEnding) this.#break(error, "");
   }
 
   isFrom(dispatched: Dispatched): boolean {
@@ -301,7 +303,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#dispatched = dispatched;
     const { translation } = dispatched;
     const serving = this.#servingOf(dispatched);
-    if (this.#hasBegun) {
+    if (this.#isBegun) {
       this.#goOnBy(serving, translation);
     } else if (translation) {
       const { request, completion } = this.#options;
@@ -317,7 +319,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       return;
     }
     response.body.flow(this.#options.continuation ? new Part(this, dispatched) : this);
-    if (this.#behindSinceMs !== undefined && !this.#over) response.body.pause();
+    const isBehind = this.#behindSinceMs !== undefined || this.#held !== undefined;
+    if (isBehind && !this.#over) response.body.pause();
   }
 
   /** A trace would have what guardrails take out of an answer. */
@@ -326,9 +329,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     return this.#guarded ? { model, deployment } : dispatched;
   }
 
-  /** Another server goes on with an answer of which the client has a part. */
+  /** Whether the client has a part of it, or guardrails have. */
+  get #isBegun(): boolean {
+    return this.#hasBegun || (this.#guarded !== undefined && this.#guarded.deliveredBytes > 0);
+  }
+
+  /** Another server goes on with an answer that has begun. */
   #goOnBy(serving: Serving, translation: Dispatched["translation"]): void {
-    const chunks = this.#chunks;
+    const chunks = this.#guarded?.inner ?? this.#chunks;
     if (translation && chunks instanceof TranslatedStream) chunks.goOn(serving, translation);
     else if (chunks instanceof ChunkTranslator) chunks.goOn(serving);
   }
@@ -413,40 +421,39 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** `events` are the last ones. */
   #complete(events: string): void {
-    const last = events + this.#chunks.ending();
-    if (this.#options.guard?.asks) this.#completeOnceAsked(last);
-    else this.#completeWith(last);
+    this.#endWhole(events + this.#chunks.ending(), false);
+  }
+
+  /** `isStopped`: the engine's work ends as well. */
+  #endWhole(last: string, isStopped: boolean): void {
+    if (this.#options.guard?.asks) this.#endOnceAsked(last, isStopped);
+    else this.#endWith(last, isStopped);
   }
 
   /** The client goes on getting comments while guardrails ask about the rest; nothing more of the engine is looked at. */
-  #completeOnceAsked(events: string): void {
+  #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
     this.#held = "";
+    this.#isEnding = true;
     guarded.ask().then(() => {
       if (this.#over) return;
       try {
-        this.#completeWith(events + guarded.taken());
+        this.#endWith(events + guarded.taken(), isStopped);
       } catch (error) {
-        this.#break(error, events);
+        this.#endBroken(error, events);
       }
     });
   }
 
-  #completeWith(last: string): void {
+  #endWith(last: string, isStopped: boolean): void {
     this.#record(last);
     this.#recordEnd(last);
-    this.#finish(undefined, last);
+    this.#finish(undefined, last, isStopped);
   }
 
   /** A quota is spent: the client gets the end that a limit on its tokens would have brought, and the engine stops. */
   #stopHere(events: string): void {
-    this.#endHere(events + this.#chunks.stopped((this.#stop as StreamStop).mark()));
-  }
-
-  #endHere(last: string): void {
-    this.#record(last);
-    this.#recordEnd(last);
-    this.#finish(undefined, last, true);
+    this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
 
   /** `events` came before the error, and are delivered before it. */
@@ -461,7 +468,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
     if (this.#chunks.finishSeen && !this.#chunks.isOpen) {
       // All that was missing is what tells of an answer that is whole.
-      this.#complete(events);
+      if (this.#held === undefined) this.#complete(events);
+      else this.#endsHeld = true;
       return;
     }
     if (events !== "") {
@@ -470,9 +478,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#write(events);
       if (this.#over) return;
     }
-    const verdict = continuation.begins(dispatched, error, this.#chunks, this.#hasBegun);
+    const verdict = continuation.begins(dispatched, error, this.#chunks, this.#isBegun);
     if (verdict === "cannot") this.#endBroken(error, "");
-    else if (verdict === "at_limit") this.#endHere(this.#chunks.stopped(undefined));
+    else if (verdict === "at_limit") this.#endWhole(this.#chunks.stopped(undefined), true);
+    else if (verdict === "spent") this.#stopHere("");
     else this.#restart(continuation, dispatched, error);
   }
 
@@ -484,7 +493,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#whole?.cancel();
     this.#reader = new SseReader();
     this.#countEvent(0);
-    this.#held = undefined;
+    // Whoever is asked meanwhile still is; what came behind that comes once more.
+    if (this.#held !== undefined) this.#held = "";
     this.#endsHeld = false;
     this.#firstByteSeen = false;
     this.#atRest = false;

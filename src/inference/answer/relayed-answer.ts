@@ -64,6 +64,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
+  /** The server of which that is: an answer of which nothing came begins anew. */
+  #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {
     this.source = source;
@@ -88,8 +90,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   look(observed: StreamObservation): "goes_on" | "spent" | Promise<void> {
-    this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
-    return this.#open.meter.lookAtStop(this.#usageSoFar());
+    return this.#open.meter.lookAtStop(this.#usageOf(observed)());
   }
 
   mark(): StopMark {
@@ -98,8 +99,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   }
 
   get continuation(): Continuation | undefined {
-    // What guardrails hold back was not said: nobody could go on from there.
-    return this.guard ? undefined : this.#open.continuation;
+    return this.#open.continuation;
   }
 
   get request(): DecodedRequest {
@@ -158,21 +158,29 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     const { trace, meter, continuation } = this.#open;
     const promptTokens = this.#open.promptTokens + (continuation?.rereadTokens ?? 0);
     trace?.firstToken();
-    this.#usageSoFar ??= usageSoFar(this.#open.request, observed);
-    meter.delivered(promptTokens + observed.deliveredPieces, this.#usageSoFar);
+    meter.delivered(promptTokens + observed.deliveredPieces, this.#usageOf(observed));
     due.dueMs = meter.dueMs;
     due.duePieces = meter.dueTokens - promptTokens;
   }
 
+  #usageOf(observed: StreamObservation): () => TokenUsage {
+    if (this.#usageSoFar === undefined || this.#observed !== observed) {
+      this.#usageSoFar = usageSoFar(this.#open.request, observed);
+      this.#observed = observed;
+    }
+    return this.#usageSoFar;
+  }
+
   onEnd(observed: StreamObservation, error: unknown): Eventual<void> {
     const open = this.#open;
+    open.continuation?.ends(observed, error === undefined && !this.#isStopped);
     if (this.guard?.blockedBy !== undefined && (error === undefined || error instanceof ContentBlocked)) {
       return open.ended(streamUsage(open.request, observed, error === undefined), undefined, blockedCode);
     }
     if (error !== undefined && observed.deliveredBytes === 0 && !observed.reported) {
       return open.endedWithoutAnswer(error);
     }
-    const isWhole = error === undefined && !this.#isStopped;
+    const isWhole = error === undefined && !this.#isStopped && !open.continuation?.isAtLimit;
     if (observed.finishSeen !== true) open.cached?.release(open.call.holder);
     const usage = observed.usageSoFar?.() ?? streamUsage(open.request, observed, isWhole);
     return open.ended(usage, error, this.#isStopped ? spentCode : undefined);

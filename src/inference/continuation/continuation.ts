@@ -1,8 +1,8 @@
 // Goes on with a streamed answer at another deployment where its model server broke off, exactly behind what was delivered.
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, whenSettled } from "../../base/later.ts";
-import type { AnswerStream } from "../../dialects/answer.ts";
-import { streamUsage } from "../../dialects/stream-usage.ts";
+import type { AnswerStream, StreamObservation } from "../../dialects/answer.ts";
+import { lastPartUsage, streamUsage } from "../../dialects/stream-usage.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";
@@ -13,7 +13,7 @@ import { type Asking, askingOf, chatAlone, formatFor } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Continuing, Dispatched, Sender } from "../routing/attempt.ts";
 import { type DispatchDeps, dispatch } from "../routing/dispatch.ts";
-import { continuedBody, goesOnFrom, isContinuable } from "./continued-body.ts";
+import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./continued-body.ts";
 import { SaidText } from "./said-text.ts";
 
 /** An answer that breaks off more often than this is not worth the prompts that are read for it. */
@@ -25,16 +25,18 @@ const longestCountMs = 1_000;
 export interface ContinuedRequest extends Sender {
   readonly request: DecodedRequest;
   readonly deps: DispatchDeps;
-  /** What took it broke off. Called before it is looked for another one. `used`: of all of the answer so far. */
-  cutOff(dispatched: Dispatched, error: unknown, used: TokenUsage): void;
+  /** What took it broke off, having used so much. Called before it is looked for another one. */
+  cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void;
   /** Another one goes on. */
   wentOn(dispatched: Dispatched): void;
+  /** Another one would have gone on, and its client does not want it any more. */
+  cameLate(dispatched: Dispatched): void;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** What there is behind a break. */
-export type Verdict = "goes_on" | "cannot" | "at_limit";
+/** What there is behind a break; `spent`: a quota has nothing left for the prompt that would be read once more. */
+export type Verdict = "goes_on" | "cannot" | "at_limit" | "spent";
 
 export class Continuation implements Continuing {
   readonly said: SaidText;
@@ -44,8 +46,16 @@ export class Continuation implements Continuing {
   /** Tokens of the answer so far, and of prompts that were read, and are read now, beside the request's own. */
   writtenTokens = 0;
   rereadTokens = 0;
+  /** A server broke off behind the last token that its client allowed. */
+  isAtLimit = false;
+  /** What the server has used that ends the answer, where others had a part in it; undefined: all of it. */
+  lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
+  /** The number, among the parts that the client gets, of that which is asked for. */
+  #part = 0;
+  /** Whether whoever answered so far took a last message of the assistant's as the begin of its answer. */
+  #prefills = true;
   #isUnderWay = false;
   /** What was delivered; empty: nothing was, and it begins anew. */
   #text = "";
@@ -75,30 +85,58 @@ export class Continuation implements Continuing {
     return !(error instanceof GatewayError) || isEngineFault(error);
   }
 
-  /** `hasBegun`: whether its client was sent an event. To be followed by `dispatch` where it goes on. */
-  begins(cut: Dispatched, error: unknown, observed: AnswerStream, hasBegun: boolean): Verdict {
-    const { request, deps } = this.#open;
-    const verdict = hasBegun ? this.#judged(cut, observed) : "goes_on";
-    if (verdict === "at_limit") return verdict;
+  /** `isBegun`: whether its client has a part of it, or guardrails have. To be followed by `dispatch` where it goes on. */
+  begins(cut: Dispatched, error: unknown, observed: AnswerStream, isBegun: boolean): Verdict {
+    const verdict = isBegun ? this.#judged(cut, observed) : "goes_on";
+    if (verdict === "at_limit") {
+      this.isAtLimit = true;
+      return verdict;
+    }
     if (verdict === "cannot" || this.#times === mostContinuations) {
       this.outcomes.push("unfit");
       return "cannot";
     }
-    const used = streamUsage(request, observed, false);
+    this.#count(observed, isBegun);
+    this.#isUnderWay = true;
+    const most = this.writtenTokens > 0 ? this.#open.mostTokensOf?.(cut.model) : undefined;
+    this.#isUnderWay = false;
+    if (most !== undefined && most <= this.writtenTokens) return "spent";
+    return this.#takesTurn(cut, error, observed, isBegun);
+  }
+
+  #takesTurn(cut: Dispatched, error: unknown, observed: AnswerStream, isBegun: boolean): Verdict {
+    const { request, deps } = this.#open;
+    const { engine, model } = cut.deployment;
+    this.#open.cutOff(cut, error, lastPartUsage(request, observed));
     if (!deps.router.retryBudget(cut.model.id).take()) {
-      this.#open.cutOff(cut, error, used);
       this.#open.tried({ model: cut.model.id, result: "not_retried" });
       this.outcomes.push("failed");
       return "cannot";
     }
-    if (!hasBegun) this.#body = undefined;
+    if (isBegun) this.#prefills &&= engine.continues?.(model) === "last_message";
+    else {
+      this.#body = undefined;
+      this.said.restart();
+    }
     this.#again = deps.router.resting(cut.deployment) ? undefined : cut.deployment;
     this.#cut = cut;
     this.#times++;
-    this.writtenBytes = observed.deliveredBytes;
-    this.writtenTokens = hasBegun ? used.completionTokens : 0;
-    this.#open.cutOff(cut, error, used);
     return "goes_on";
+  }
+
+  /** What was written, and read for it, so far. */
+  #count(observed: AnswerStream, isBegun: boolean): void {
+    const { request } = this.#open;
+    const soFar = isBegun && observed.deliveredBytes > 0 ? streamUsage(request, observed, false) : undefined;
+    this.#part = isBegun ? (observed.cut?.length ?? 0) + 1 : 0;
+    this.writtenBytes = soFar ? observed.deliveredBytes : 0;
+    this.writtenTokens = soFar?.completionTokens ?? 0;
+    this.rereadTokens = soFar ? soFar.promptTokens + soFar.completionTokens : 0;
+  }
+
+  /** The answer is over, however it ended. */
+  ends(observed: StreamObservation, ended: boolean): void {
+    if (observed.cut) this.lastUsage = lastPartUsage(this.#open.request, observed, ended);
   }
 
   #judged({ translation }: Dispatched, observed: AnswerStream): Verdict {
@@ -108,7 +146,8 @@ export class Continuation implements Continuing {
     const isAskedAlike = (translation === undefined) === (formatFor(request, inChat) === request.dialect);
     if (text === undefined || !isAskedAlike) return "cannot";
     const asked = parsed(askingOf(request, { engine: inChat, model: request.model, recording, seal }).body);
-    if (text !== "" && (request.width !== 1 || !isContinuable(asked))) return "cannot";
+    const isFit = request.width === 1 && isContinuable(asked) && !isWithinStop(asked, text);
+    if (text !== "" && !isFit) return "cannot";
     const written = streamUsage(request, observed, false).completionTokens;
     if (text !== "" && request.tokenLimit !== undefined && written >= request.tokenLimit) return "at_limit";
     this.#text = text;
@@ -116,21 +155,25 @@ export class Continuation implements Continuing {
     return "goes_on";
   }
 
-  /** Settles with the deployment that goes on. */
+  /** Settles with the deployment that goes on: one that the model has now, as operators may have said otherwise meanwhile. */
   dispatch(): Eventual<Dispatched> {
     const { request, deps } = this.#open;
-    const { model } = this.#cut as Dispatched;
+    const { model: before } = this.#cut as Dispatched;
+    const model = this.#open.modelNow(before.id) ?? { ...before, deployments: [] };
     this.#isUnderWay = true;
     const next = dispatch(request, model, deps, this.#open);
     whenSettled(next, onNext, onNone, this);
     return next;
   }
 
-  /** It is at the client from here on. */
+  /** It is at the client from here on, unless that left, or was told of an end, in the same moment. */
   found(dispatched: Dispatched): void {
     this.#isUnderWay = false;
+    if (this.#open.cancellation.cancelled) {
+      this.#open.cameLate(dispatched);
+      return;
+    }
     this.said.isGiven = this.#text !== "";
-    this.rereadTokens += this.#open.workload.promptTokens + this.writtenTokens;
     this.outcomes.push("continued");
     this.#open.wentOn(dispatched);
   }
@@ -148,7 +191,7 @@ export class Continuation implements Continuing {
       ? ranked.filter(({ engine, model }) => {
           if (this.#text === "") return engine.formats === undefined || engine.formats.chat !== undefined;
           const how = engine.continues?.(model);
-          return how !== undefined && goesOnFrom(body, this.#text, how);
+          return how !== undefined && goesOnFrom(body, this.#text, how, this.#prefills);
         })
       : ranked;
     const well = fit.filter((deployment) => !router.resting(deployment));
@@ -173,7 +216,7 @@ export class Continuation implements Continuing {
       return { ...whole, body: continuedBody(asked, this.#text, how, this.writtenTokens) };
     };
     const sent = rest();
-    const counted = this.#count(engine, sent, whole);
+    const counted = this.#counted(engine, sent, whole);
     // The limit would be too high by what came with other tokens in one event.
     if (!counted || request.tokenLimit === undefined) return engine.send(sent, cancellation);
     return counted.then(() => engine.send(rest(), cancellation));
@@ -183,7 +226,7 @@ export class Continuation implements Continuing {
    * How many tokens each part of the answer had is told by the prompts behind it: they are counted by whoever goes on, beside the
    * request. Undefined where it cannot count; resolves once it has, or when that takes too long.
    */
-  #count(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
+  #counted(engine: Engine, sent: EngineRequest, whole: EngineRequest): Promise<void> | undefined {
     const { operation } = sent;
     if (!engine.countTokens || !isConversation(operation)) return undefined;
     const { countedPrompts } = this.said;
@@ -194,13 +237,13 @@ export class Continuation implements Continuing {
         // What was delivered is estimated.
       }
     };
-    const [times, first] = [this.#times, countedPrompts[0]];
-    const counts = [count(times, sent), ...(first === undefined ? [count(0, whole)] : [])];
+    const [part, first] = [this.#part, countedPrompts[0]];
+    const counts = [count(part, sent), ...(first === undefined ? [count(0, whole)] : [])];
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, longestCountMs);
       void Promise.all(counts).then(() => {
         clearTimeout(timer);
-        const [prompt, begun] = [countedPrompts[0], countedPrompts[times]];
+        const [prompt, begun] = [countedPrompts[0], countedPrompts[part]];
         if (prompt !== undefined && begun !== undefined)
           this.writtenTokens = Math.max(this.writtenTokens, begun - prompt);
         resolve();

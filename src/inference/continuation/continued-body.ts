@@ -37,12 +37,33 @@ function limitOf({ max_completion_tokens: newer, max_tokens: older }: Body): num
   return typeof newer === "number" ? newer : typeof older === "number" ? older : undefined;
 }
 
-/** Whether such a server goes on exactly behind this text, where the client's own messages end as they do. */
-export function goesOnFrom(body: Body, text: string, how: ChatContinuation): boolean {
+/** Whether the text ends as one of the request's stop sequences begins: the rest of it may come, and nobody would know it for one. */
+export function isWithinStop({ stop }: Body, text: string): boolean {
+  const sequences: readonly unknown[] = Array.isArray(stop) ? stop : [stop];
+  return sequences.some((one) => typeof one === "string" && endsAsBegins(text, one));
+}
+
+function endsAsBegins(text: string, sequence: string): boolean {
+  for (let length = sequence.length - 1; length > 0; length--) {
+    if (text.endsWith(sequence.slice(0, length))) return true;
+  }
+  return false;
+}
+
+/** What templates know a thought by, and write anew, or leave out, in messages. */
+const thoughtMark = /<\/?think|\[\/?THINK\]|<\|channel\|>/;
+
+/**
+ * Whether such a server goes on exactly behind this text, where the client's own messages end as they do. `prefilled`: whether
+ * those that wrote it took a last message of the assistant's as its begin, too.
+ */
+export function goesOnFrom(body: Body, text: string, how: ChatContinuation, prefilled: boolean): boolean {
   const { messages } = body;
-  if (!Array.isArray(messages) || how === "last_message") return beganByClient(body) !== "other";
-  // Templates may cut white space at the end of a message, and the model would write it again.
-  return beganByClient(body) === "no" && text.trimEnd() === text;
+  if (!Array.isArray(messages)) return true;
+  const began = beganByClient(body);
+  if (how === "last_message") return began === "no" || (began === "text" && prefilled);
+  // Templates may cut white space around a message, and the model would write it again.
+  return began === "no" && text.trim() === text && !thoughtMark.test(text);
 }
 
 /** `written`: tokens of the answer so far, which its limit no longer has. */

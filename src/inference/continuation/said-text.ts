@@ -48,6 +48,14 @@ export class SaidText implements SaidListener {
     return text.isWellFormed() ? text : undefined;
   }
 
+  /** Nothing of it came to anybody: an answer begins anew. */
+  restart(): void {
+    this.release();
+    this.countedPrompts.length = 0;
+    this.#isText = true;
+    this.isGiven = false;
+  }
+
   release(): void {
     if (this.#bytes > 0) this.#holder.release("continued", this.#bytes);
     this.#blocks = [];

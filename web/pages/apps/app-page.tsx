@@ -25,7 +25,11 @@ export function AppPage({ id }: { id: string }) {
   if (!app) {
     return (
       <Page title="App" about={back}>
-        {error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} role="status" aria-label="Loading the app" />}
+        {error ? (
+          <Failure error={error} retry={refetch} />
+        ) : (
+          <Skeleton height={320} role="status" aria-label="Loading the app" />
+        )}
       </Page>
     );
   }

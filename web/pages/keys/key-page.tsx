@@ -26,7 +26,11 @@ export function KeyPage({ id }: { id: string }) {
   if (!record) {
     return (
       <Page title="API key" about={back}>
-        {error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} role="status" aria-label="Loading the key" />}
+        {error ? (
+          <Failure error={error} retry={refetch} />
+        ) : (
+          <Skeleton height={320} role="status" aria-label="Loading the key" />
+        )}
       </Page>
     );
   }

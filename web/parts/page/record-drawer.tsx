@@ -69,7 +69,13 @@ function Details<Shown>({ id, path, what, missing, close, children }: OneProps<S
         </Text>
         <CopyAction value={id} label={`Copy the id of ${what}`} />
       </Group>
-      {data ? children(data, close) : error ? failed(error) : <Skeleton height={320} role="status" aria-label={`Loading ${what}`} />}
+      {data ? (
+        children(data, close)
+      ) : error ? (
+        failed(error)
+      ) : (
+        <Skeleton height={320} role="status" aria-label={`Loading ${what}`} />
+      )}
     </Stack>
   );
 }
