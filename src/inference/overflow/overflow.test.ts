@@ -422,8 +422,10 @@ test("of an answer that others go on with, each server's part is charged to its 
   const [end] = world.ends;
   expect([world.served.length, end?.completionTokens]).toEqual([3, world.computed.completionTokens]);
   const paid = [...spent.values()].reduce((sum, one) => sum + one, 0);
-  // What was read is known exactly only once the next one has told how much it has.
-  expect(Math.abs(paid - (end?.promptTokens ?? 0) - (end?.completionTokens ?? 0))).toBeLessThan(40);
+  const used = (end?.promptTokens ?? 0) + (end?.completionTokens ?? 0);
+  // What was read is known exactly only once the next one has told how much it has: 20 tokens for each that broke off.
+  expect(paid).toBeLessThanOrEqual(used);
+  expect(paid).toBeGreaterThanOrEqual(used - 40);
 });
 
 test("how often requests went where, and why, is counted", async () => {
