@@ -11,7 +11,7 @@ const clients = 16;
 const directory = mkdtempSync(join(tmpdir(), "headrace-overflow-kill-"));
 const config = join(directory, "headrace.yaml");
 /** Nano-USD: at 1 for each token of prompt and answer. */
-const cap = 10_000;
+const cap = 6_000;
 const usage = { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 };
 let cloud: ScriptedUpstream;
 
