@@ -35,7 +35,13 @@ const masking: Rail = {
 };
 
 function asking(ask: Ask): Rail {
-  const service = { kind: "http", url: "http://nobody.test", token: null, timeoutMs: 1_000, otherwise: "block" } as const;
+  const service = {
+    kind: "http",
+    url: "http://nobody.test",
+    token: null,
+    timeoutMs: 1_000,
+    otherwise: "block",
+  } as const;
   return { settings: { name: "asked", action: "mask", sides: ["answer"], ...service }, patterns: undefined, ask };
 }
 
@@ -85,27 +91,31 @@ describe.each(Object.keys(formats))("a client of %s", (format) => {
     ["patterns alone", [masking]],
     ["patterns, and a service that is asked", [masking, asking(async () => ({ action: "pass" }))]],
     ["a service that takes a while", [masking, asking(async () => Bun.sleep(1).then(() => ({ action: "pass" })))]],
-  ] as const)("wherever its server breaks off gets the masked whole, and nothing of a secret: %s", async (_which, rails) => {
-    let continued = 0;
-    for (const [index, atByte] of (await placesOf(format)).entries()) {
-      const how = breaks[index % breaks.length] ?? "reset";
-      const { world, text, said } = await answered(format, rails, { breaks: [{ atByte, how }] });
-      const where = JSON.stringify({ atByte, how, text });
-      expect([said, where]).toEqual([masked, where]);
-      expect([text.includes("QRST") || text.includes(other.slice(1, 19)), where]).toEqual([false, where]);
-      expect([world.ends.map(({ outcome }) => outcome), world.inFlight]).toEqual([["completed"], 0]);
-      continued += world.courses[0]?.continuations?.length ?? 0;
-      if (world.served[1] && world.served[1].begun > 0) {
-        const { promptTokens, completionTokens } = world.computed;
-        expect([world.ends[0]?.promptTokens, world.ends[0]?.completionTokens, where]).toEqual([
-          ...[promptTokens, completionTokens],
-          where,
-        ]);
+  ] as const)(
+    "wherever its server breaks off gets the masked whole, and nothing of a secret: %s",
+    async (_which, rails) => {
+      let continued = 0;
+      for (const [index, atByte] of (await placesOf(format)).entries()) {
+        const how = breaks[index % breaks.length] ?? "reset";
+        const { world, text, said } = await answered(format, rails, { breaks: [{ atByte, how }] });
+        const where = JSON.stringify({ atByte, how, text });
+        expect([said, where]).toEqual([masked, where]);
+        expect([text.includes("QRST") || text.includes(other.slice(1, 19)), where]).toEqual([false, where]);
+        expect([world.ends.map(({ outcome }) => outcome), world.inFlight]).toEqual([["completed"], 0]);
+        continued += world.courses[0]?.continuations?.length ?? 0;
+        if (world.served[1] && world.served[1].begun > 0) {
+          const { promptTokens, completionTokens } = world.computed;
+          expect([world.ends[0]?.promptTokens, world.ends[0]?.completionTokens, where]).toEqual([
+            ...[promptTokens, completionTokens],
+            where,
+          ]);
+        }
       }
-    }
-    expect(continued).toBeGreaterThan(40);
-    expect(heldBytes.byKind.continued).toBe(0);
-  }, 60_000);
+      expect(continued).toBeGreaterThan(40);
+      expect(heldBytes.byKind.continued).toBe(0);
+    },
+    60_000,
+  );
 });
 
 test("the server that goes on gets what the first one said, not what was passed on of it", async () => {

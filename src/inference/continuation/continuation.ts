@@ -118,7 +118,8 @@ export class Continuation implements Continuing {
       this.#body = undefined;
       this.said.restart();
     }
-    this.#again = deps.router.resting(cut.deployment) ? undefined : cut.deployment;
+    // It was well until now, also where others that it broke off for put it to rest.
+    this.#again = cut.deployment;
     this.#cut = cut;
     this.#times++;
     return "goes_on";

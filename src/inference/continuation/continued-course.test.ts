@@ -106,7 +106,11 @@ function stopOf(all: number): StopLease {
 describe("a quota that ends answers", () => {
   test("that has nothing left for the prompt once more ends the answer where its server broke off, and nobody reads it", async () => {
     const { promptTokens } = decodedRequest({ messages });
-    const world = new ContinuingWorld({ tokens, stop: stopOf(promptTokens + 4 + promptTokens + 3), breaks: [behind(4)] });
+    const world = new ContinuingWorld({
+      tokens,
+      stop: stopOf(promptTokens + 4 + promptTokens + 3),
+      breaks: [behind(4)],
+    });
     const { text, said } = await asked(world);
     expect([said, world.served.length]).toEqual([tokens.slice(0, 4).join(""), 1]);
     expect(text).toContain('"stopped_by":"quota"');
@@ -156,7 +160,9 @@ describe("what operators say meanwhile", () => {
 });
 
 test("where the first server gave nothing, tokens of the next ones are counted by their own prompts", async () => {
-  const pairs = Array.from({ length: tokens.length / 2 }, (_, at) => ({ content: tokens.slice(2 * at, 2 * at + 2).join("") }));
+  const pairs = Array.from({ length: tokens.length / 2 }, (_, at) => ({
+    content: tokens.slice(2 * at, 2 * at + 2).join(""),
+  }));
   const world = new ContinuingWorld({
     ...{ tokens, deltas: pairs, countsTokens: true },
     breaks: [
