@@ -52,7 +52,7 @@ export class Continuation implements Continuing {
   lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
-  /** Of the parts that the client gets, the number of that which is asked for. */
+  /** The number of the part that is asked for, among those that the client gets. */
   #part = 0;
   /** Whether whoever answered so far took a last message of the assistant's as the begin of its answer. */
   #prefills = true;
