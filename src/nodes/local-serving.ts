@@ -10,7 +10,7 @@ import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { operations } from "../dialects/dialects.ts";
-import type { Engine } from "../domain/models/engine.ts";
+import type { ChatContinuation, Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
@@ -187,6 +187,7 @@ function speaksChat({ formats }: Engine): boolean {
 function announced(model: Model): AnnouncedModel {
   const { id, created, ownedBy, capabilities, context } = model;
   const concurrency = concurrencyOf(model);
+  const continues = continuationOf(model);
   const process = model.deployments.map(({ engine, model: own }) => engine.processState?.(own)).find(Boolean);
   return {
     ...{ id, created, ownedBy },
@@ -194,7 +195,14 @@ function announced(model: Model): AnnouncedModel {
     ...(context === undefined ? {} : { context }),
     ...(Object.keys(concurrency).length > 0 ? { concurrency } : {}),
     ...(process === undefined ? {} : { process }),
+    ...(continues === undefined ? {} : { continues }),
   };
+}
+
+/** The way of all of its engines, as the gateway does not know which of them it will be. */
+function continuationOf({ deployments }: Model): ChatContinuation | undefined {
+  const [way, ...others] = new Set(deployments.map(({ engine, model }) => engine.continues?.(model)));
+  return others.length === 0 ? way : undefined;
 }
 
 /** The concurrency by operation, where all of its engines know it. */

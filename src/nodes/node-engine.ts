@@ -1,7 +1,7 @@
 // A node as an engine: what operators approved of what it announces, wherever its connection is.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type { ChatContinuation, Engine, EngineModel, EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import type { ModelProcessState } from "../domain/models/model-process-state.ts";
 import { type AnnouncedModel, everyModel, type NodeRecord } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
@@ -74,6 +74,10 @@ export class NodeEngine implements Engine {
     return this.#ways.record(this.nodeId)?.announced.find(({ id }) => id === model)?.process;
   }
 
+  continues(model: string): ChatContinuation | undefined {
+    return this.#ways.record(this.nodeId)?.announced.find(({ id }) => id === model)?.continues;
+  }
+
   redact(text: string): string {
     return text;
   }
@@ -92,7 +96,7 @@ function servedModels(record: NodeRecord): EngineModel[] {
   const { environments } = record;
   return record.announced
     .filter(({ id }) => isApproved(record, id))
-    .map(({ concurrency: _, process: __, ...model }: AnnouncedModel) => ({ ...model, environments }));
+    .map(({ concurrency: _, process: __, continues: ___, ...model }: AnnouncedModel) => ({ ...model, environments }));
 }
 
 export function nodeIsAway(name: string): GatewayError {

@@ -118,6 +118,7 @@ test("every policy is switched on, refused beside its field, saved, read as a se
   expect(await dialog.locator("ul.model-policies li").allTextContents()).toEqual([
     "A stream that its server cuts goes on at another place, where it can be continued exactly.",
     "south is asked where the others would keep a request waiting for 5 s, for prompts of more than 30,000 tokens or at 18:00-06:00 (UTC), for $50.00 a day at most.",
+    "Its overflow has cost $0.00 of $50.00 this day.",
     "The same request of an account, of temperature 0, or that asks for it, is answered again for 2 h, at 7 % of the price. So is one that means the same, by atlas-embed from 0.95 on.",
     "Its requests and answers are looked at by no-secrets.",
     "5 % of its requests go to aurora-large as well; nobody sees those answers.",

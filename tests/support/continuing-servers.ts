@@ -53,7 +53,7 @@ export interface ServerPlan {
   countsTokens?: boolean;
   policies?: Model["policies"];
   price?: Model["price"];
-  /** What a quota has that ends answers. */
+  /** What a quota that ends answers has set aside. */
   stop?: StopLease;
   /** What the gateway has beside the usual. */
   deps?: (world: ContinuingWorld) => Partial<InferenceDeps>;

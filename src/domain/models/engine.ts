@@ -114,7 +114,8 @@ export interface OnDemand {
  * How a chat is answered on from an answer that was begun: by itself where its last message is the assistant's, or where the
  * members say so that vLLM and SGLang have for it.
  */
-export type ChatContinuation = "last_message" | "flag";
+export const chatContinuations = ["last_message", "flag"] as const;
+export type ChatContinuation = (typeof chatContinuations)[number];
 
 /** The name of the engine that is one program with one model file. */
 export function fileEngineName(program: string, model: string): string {

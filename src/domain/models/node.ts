@@ -1,7 +1,7 @@
 // Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
-import type { EngineModel } from "./engine.ts";
+import type { ChatContinuation, EngineModel } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
 
@@ -21,6 +21,8 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: Partial<Record<Operation, number>>;
   /** The state of the process that serves it, where the node starts that for requests. */
   process?: ModelProcessState;
+  /** How it goes on with an answer that was begun; left out: nobody knows that it can. */
+  continues?: ChatContinuation;
 }
 
 export interface NodeRecord {

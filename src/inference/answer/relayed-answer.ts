@@ -64,7 +64,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
   readonly #open: RelayedRequest;
   #isStopped = false;
   #usageSoFar: (() => TokenUsage) | undefined;
-  /** The server of which that is: an answer of which nothing came begins anew. */
+  /** The stream that it tells of: an answer of which nothing came begins anew. */
   #observed: StreamObservation | undefined;
 
   constructor(source: RelayOptions["source"], open: RelayedRequest) {

@@ -52,7 +52,7 @@ export class Continuation implements Continuing {
   lastUsage: TokenUsage | undefined;
   readonly #open: ContinuedRequest;
   #times = 0;
-  /** The number, among the parts that the client gets, of that which is asked for. */
+  /** The number of the part that is asked for, among those that the client gets. */
   #part = 0;
   /** Whether whoever answered so far took a last message of the assistant's as the begin of its answer. */
   #prefills = true;
@@ -118,7 +118,8 @@ export class Continuation implements Continuing {
       this.#body = undefined;
       this.said.restart();
     }
-    this.#again = deps.router.resting(cut.deployment) ? undefined : cut.deployment;
+    // It was well until now, also where others that it broke off for put it to rest.
+    this.#again = cut.deployment;
     this.#cut = cut;
     this.#times++;
     return "goes_on";

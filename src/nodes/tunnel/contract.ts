@@ -1,7 +1,7 @@
 // The contract of a tunnel between a gateway and a node, for those who use it at either end.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
+import type { ChatContinuation, EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 
@@ -45,6 +45,8 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   concurrency?: AnnouncedConcurrency;
   /** The state of the process that serves it, where the node starts that for requests. */
   process?: ModelProcessState;
+  /** How it goes on with an answer that was begun; left out: nobody knows that it can. */
+  continues?: ChatContinuation;
 }
 
 export interface NodeAnnouncement {

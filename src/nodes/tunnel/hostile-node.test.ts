@@ -172,7 +172,9 @@ describe("a node", () => {
         context: 1.5,
         capabilities: [],
         concurrency: { chat: 2, completion: 0, evil: 9 },
+        continues: "evil",
       },
+      { id: "able", continues: "last_message" },
       ...[{ id: "" }, { id: 7 }, { id: "a\u0000b" }, { id: "x".repeat(257) }, null, "model", []],
       { id: "good", context: 11 },
     ];
@@ -183,6 +185,7 @@ describe("a node", () => {
       models: [
         { id: "good", context: 11 },
         { id: "odd", concurrency: { chat: 2 } },
+        { id: "able", continues: "last_message" },
       ],
       load: { active: 1, waiting: 2 },
     });

@@ -1,7 +1,7 @@
 // The JSON payloads of the tunnel, checked where they come in: the other end may be of another version, or hostile.
 
 import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
-import type { EngineRequest } from "../../domain/models/engine.ts";
+import { chatContinuations, type EngineRequest } from "../../domain/models/engine.ts";
 import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { mostNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
@@ -150,6 +150,7 @@ export function parseStanding(payload: Buffer): NodeStanding {
 function modelOf(fields: Fields): AnnouncedModel | undefined {
   const { id, ownedBy, created, capabilities, context, concurrency } = fields;
   const process = modelProcessStates.find((state) => state === fields["process"]);
+  const continues = chatContinuations.find((how) => how === fields["continues"]);
   if (typeof id !== "string" || !/^[^\p{Cc}]{1,256}$/u.test(id)) return undefined;
   return {
     id,
@@ -158,8 +159,9 @@ function modelOf(fields: Fields): AnnouncedModel | undefined {
     ...(isCount(context) ? { context } : {}),
     ...(isFields(capabilities) ? { capabilities: truths(capabilities) } : {}),
     ...(isFields(concurrency) ? { concurrency: counts(concurrency) } : {}),
-    // A state that a later version has is none that is known here.
+    // A state, or a way to go on, that a later version has is none that is known here.
     ...(process === undefined ? {} : { process }),
+    ...(continues === undefined ? {} : { continues }),
   };
 }
 

@@ -14,7 +14,7 @@ export function policySentences({
       ? ["A stream that its server cuts goes on at another place, where it can be continued exactly."]
       : []),
     ...(overflow ? [overflowSentence(overflow)] : []),
-    ...(spend ? [`Its overflow has cost ${money(spend.spent)} of ${money(spend.limit)} in this ${spend.per}.`] : []),
+    ...(spend ? [`Its overflow has cost ${money(spend.spent)} of ${money(spend.limit)} this ${spend.per}.`] : []),
     ...(cache ? [cacheSentence(cache)] : []),
     ...(guardrails?.length ? [`Its requests and answers are looked at by ${listed(guardrails)}.`] : []),
     ...(shadow
