@@ -171,7 +171,7 @@ describe("SDKs read a continued answer as any other", () => {
     const isBegun = sent.at(-1)?.role === "assistant";
     response.writeHead(200, { "content-type": "text/event-stream" });
     for (let count = 0; isBegun ? !request.abandoned : count < 50; count++) {
-      response.write(chunk({ content: " word" }));
+      response.write(chunk({ content: isBegun || count > 0 ? " word" : "word" }));
       if (count % 20 === 19) await Bun.sleep(1);
     }
     if (!isBegun) setTimeout(() => response.destroy(), 5);
@@ -246,7 +246,7 @@ describe("SDKs read a continued answer as any other", () => {
         choices: [{ finish_reason: "length" }],
         headrace: { stopped_by: "quota" },
       });
-      expect([usage?.total_tokens, usage?.completion_tokens]).toEqual([700, said.split(" word").length - 1]);
+      expect([usage?.total_tokens, usage?.completion_tokens]).toEqual([700, said.split("word").length - 1]);
       // The first part is in the second prompt.
       expect(usage?.prompt_tokens).toBeGreaterThan(50);
     } finally {
