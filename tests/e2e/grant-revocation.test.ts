@@ -33,7 +33,9 @@ beforeAll(async () => {
     res.write(chunk({ role: "assistant", content: "before " }));
     held.set(user, res);
   });
-  server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  // By it the server tells whose stream to hold.
+  const yaml = upstreamYaml(upstream).replace("name: up", "name: up, identifiers: as_sent");
+  server = await startHeadrace({ yaml });
   olga = await setUp(server);
 });
 
