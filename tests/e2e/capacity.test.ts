@@ -20,7 +20,7 @@ async function start(
 ): Promise<{ upstream: ScriptedUpstream; server: TestServer }> {
   const upstream = await startUpstream(script);
   stack.push(upstream);
-  const yaml = `upstreams:\n  - { name: up, url: "${upstream.url}"${bound} }\n${limits}`;
+  const yaml = `upstreams:\n  - { name: up, identifiers: as_sent, url: "${upstream.url}"${bound} }\n${limits}`;
   const server = await startHeadrace({ yaml, ...options });
   stack.push(server);
   return { upstream, server };

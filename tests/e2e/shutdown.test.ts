@@ -18,7 +18,7 @@ function ask(server: TestServer, body: object = {}): Promise<Response> {
 }
 
 async function startOn(upstream: ScriptedUpstream, bound = "", dataDir?: string): Promise<TestServer> {
-  const yaml = `upstreams:\n  - { name: up, url: "${upstream.url}"${bound} }\n`;
+  const yaml = `upstreams:\n  - { name: up, identifiers: as_sent, url: "${upstream.url}"${bound} }\n`;
   const server = await startHeadrace({ yaml, ...(dataDir === undefined ? {} : { dataDir }) });
   stack.push(server);
   return server;
