@@ -318,7 +318,8 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   const sent = page.waitForRequest((request) => request.method() === "PATCH");
   await visitor.press("Save");
   expect((await sent).postDataJSON()).toEqual({ models: null, never_leaves: false, note: null });
-  await page.getByText("all of the environment").waitFor();
+  // The dialog says the same words in its explanation of the field, so only the page's own count.
+  await page.locator("main").getByText("all of the environment", { exact: true }).waitFor();
   expect(await page.locator("main").textContent()).not.toContain("Ask Ada");
   expect(visitor.trouble).toEqual([]);
 });
@@ -385,6 +386,7 @@ test("a member makes and sees their own keys alone, and is not offered what they
   const { page } = visitor;
   await page.getByRole("heading", { name: "Make the first key" }).waitFor();
   await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await page.getByRole("checkbox").first().waitFor();
   const offered = await page.getByRole("checkbox").count();
   expect(offered).toBe(5);
   await page.getByRole("button", { name: "Cancel" }).click();
