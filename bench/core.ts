@@ -2,7 +2,7 @@
 import type { Audit } from "./governance.ts";
 import { audit } from "./governance.ts";
 import { measureStarts, startHeadrace } from "./headrace.ts";
-import { type Bench, measure, type Sample, type Target, verify, warmUp } from "./measure.ts";
+import { type Bench, measure, type Sample, type Target, verify, warmUpInTurns } from "./measure.ts";
 import { findNginx, startNginx } from "./nginx.ts";
 import type { BenchOptions } from "./options.ts";
 import { targetOf } from "./other-gateway.ts";
@@ -63,7 +63,7 @@ export async function measureCore({ bench, options, placement, tell }: Surroundi
   for (const target of targets) await verify(target);
   tell("Warming up …");
   const warming = [chatMany, streamShort, streamFull];
-  for (const target of gateways) await warmUp(bench, warming, target, options.warmUpPasses);
+  await warmUpInTurns(bench, warming, gateways, options.warmUpPasses);
   const samples = await measure(bench, {
     scenarios: coreScenarios,
     targets,

@@ -177,6 +177,18 @@ export async function warmUp(
   }
 }
 
+/** Warms up several by turns: who has nothing to do for 20 seconds lets go of its compiled code, and would begin cold. */
+export async function warmUpInTurns(
+  bench: Bench,
+  scenarios: readonly Scenario[],
+  targets: readonly Target[],
+  passes: number,
+): Promise<void> {
+  for (let pass = 0; pass < passes; pass++) {
+    for (const target of targets) await warmUp(bench, scenarios, target, 1);
+  }
+}
+
 const warmUpWindowMs = 1_000;
 const leastPasses = 3;
 const stillFalling = 0.97;

@@ -6,7 +6,7 @@ import { headraceSettleMs, quietMs, type Surroundings } from "./core.ts";
 import { type Audit, audit, type UsageTotals } from "./governance.ts";
 import { type Headrace, type HeadraceOptions, startHeadrace } from "./headrace.ts";
 import { moreModelIds } from "./headrace-config.ts";
-import { type Bench, jobOf, measure, type Sample, type Target, verify, warmUp } from "./measure.ts";
+import { type Bench, jobOf, measure, type Sample, type Target, verify, warmUp, warmUpInTurns } from "./measure.ts";
 import { findNginx, startNginx } from "./nginx.ts";
 import { addKeys, addPast } from "./prefill.ts";
 import { cpuMicros, cpuSnapshot, settledRssBytes } from "./process-usage.ts";
@@ -134,13 +134,11 @@ async function measureVariants(
   }
   // A gateway lets go of its compiled code once, in its first quiet second: what the first ones were warm with is gone.
   await Bun.sleep(quietMs);
-  // In turns: who has nothing to do for 20 seconds lets go of it again.
-  for (let pass = 0; pass < options.warmUpPasses; pass++) {
-    for (const { target } of running) await warmUp(bench, [chatMany], target, 1);
-  }
+  const targets = running.map((one) => one.target);
+  await warmUpInTurns(bench, [chatMany], targets, options.warmUpPasses);
   const samples = await measure(bench, {
     scenarios: [chatMany],
-    targets: running.map(({ target }) => target),
+    targets,
     rounds: options.rounds,
     onRound: (round) => tell(`${given.name}: round ${round} of ${options.rounds} …`),
   });
