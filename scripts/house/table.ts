@@ -195,6 +195,16 @@ export const layers: Layers = {
     may: ["src/base", "src/domain", "src/dialects", "src/inference"],
     because: "what looks at texts does not depend on who asks and who serves.",
   },
+  "src/mcp/front": {
+    may: ["src/base", "src/domain", "src/policy"],
+    packages: ["@modelcontextprotocol/server", "node:crypto"],
+    because: "what clients of tools see reaches servers, stores and models through ports.",
+  },
+  "src/mcp/links": {
+    may: ["src/base", "src/domain", "src/http1", "src/policy"],
+    packages: ["@modelcontextprotocol/client", "node:*"],
+    because: "how a server of tools is reached does not depend on who asks it for what.",
+  },
   "src/nodes": {
     may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
       (name) => `src/${name}`,
@@ -215,6 +225,7 @@ export const layers: Layers = {
         "http1",
         "inference",
         "installation",
+        "mcp/front",
         "nodes",
         "nodes/tunnel",
         "notices",
@@ -259,6 +270,8 @@ export const layers: Layers = {
         "mail",
       ].map((name) => `src/${name}`),
       ...[
+        "mcp/front",
+        "mcp/links",
         "metrics",
         "nodes",
         "notices",

@@ -1,0 +1,55 @@
+// The port to a server of tools: one connection, in whatever revision the server speaks.
+
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Principal } from "../principal.ts";
+import type { ToolServer } from "./tool-server.ts";
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What a server answered: the result as it came, or the error of JSON-RPC. */
+export type ToolAnswer =
+  | { readonly result: JsonObject }
+  | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } };
+
+/** What goes on while a server works at one request. */
+export interface ToolExchange {
+  /** On whose account bytes are held. */
+  readonly holder: Holder;
+  /** The client left, or cancelled it. */
+  readonly cancellation: Cancellation;
+  /** Capabilities of the client that asks, which the server is told; undefined: none. */
+  readonly clientCapabilities?: JsonObject | undefined;
+  /** Whether the server may tell what it does while it works on it: progress and log lines. */
+  notified?(method: string, params: JsonObject): void;
+  /** The server asks back: for a form (elicitation), a model (sampling), or roots. Rejects with the error of JSON-RPC. */
+  asked?(method: string, params: JsonObject): Promise<JsonObject>;
+}
+
+export interface ToolLink {
+  /** Whether sessions are held with it (revisions before 2026-07-28). */
+  readonly isLegacy: boolean;
+  readonly revision: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+  /**
+   * Resolves with whatever the server answers, within the bounds of the server. Rejects with a GatewayError where none comes:
+   * `upstream_error`, `upstream_timeout`, `service_unavailable`, or `permission_denied` where an account has to be connected first.
+   */
+  request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer>;
+  /** Calls `listener` with what the server tells beside any request: that lists or resources have changed. Gives what ends that. */
+  onChange(listener: (method: string, params: JsonObject) => void): () => void;
+}
+
+/** Who asks, for what bounds and shares connections. */
+export interface ToolCaller {
+  readonly principal: Principal;
+}
+
+export interface ToolLinks {
+  /** One that is open already, or a new one. Rejects as `request` does. */
+  open(server: ToolServer, caller: ToolCaller): Promise<ToolLink>;
+  /** Ends all of a server, which has changed or is gone; what is asked for at the moment fails. */
+  close(server: string): void;
+}
