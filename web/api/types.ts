@@ -5437,7 +5437,8 @@ export interface CreateKeyRequest {
    * What it is for; printable characters.
    */
   name: string;
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[] | null;
+  scopes?:
+    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
    * Seconds until it expires, in place of `expires_at`.
@@ -5503,7 +5504,7 @@ export interface CreatedApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5609,7 +5610,7 @@ export interface ApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5695,7 +5696,7 @@ export interface ApiKeyDetails {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5836,7 +5837,7 @@ export interface UpdateKeyRequest {
    * @minItems 1
    * @maxItems 20
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   expires_at?: number | null;
   allowed_ips?: string[] | null;
   rate_limit?: number | null;
@@ -5907,7 +5908,7 @@ export interface RotatedApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -6388,7 +6389,7 @@ export interface CreateAppRequest {
   /**
    * The most it may ask for. Default: `chat:write models:read`.
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read")[] | null;
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6408,7 +6409,7 @@ export interface CreatedApp {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6480,7 +6481,7 @@ export interface App {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6524,7 +6525,7 @@ export interface UpdateAppRequest {
    * @minItems 1
    * @maxItems 20
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read")[];
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6555,7 +6556,7 @@ export interface RotatedApp {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6621,7 +6622,7 @@ export interface Authorization {
   /**
    * What it may do, all that was allowed together.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6687,7 +6688,7 @@ export interface AuthorizationDetails {
   /**
    * What it may do, all that was allowed together.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6846,7 +6847,7 @@ export interface Session {
    */
   role: "owner" | "admin" | "member";
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * The session of a browser; null for a token of `headrace login`.
    */
@@ -7863,7 +7864,8 @@ export interface CreateAccountKeyRequest {
   /**
    * What it may do, `admin:manage` included. Default: `chat:read chat:write models:read`.
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[] | null;
+  scopes?:
+    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
    * Seconds until it expires, in place of `expires_at`.

@@ -96,11 +96,11 @@ export class MeteredUses implements ToolUses {
 
   /** Limits set aside what a call costs as they do for a model that has a price for each request. */
   #priceOf(server: ToolServer): Price | undefined {
-    const { nanoUsdPerCall } = server;
-    if (nanoUsdPerCall === null || nanoUsdPerCall === 0) return undefined;
+    const nanoUsd = server.nanoUsdPerCall ?? 0;
+    if (nanoUsd === 0) return undefined;
     let price = this.#prices.get(server);
     if (!price) {
-      price = { input: 0, output: 0, request: usdOf(nanoUsdPerCall) };
+      price = { input: 0, output: 0, request: usdOf(nanoUsd) };
       this.#prices.set(server, price);
     }
     return price;
