@@ -4933,9 +4933,10 @@ export interface Request {
     | "image_variation"
     | "tokenize"
     | "detokenize"
-    | "realtime";
+    | "realtime"
+    | "tool";
   /**
-   * The model that was asked for; null where the request was refused before its body was read.
+   * The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.
    */
   model: string | null;
   /**
@@ -5054,9 +5055,10 @@ export interface RequestDetail {
     | "image_variation"
     | "tokenize"
     | "detokenize"
-    | "realtime";
+    | "realtime"
+    | "tool";
   /**
-   * The model that was asked for; null where the request was refused before its body was read.
+   * The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.
    */
   model: string | null;
   /**
@@ -5147,7 +5149,7 @@ export interface RequestDetail {
    */
   tokens_per_second: number | null;
   /**
-   * What few model servers tell of their usage; null where none was told.
+   * What few model servers tell of their usage, and the bytes of a call of a tool; null where none was told.
    */
   usage_details: UsageDetails | null;
   /**
@@ -5192,6 +5194,18 @@ export interface UsageDetails {
    * Images that were made.
    */
   images?: number;
+  /**
+   * Bytes of what a tool was called with, as JSON.
+   */
+  bytes_in?: number;
+  /**
+   * Bytes of what it gave, as JSON.
+   */
+  bytes_out?: number;
+  /**
+   * 1 where a tool said of its own result that it had failed.
+   */
+  tool_errors?: number;
   /**
    * 1 where the answer was one that was kept: the tokens are those of when it was made.
    */
