@@ -62,6 +62,7 @@ import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
@@ -552,6 +553,7 @@ export const fileSchema = field(
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
     guardrails: guardrails.default([]),
     cache: cache.prefault({}),
+    tools: tools.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
     tags: tags.prefault({}),
@@ -575,6 +577,7 @@ export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",
   "guardrails",
+  "tools",
   "tiers",
   "limits",
   "tags",
