@@ -62,8 +62,8 @@ import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
-import { tools } from "./sections/tool-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";

@@ -947,6 +947,7 @@ export interface Shapes {
   DeploymentStatus?: DeploymentStatus;
   PriceList?: PriceList;
   ListedPrice?: ListedPrice;
+  JsonRpcMessage?: JsonRpcMessage;
   Overview?: Overview;
   AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
@@ -1065,6 +1066,11 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   GuardrailList?: GuardrailList;
   Guardrail?: Guardrail;
+  ToolServerList?: ToolServerList;
+  ToolServer?: ToolServer;
+  ToolDefinitionList?: ToolDefinitionList;
+  ToolDefinition?: ToolDefinition;
+  DecideToolDefinition?: DecideToolDefinition;
   ComparisonList?: ComparisonList;
   Comparison?: Comparison;
   ComparedModel?: ComparedModel;
@@ -4194,6 +4200,10 @@ export interface ListedPrice {
       image?: number;
     }[];
   };
+}
+export interface JsonRpcMessage {
+  jsonrpc: "2.0";
+  [k: string]: unknown;
 }
 export interface Overview {
   object: "overview";
@@ -7474,6 +7484,7 @@ export interface AuditEvent {
     | "account.updated"
     | "tier.changed"
     | "tier.deleted"
+    | "tool.decided"
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
@@ -10416,6 +10427,98 @@ export interface Guardrail {
   kind: "patterns" | "secrets" | "judge" | "http";
   sides: ("request" | "answer")[];
   action: "block" | "mask" | "note";
+}
+export interface ToolServerList {
+  object: "list";
+  data: ToolServer[];
+}
+export interface ToolServer {
+  object: "tool_server";
+  name: string;
+  title: string | null;
+  description: string | null;
+  /**
+   * Where it is; `command`: a process of this machine.
+   */
+  place: "http" | "command" | "node";
+  /**
+   * Null unless it is reached over HTTP.
+   */
+  url: string | null;
+  /**
+   * As whom it is asked: as nobody, with the same headers for all, or as each person.
+   */
+  credentials: "none" | "headers" | "person";
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts: string[] | null;
+  /**
+   * Tools that are offered at all; null: all.
+   */
+  tools: string[] | null;
+  approval: "first" | "each" | "all";
+  sharing: "person" | "all";
+  timeout_seconds: number;
+  max_result_bytes: number;
+  max_concurrency: number;
+  enabled: boolean;
+  /**
+   * Tools and prompts that wait for approval: they are new, or say something else now.
+   */
+  waiting: number;
+}
+export interface ToolDefinitionList {
+  object: "list";
+  data: ToolDefinition[];
+}
+export interface ToolDefinition {
+  object: "tool_definition";
+  server: string;
+  kind: "tool" | "prompt";
+  /**
+   * The server's own name of it.
+   */
+  name: string;
+  /**
+   * `changed`: it was approved, and says something else now.
+   */
+  state: "approved" | "pending" | "changed" | "refused";
+  /**
+   * Of what it says now, by which it is decided about.
+   */
+  digest: string;
+  /**
+   * What it says now.
+   */
+  definition: {
+    [k: string]: unknown;
+  };
+  /**
+   * What it said when it was approved; null: never.
+   */
+  approved: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Unix seconds.
+   */
+  seen_at: number;
+  decided_at: number | null;
+  /**
+   * Null where nobody decided: it was there at first.
+   */
+  decided_by: string | null;
+}
+export interface DecideToolDefinition {
+  kind?: "tool" | "prompt";
+  name: string;
+  digest: string;
+  decision: "approved" | "refused";
 }
 export interface ComparisonList {
   object: "list";

@@ -42,10 +42,7 @@ const server = field(
       },
     ).optional(),
     command: field(
-      z.union([
-        z.string().refine((text) => (splitWords(text) ?? []).length > 0),
-        z.array(z.string().min(1)).min(1),
-      ]),
+      z.union([z.string().refine((text) => (splitWords(text) ?? []).length > 0), z.array(z.string().min(1)).min(1)]),
       {
         doc: "Program and arguments, as a line or a list; it speaks over its standard input and output. No shell reads it.",
         must: "a command line, or a list of its words, with its quotes closed",
@@ -73,14 +70,23 @@ const server = field(
     headers: field(
       z.record(
         z.string().regex(headerName),
-        field(z.string().min(1).max(8_192).regex(/^[ -~]+$/), {
-          doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
-          must: "1 to 8192 printable ASCII characters",
-          fix: "Write a text such as Bearer and the token.",
-          quiet: true,
-        }),
+        field(
+          z
+            .string()
+            .min(1)
+            .max(8_192)
+            .regex(/^[ -~]+$/),
+          {
+            doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
+            must: "1 to 8192 printable ASCII characters",
+            fix: "Write a text such as Bearer and the token.",
+            quiet: true,
+          },
+        ),
       ),
-      mapping("With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential."),
+      mapping(
+        "With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential.",
+      ),
     ).optional(),
     environments: field(
       z.array(said("An environment.", oneOf(environments))).min(1),
@@ -96,7 +102,10 @@ const server = field(
       ),
       list("Accounts that may use it. Left out: all.", "ids of accounts"),
     ).optional(),
-    tools: field(z.array(toolPattern), list("Tools that are offered at all. Left out: all.", "names of tools")).optional(),
+    tools: field(
+      z.array(toolPattern),
+      list("Tools that are offered at all. Left out: all.", "names of tools"),
+    ).optional(),
     approval: said(
       "What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.",
       oneOf(toolApprovals),
@@ -108,10 +117,9 @@ const server = field(
     timeout_seconds: said("How long one call may take.", whole([1, 3_600], usual.timeoutSeconds, "seconds")).default(
       usual.timeoutSeconds,
     ),
-    max_result_bytes: said(
-      "Largest result of a call.",
-      whole([1_024, 67_108_864], usual.resultBytes, "bytes"),
-    ).default(usual.resultBytes),
+    max_result_bytes: said("Largest result of a call.", whole([1_024, 67_108_864], usual.resultBytes, "bytes")).default(
+      usual.resultBytes,
+    ),
     max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.concurrency)).default(usual.concurrency),
     enabled: said("Whether it may be used.", trueOrFalse()).default(true),
   }),

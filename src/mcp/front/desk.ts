@@ -10,8 +10,8 @@ import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
-import { type ListKind, listKinds, isObject, ServerLists } from "./server-lists.ts";
-import { callTool, isSearchTool, searchTools, searchToolsAnswer, searchToolNames } from "./tool-search.ts";
+import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
+import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
 import { mayUseServer, mayUseTool, usableServers } from "./view.ts";
 
 export interface DeskDeps {
@@ -121,7 +121,8 @@ export class Desk {
   /** What all servers have of a kind, in the order of their names. */
   async #all(kind: ListKind, call: ClientCall): Promise<Found[]> {
     const servers = this.#serversOf(call);
-    if (call.only !== undefined) return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
+    if (call.only !== undefined)
+      return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
     const lists = await Promise.all(
       servers.map(async (server) => {
         try {
@@ -144,7 +145,7 @@ export class Desk {
       return items.map((item) => ({ server, item, name: String(item["name"]) }));
     }
     const guarded = kind === "tools" ? "tool" : "prompt";
-    const offered = await this.#deps.definitions.offered(server.name, guarded, items);
+    const offered = await this.#deps.definitions.offered(server, guarded, items);
     return offered.flatMap((item) => {
       const { name } = item;
       return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
@@ -173,7 +174,7 @@ export class Desk {
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
     const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
-    if (!found || this.#deps.definitions.refusal(server.name, what, found.name) !== undefined) throw unknown();
+    if (!found) throw unknown();
     return found;
   }
 
@@ -182,7 +183,10 @@ export class Desk {
     if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
       const all = await this.#all("tools", call);
       if (name === searchToolNames.search) {
-        return searchToolsAnswer(all.map((found) => this.#shown("tools", found, call)), args);
+        return searchToolsAnswer(
+          all.map((found) => this.#shown("tools", found, call)),
+          args,
+        );
       }
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
@@ -255,7 +259,16 @@ export class Desk {
     const link = await this.#open(server, call);
     const work = async (one: ClientCall): Promise<JsonObject> => {
       const content = () => JSON.stringify(params);
-      const use = await this.#deps.uses.begin({ requestId, principal, server, method, name, content, cancellation, trace });
+      const use = await this.#deps.uses.begin({
+        requestId,
+        principal,
+        server,
+        method,
+        name,
+        content,
+        cancellation,
+        trace,
+      });
       try {
         const result = await this.#ask(link, server, method, params, one);
         const isError = result["isError"] === true;
@@ -274,7 +287,13 @@ export class Desk {
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
   }
 
-  async #ask(link: ToolLink, server: ToolServer, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+  async #ask(
+    link: ToolLink,
+    server: ToolServer,
+    method: string,
+    params: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> {
     const exchange = this.#exchange(server, call, progressTokenOf(params));
     let asked = params;
     for (let round = 0; round < mostRounds; round++) {
@@ -285,7 +304,11 @@ export class Desk {
       const inputResponses: Record<string, JsonObject> = {};
       for (const [key, one] of Object.entries(inputRequests)) {
         if (!isObject(one)) continue;
-        inputResponses[key] = await this.#answerAsked(String(one["method"]), isObject(one["params"]) ? one["params"] : {}, call);
+        inputResponses[key] = await this.#answerAsked(
+          String(one["method"]),
+          isObject(one["params"]) ? one["params"] : {},
+          call,
+        );
       }
       asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
     }
@@ -338,7 +361,8 @@ export class Desk {
       ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
       ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
       ...(typeof taskId === "string" && { taskId: `${name}.${taskId}` }),
-      ...(isObject(task) && typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
+      ...(isObject(task) &&
+        typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
     };
   }
 }

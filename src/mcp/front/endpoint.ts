@@ -45,7 +45,8 @@ export class Endpoint {
   /** `body`: of a POST, parsed; undefined for others. */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
-    if (Array.isArray(body)) return rpcFault(400, -32_600, "Send one message at a time: batches are no part of the protocol any more.", null);
+    if (Array.isArray(body))
+      return rpcFault(400, -32_600, "Send one message at a time: batches are no part of the protocol any more.", null);
     const isLegacy = await isLegacyRequest(request, body);
     if (isLegacy) return await this.#sessions.answer(request, from, body);
     return await this.#at.run(from, () => this.#modern.fetch(request, { parsedBody: body }));

@@ -849,4 +849,20 @@ const migrations: readonly (readonly string[])[] = [
     // People may use tools wherever they are members; their keys may not until somebody says so.
     `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
   ],
+  [
+    // What servers of tools say of them, and what of it was approved: JSON as it was then, and as it was seen last.
+    `CREATE TABLE tool_definitions (
+      server TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      name TEXT NOT NULL,
+      state TEXT NOT NULL,
+      approved_digest TEXT,
+      approved TEXT,
+      seen TEXT NOT NULL,
+      seen_at BIGINT NOT NULL,
+      decided_at BIGINT,
+      decided_by TEXT,
+      PRIMARY KEY (server, kind, name)
+    )`,
+  ],
 ];
