@@ -865,4 +865,17 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (server, kind, name)
     )`,
   ],
+  [
+    // What was said in calls of tools, where that is kept: sealed.
+    `CREATE TABLE tool_contents (
+      request_id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      app_id TEXT,
+      person_id TEXT,
+      expires_at BIGINT NOT NULL,
+      content TEXT NOT NULL
+    )`,
+    `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
+  ],
 ];
