@@ -6274,6 +6274,10 @@ export interface OAuthTokenRequest {
    * For devices.
    */
   device_code?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthTokens {
   /**
@@ -6311,6 +6315,10 @@ export interface OAuthDeviceRequest {
    * Separated by spaces; default: all of the app's.
    */
   scope?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthDeviceAuthorization {
   device_code: string;
@@ -6347,7 +6355,7 @@ export interface OAuthIntrospection {
   exp?: number;
   iat?: number;
   token_type?: string;
-  aud?: string;
+  aud?: string | string[];
   jti?: string;
 }
 export interface AuthorizationServerMetadata {
