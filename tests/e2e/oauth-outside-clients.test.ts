@@ -60,6 +60,9 @@ class Program implements OAuthClientProvider {
     this.#discovery = state;
   }
   discoveryState = () => this.#discovery;
+  invalidateCredentials(scope: string) {
+    if (scope === "all" || scope === "tokens") this.stored = undefined;
+  }
 
   /** Signs a person in, for the tools at `path`. */
   async signIn(browser: Browser, path: string): Promise<string> {
