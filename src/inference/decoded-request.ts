@@ -129,6 +129,11 @@ export class DecodedRequest implements RequestFacts {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 
+  /** Whether it had to be parsed to be checked: what few requests have is looked for in those alone. */
+  get isParsed(): boolean {
+    return !this.#isScanned;
+  }
+
   get #isScanned(): boolean {
     return this.modelEnd > 0;
   }
