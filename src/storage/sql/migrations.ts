@@ -845,4 +845,8 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (model, per, start)
     )`,
   ],
+  [
+    // People may use tools wherever they are members; their keys may not until somebody says so.
+    `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
+  ],
 ];
