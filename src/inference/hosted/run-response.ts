@@ -5,12 +5,7 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import { comment } from "../../dialects/keep-alive.ts";
-import {
-  type AskedServer,
-  askedServers,
-  type HostedTool,
-  namesServers,
-} from "../../dialects/response/hosted/asked-servers.ts";
+import { type AskedServer, askedServers, type HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
 import {
   type CallResult,
   calledFunction,
@@ -42,10 +37,10 @@ const callsAtOnce = 8;
 /** Tools of all servers together that one request may offer. */
 const mostTools = 512;
 
-/** As `run`; where a request names servers that are known here, their tools are run for it. */
+/** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
 export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {
   const { hosted } = deps;
-  if (!hosted || !call.request.isParsed || !namesServers(call.request.body)) return run(call, deps);
+  if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
   const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
   // None is known here: a model's own server may know them.
@@ -71,6 +66,8 @@ function known({ label, url, place, hasCredential }: AskedServer, name: string |
 class HostedRun<Result> {
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
+  /** What is kept of it is kept once, at its end. */
+  readonly #turnDeps: InferenceDeps;
   readonly #hosted: HostedTools;
   readonly #servers: readonly (readonly [AskedServer, string])[];
   readonly #body: Json;
@@ -92,7 +89,6 @@ class HostedRun<Result> {
     servers: readonly (readonly [AskedServer, string])[],
   ) {
     this.#call = call;
-    // What is kept of it is kept once, at its end.
     const { chatWriter, responseKeeper } = keepsNothing;
     this.#deps = deps;
     this.#turnDeps = { ...deps, chatWriter, responseKeeper };
@@ -103,8 +99,6 @@ class HostedRun<Result> {
     const { principal, requestId, holder, left } = call;
     this.#asker = { principal, requestId, holder, left };
   }
-
-  readonly #turnDeps: InferenceDeps;
 
   async start(): Promise<Result> {
     const { items, decided, lists } = readHostedItems(this.#body["input"]);

@@ -26,7 +26,7 @@ export interface AskedServer {
   readonly place: string;
 }
 
-/** As a server lists it. */
+/** What a server says of one of its tools. */
 export interface HostedTool {
   readonly name: string;
   readonly description?: string | undefined;

@@ -44,7 +44,7 @@ export class HostedResponse {
   readonly #showsSealed: boolean;
   readonly #output: Json[] = [];
   #sequence = 0;
-  /** As the first turn began it. */
+  /** The response as the first turn began it. */
   #head: Json | undefined;
   /** Events of what comes before anything of the model. */
   #first: Json[] = [];

@@ -1,5 +1,4 @@
 // The tools of servers as functions, which every model knows, and the way back from a call to its server.
-import { createHash } from "node:crypto";
 import { fieldError } from "../../../base/errors.ts";
 import { type Json, objectsOf, textOf } from "../json.ts";
 import { type AskedServer, fits, type HostedTool, isHosted, needsApproval } from "./asked-servers.ts";
@@ -80,6 +79,6 @@ export function functionName(label: string, tool: string): string {
   const wanted = `${label}__${tool}`;
   const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
   if (plain === wanted && plain.length <= longestName) return plain;
-  const hash = createHash("sha256").update(wanted).digest("hex").slice(0, hashLength);
+  const hash = new Bun.CryptoHasher("sha256").update(wanted).digest("hex").slice(0, hashLength);
   return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
 }
