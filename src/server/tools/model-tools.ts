@@ -2,13 +2,11 @@
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
-import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
-import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import { errorTable } from "../../http/exchange/errors.ts";
-import type { ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
+import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import { mayUseServer } from "../../mcp/front/view.ts";
