@@ -156,6 +156,7 @@ export class MeteredUses implements ToolUses {
   #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): Eventual<void> {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
+    for (const tell of others) tell();
     // Whoever got no answer pays nothing; who left while the server worked does.
     const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
     lease.settle(0, nanoUsd);
@@ -173,7 +174,6 @@ export class MeteredUses implements ToolUses {
       firstTokenMs: null,
       queueMs,
     });
-    for (const tell of others) tell();
     if (this.#options.contents.retentionDays > 0) this.#keep(use, end);
     quotaWatch.used(use.principal);
     return kept;
