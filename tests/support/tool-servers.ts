@@ -18,7 +18,6 @@ export interface ToolServerOptions {
   tools?: Record<string, ToolWork>;
   /** Answers instead of the protocol where it gives something. */
   before?(request: Request): Response | undefined | Promise<Response | undefined>;
-  tls?: { cert: string; key: string };
 }
 
 export class HttpToolServer implements AsyncDisposable {

@@ -7,6 +7,8 @@ import {
   isJSONRPCResultResponse,
   type JSONRPCMessage,
   type MessageExtraInfo,
+  SdkError,
+  SdkErrorCode,
   SdkHttpError,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
@@ -19,6 +21,8 @@ export interface ConnectionOptions {
   readonly bounds: CallBounds;
   /** Version of the gateway. */
   readonly version: string;
+  /** Wait until it is ready. */
+  readonly connectMs: number;
   /** It is known to speak no revision without sessions. */
   readonly isLegacy: boolean;
   /** What it tells beside any request. */
@@ -55,12 +59,12 @@ export class Connection {
     const clientInfo = { name: "headrace", version: options.version };
     const client = new Client(clientInfo, {
       capabilities,
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: probeTimeoutMs } },
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: Math.min(probeTimeoutMs, options.connectMs) } },
     });
     const prior = options.isLegacy ? { prior: { kind: "legacy" } as const } : {};
-    const timer = setTimeout(() => void client.close(), connectTimeoutMs);
+    const timer = setTimeout(() => void client.close(), options.connectMs);
     try {
-      await client.connect(line.transport, { timeout: connectTimeoutMs, ...prior });
+      await client.connect(line.transport, { timeout: options.connectMs, ...prior });
       return new Connection(line, client, clientInfo, options);
     } catch (error) {
       const fault = line.fault() ?? faultOf(error, options.bounds.server);
@@ -262,7 +266,9 @@ export class Connection {
   #lost(): GatewayError {
     const { server } = this.#options.bounds;
     const message = `The server of tools "${server}" ended the connection without an answer.`;
-    return this.#line.fault() ?? new GatewayError("upstream_error", message);
+    // Over HTTP each request has an own way to fail.
+    const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
+    return fault ?? new GatewayError("upstream_error", message);
   }
 }
 
@@ -271,6 +277,9 @@ const own = new Set(["notifications/cancelled", "notifications/subscriptions/ack
 
 function faultOf(error: unknown, server: string): GatewayError {
   if (error instanceof GatewayError) return error;
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
+    return new GatewayError("upstream_timeout", `The server of tools "${server}" did not become ready in time.`);
+  }
   const detail = error instanceof Error ? error.message : String(error);
   const status = error instanceof SdkHttpError ? error.data.status : undefined;
   const what =

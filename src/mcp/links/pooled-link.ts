@@ -3,10 +3,15 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { Connection } from "./connection.ts";
+import type { Places } from "./places.ts";
 
 export interface PooledLinkOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
+  /** Shared with all links to the server. */
+  readonly places: Places;
+  /** Wait for one of them. */
+  readonly waitMs: number;
   /** Rejects with a GatewayError. */
   connect(onNews: (method: string, params: JsonObject) => void): Promise<Connection>;
   isSessionLost(error: unknown): boolean;
@@ -68,21 +73,18 @@ export class PooledLink implements ToolLink {
   }
 
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    const { places, waitMs, clock } = this.#options;
     this.#inFlight++;
     try {
-      const first = await this.#connected();
+      await places.take(waitMs, exchange.cancellation);
       try {
-        return this.#looked(await first.request(method, params, exchange));
-      } catch (error) {
-        if (!this.#options.isSessionLost(error)) throw error;
-        const second = await this.#connected();
-        return await second.request(method, params, exchange);
+        return await this.#ask(method, params, exchange);
+      } finally {
+        places.leave();
       }
-    } catch (error) {
-      throw this.#options.isSessionLost(error) ? this.#ended("forgets its sessions") : error;
     } finally {
       this.#inFlight--;
-      this.#usedMs = this.#options.clock.monotonicMs();
+      this.#usedMs = clock.monotonicMs();
     }
   }
 
@@ -103,6 +105,23 @@ export class PooledLink implements ToolLink {
     this.#isClosed = true;
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
+  }
+
+  /** Once more where the session was lost: nothing was done then. */
+  async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    const { isSessionLost } = this.#options;
+    try {
+      const first = await this.#connected();
+      return this.#looked(await first.request(method, params, exchange));
+    } catch (error) {
+      if (!isSessionLost(error)) throw error;
+    }
+    try {
+      const second = await this.#connected();
+      return await second.request(method, params, exchange);
+    } catch (error) {
+      throw isSessionLost(error) ? this.#ended("forgets its sessions") : error;
+    }
   }
 
   #connected(): Promise<Connection> {
