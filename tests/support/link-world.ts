@@ -32,7 +32,7 @@ export class LinkWorld implements AsyncDisposable {
         connectMs: options.connectMs ?? 5_000,
       },
       ...{ clock: this.clock, log: silentLog, connections: options.connections ?? none },
-      connectAt: (server) => `https://gateway.example/dashboard/tools/${server}.`,
+      connectAt: (server) => `https://gateway.example/dashboard/tools/${server}`,
       ...(options.bounds && { bounds: options.bounds }),
     });
   }

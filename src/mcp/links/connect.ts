@@ -12,14 +12,18 @@ export { SessionLost } from "./line.ts";
 
 /** A program may load its parts before it starts. */
 const processStartMs = 60_000;
+const processProbeMs = 5_000;
 
 /** Rejects with a GatewayError. */
 export async function connect(connecting: Connecting, deps: ConnectingDeps): Promise<Connection> {
-  const { server, isLegacy, onNews } = connecting;
+  const { server, isLegacy, onNews, signal } = connecting;
   const { name, timeoutMs, maxResultBytes } = server;
   const bounds: CallBounds = { server: name, timeoutMs, maxResultBytes };
-  const connectMs = deps.connectMs ?? (server.place.kind === "command" ? processStartMs : connectTimeoutMs);
-  const options = { bounds, version: deps.version, isLegacy, onNews, connectMs };
+  const isProcess = server.place.kind === "command";
+  const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
+  // Some processes say nothing to a question that they do not know.
+  const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
+  const options = { bounds, version: deps.version, isLegacy, onNews, connectMs, probeMs, signal };
   const line = lineTo(connecting, deps);
   try {
     return await Connection.open(line, options);

@@ -30,6 +30,8 @@ export interface Connecting {
   readonly server: ToolServer;
   readonly credentials: Credentials;
   readonly isLegacy: boolean;
+  /** Nobody wants it any more. */
+  readonly signal: AbortSignal;
   readonly output: Output;
   readonly onNews: (method: string, params: Readonly<Record<string, unknown>>) => void;
   /** A process of it is there, and later no more. */

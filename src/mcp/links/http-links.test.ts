@@ -420,3 +420,42 @@ test("an answer whose stream ends before it is fetched where the server says how
   await using world = new LinkWorld();
   expect(textOf(await world.call(toolServerAt(server.url), "text"))).toBe("resumed");
 });
+
+test("resources that are watched are so as well in the session after one that was lost", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor());
+  server.sessions.clear();
+  await link.request("tools/call", { name: "text" }, exchangeFor());
+  await until(() => server.count("resources/subscribe") === 2, "it is watched again");
+});
+
+test("changes of a resource are told by a server without sessions, while it is watched", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  const told: unknown[] = [];
+  link.onChange((method, params) => told.push([method, params["uri"]]));
+  expect(await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor())).toEqual({ result: {} });
+  await until(async () => {
+    server.modern.notify.resourceUpdated("test://b");
+    server.modern.notify.resourceUpdated("test://a");
+    await Bun.sleep(20);
+    return told.length > 0;
+  }, "it was told");
+  expect(told).not.toContainEqual(["notifications/resources/updated", "test://b"]);
+  expect(told).toContainEqual(["notifications/resources/updated", "test://a"]);
+});
+
+test("who stops the gateway does not wait for a server that says nothing", async () => {
+  const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<never>(() => {}) });
+  const world = new LinkWorld();
+  const opening = world.open(toolServerAt(`http://127.0.0.1:${silent.port}/mcp`)).catch((error: unknown) => error);
+  await until(() => silent.pendingRequests === 1, "it was asked");
+  const startMs = performance.now();
+  await world[Symbol.asyncDispose]();
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+  expect(await opening).toMatchObject({ code: "upstream_error" });
+  await silent.stop(true);
+});

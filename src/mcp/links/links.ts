@@ -15,7 +15,7 @@ import { PooledLink } from "./pooled-link.ts";
 
 export interface ServerLinksDeps extends ConnectingDeps {
   readonly connections: ToolConnections;
-  /** Where a person connects an account at a server: a sentence's end, such as an address. */
+  /** Address at which a person connects an account at a server. */
   connectAt(server: string): string;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly log: Log;
@@ -152,7 +152,7 @@ export class ServerLinks implements ToolLinks {
       onDoubt: () => {
         linked.legacyUntilMs = 0;
       },
-      connect: async (onNews) => {
+      connect: async (onNews, signal) => {
         if (server.place.kind === "command") {
           this.#requireProcess(server, linked);
           this.#clearRoom();
@@ -163,7 +163,7 @@ export class ServerLinks implements ToolLinks {
           this.#processes += change;
         };
         const { output } = linked;
-        const connecting = { server, credentials, isLegacy, output, onNews, onProcess };
+        const connecting = { server, credentials, isLegacy, output, signal, onNews, onProcess };
         const connection = await connect(connecting, this.#deps);
         if (connection.isLegacy && !isLegacy) linked.legacyUntilMs = clock.monotonicMs() + eraMs;
         return connection;
@@ -185,7 +185,7 @@ export class ServerLinks implements ToolLinks {
       headers: async () => {
         if (!of) throw missing("a key of the account has no person. Use a key of your own, or sign in.");
         const token = await connections.accessToken(name, of);
-        if (token === undefined) throw missing(`connect your account there first, at ${connectAt(name)}`);
+        if (token === undefined) throw missing(`connect your account there first: ${connectAt(name)}`);
         return { authorization: `Bearer ${token}` };
       },
       refused: ({ authorization = "" }) => {
