@@ -48,6 +48,7 @@ export class ProcessLine implements Line, Transport {
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
   #isClosed = false;
+  #hasLeft = false;
   #endedItself = false;
   #unread = 0;
 
@@ -193,6 +194,8 @@ export class ProcessLine implements Line, Transport {
   }
 
   #left(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
     rmSync(this.#home, { recursive: true, force: true });
     this.#options.onGone();
   }
