@@ -44,6 +44,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   if (key.response_cache) facts.push(["Kept answers", key.response_cache]);
   facts.push(
     ["Models", modelsOf(key)],
+    ["Tools", key.tools ? key.tools.join(", ") || "none" : "all that are offered"],
     ["Allowed IPs", key.allowed_ips?.join(", ") || "from anywhere"],
     ["Priority", key.priority == null ? "that of the account's tier" : `at most ${printable(key.priority)}`],
     ["Rate limit", rateLimitOf(key)],
