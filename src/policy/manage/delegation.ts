@@ -78,6 +78,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
   const [key, ...makers] = target.keys;
   if (principal.person) {
     requireRole(principal, key, verb);
+    // The successor's secret is shown, which must not lead to more tools than the person has.
+    if (verb === "rotate") requireToolsWithin(principal, key.tools, makers);
     return;
   }
   // By what they count under: a maker that was rotated is one still, although its children went to its successor.
@@ -122,11 +124,23 @@ export function requireGrantable(
   if (granted.priority) requirePriority(principal, granted.priority);
   if (principal.person) {
     requireWithinMakers(granted.scopes ?? [], makers, verb);
+    requireToolsWithin(principal, granted.tools);
     return;
   }
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
   throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+}
+
+/** Nobody gives others tools that are not their own. `makers` bound them anyway. Throws `permission_denied`. */
+export function requireToolsWithin(
+  { keys }: Principal,
+  wanted: readonly string[] | null | undefined,
+  makers: readonly ChainKey[] = [],
+): void {
+  const bounds = keys.filter((bound) => !makers.some((maker) => maker.id === bound.id));
+  const excess = bounds.map((bound) => toolExcess(wanted, bound)).find((one) => one !== undefined);
+  if (excess) throw forbidden(`${excess.field}: must be ${excess.must} that you may use yourself.`);
 }
 
 /** The tier bounds who acts as well, be it a key or a person. */
