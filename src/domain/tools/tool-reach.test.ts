@@ -3,7 +3,12 @@ import { expect, test } from "bun:test";
 import { commonTools, coversTools, reachesServer, reachesTool, toolEntryPattern } from "./tool-reach.ts";
 
 test("a tool is reached where each list names it or its server, and none by an empty list", () => {
-  const reach = { lists: [["github", "crm/read_*"], ["*/read_*", "github/search"]] };
+  const reach = {
+    lists: [
+      ["github", "crm/read_*"],
+      ["*/read_*", "github/search"],
+    ],
+  };
   const reached = (server: string, tool: string) => reachesTool(reach, server, tool);
   expect(reached("github", "search")).toBe(true);
   expect(reached("github", "delete")).toBe(false);

@@ -98,7 +98,8 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, tools, priority, tags, responseCache, party, recent } = this.#terms;
+    const { own, makers, account, scopes, limits, reach, tools, priority, tags, responseCache, party, recent } =
+      this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;

@@ -33,7 +33,17 @@ import {
   requireWithin,
   toolsOf,
 } from "./delegation.ts";
-import { keyAddresses, keyExpiry, keyModels, keyName, keyNote, keyRate, keyTags, keyTools, quotaRules } from "./key-values.ts";
+import {
+  keyAddresses,
+  keyExpiry,
+  keyModels,
+  keyName,
+  keyNote,
+  keyRate,
+  keyTags,
+  keyTools,
+  quotaRules,
+} from "./key-values.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;

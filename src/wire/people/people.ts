@@ -117,8 +117,16 @@ export const memberDetailsShape = z
   .meta({ id: "MemberDetails" });
 
 export const updateMemberRequest = z
-  .object({ role: role.optional(), quotas: givenQuotas.nullish(), tools: givenTools.nullish(), sees_all_usage: seesAllUsage.optional() })
-  .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears the quotas, and the list of tools." });
+  .object({
+    role: role.optional(),
+    quotas: givenQuotas.nullish(),
+    tools: givenTools.nullish(),
+    sees_all_usage: seesAllUsage.optional(),
+  })
+  .meta({
+    id: "UpdateMemberRequest",
+    description: "What is left out stays as it is; null clears the quotas, and the list of tools.",
+  });
 
 export const removedMember = deletedShape("member", "RemovedMember");
 

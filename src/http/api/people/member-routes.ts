@@ -35,7 +35,14 @@ import { managingEndpoints } from "./people-endpoint.ts";
 export interface MemberRouteDeps extends EndpointDeps {
   people: Pick<
     PersonStore,
-    "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "setTools" | "setSeesAllUsage" | "removeMembership"
+    | "findPerson"
+    | "findMembership"
+    | "listMembers"
+    | "setRole"
+    | "setQuotas"
+    | "setTools"
+    | "setSeesAllUsage"
+    | "removeMembership"
   >;
   sessionStore: Pick<SessionStore, "list">;
   keys: Pick<KeyStore, "findChainById">;

@@ -126,11 +126,7 @@ export class SqlPersonStore implements PersonStore {
     });
   }
 
-  setTools(
-    id: string,
-    tools: readonly string[] | null,
-    event: AuditEvent,
-  ): Promise<"done" | "missing" | "last_owner"> {
+  setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
     return this.#changeMembership(id, event, async (tx, membership) => {
       await changeTools(tx, membership, tools);
       return "done";
