@@ -23,6 +23,8 @@ export interface Told {
 export interface McpFixtureOptions {
   /** Which revisions it speaks; both, where it is left out. */
   eras?: "legacy" | "modern" | undefined;
+  /** Answers what is asked of its origin beside the endpoint. */
+  elsewhere?(request: Request): Promise<Response | undefined>;
   /** Sees each request first; what it answers is the answer, and who asks is told to the tools. */
   admit?(request: Request): AuthInfo | Response | undefined;
 }
@@ -44,6 +46,8 @@ interface Session {
   transport: WebStandardStreamableHTTPServerTransport;
 }
 
+const path = "/mcp";
+
 /** `make`: one for each session, or for each request where there are none. */
 export function startMcpServer(make: (told: Told) => McpServer, options: McpFixtureOptions = {}): McpFixture {
   const sessions = new Map<string, Session>();
@@ -62,6 +66,9 @@ export function startMcpServer(make: (told: Told) => McpServer, options: McpFixt
         hostHeaderValidationResponse(request, localhostAllowedHostnames()) ??
         originValidationResponse(request, localhostAllowedOrigins());
       if (refused !== undefined) return refused;
+      if (new URL(request.url).pathname !== path) {
+        return (await options.elsewhere?.(request)) ?? new Response(null, { status: 404 });
+      }
       const body = request.method === "POST" ? await request.clone().text() : "";
       requests.push({ method: request.method, headers: new Headers(request.headers), body });
       const admitted = options.admit?.(request);
@@ -74,7 +81,7 @@ export function startMcpServer(make: (told: Told) => McpServer, options: McpFixt
   });
   const origin = `http://127.0.0.1:${server.port}`;
   return {
-    ...{ url: `${origin}/mcp`, origin, requests, told },
+    ...{ url: origin + path, origin, requests, told },
     sessions: () => [...sessions.keys()],
     async [Symbol.asyncDispose]() {
       await modern.close();
