@@ -47,6 +47,11 @@ export const layers: Layers = {
     because: "how a form is read and kept does not depend on what is asked by it.",
   },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
+  "src/outward": {
+    may: ["src/base", "src/http1"],
+    packages: ["bun"],
+    because: "what is asked of an address that somebody else chose does not decide whether it may be asked.",
+  },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
   "src/workers": {
     may: ["src/base", "src/domain", "src/http1"],
@@ -164,7 +169,7 @@ export const layers: Layers = {
     because: "people and how they sign in do not depend on transport, storage or engines.",
   },
   "src/notices": {
-    may: ["src/base", "src/domain", "src/http1", "src/policy", "src/wire"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy", "src/wire"],
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
@@ -183,7 +188,7 @@ export const layers: Layers = {
     because: "what it asks another process for serves ports of its own.",
   },
   "src/oauth": {
-    may: ["src/base", "src/domain", "src/policy"],
+    may: ["src/base", "src/domain", "src/outward", "src/policy"],
     packages: ["node:crypto"],
     because: "the authorization server does not depend on transport, storage or engines.",
   },
@@ -201,7 +206,7 @@ export const layers: Layers = {
     because: "what clients of tools see reaches servers, stores and models through ports.",
   },
   "src/mcp/links": {
-    may: ["src/base", "src/domain", "src/http1", "src/policy"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
   },
@@ -276,6 +281,7 @@ export const layers: Layers = {
         "nodes",
         "notices",
         "oauth",
+        "outward",
         "policy",
         "prices",
         "tracing",

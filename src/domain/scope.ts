@@ -1,7 +1,14 @@
 // The scopes of credentials.
 
 /** The scopes that accounts give to their keys and apps. */
-export const accountScopes = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
+export const accountScopes = [
+  "chat:read",
+  "chat:write",
+  "models:read",
+  "usage:read",
+  "tools:use",
+  "keys:manage",
+] as const;
 
 /** All scopes, with the operator's own, which no app can be granted. */
 export const scopes = [...accountScopes, "admin:manage"] as const;
@@ -15,6 +22,7 @@ export const scopeMeanings: Record<Scope, string> = {
   "chat:write": "Create chat completions, completions and embeddings.",
   "models:read": "List available models.",
   "usage:read": "View usage statistics.",
+  "tools:use": "List and call tools of MCP servers.",
   "keys:manage": "Manage API keys.",
   "admin:manage": "Operate the installation: accounts, people, tiers, audit log.",
 };

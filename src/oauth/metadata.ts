@@ -1,5 +1,6 @@
 // What clients find out by themselves: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
 import { appScopes } from "../domain/people/app.ts";
+import type { Scope } from "../domain/scope.ts";
 import { grantTypes } from "./token/flow.ts";
 
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];
@@ -27,13 +28,13 @@ export function authorizationServerMetadata(issuer: string) {
   };
 }
 
-/** `resource`: the base URL of the API, which is the audience of access tokens. */
-export function protectedResourceMetadata(resource: string, issuer: string) {
+/** `resource`: the base URL of the API, or the address of tools, which is the audience of access tokens. */
+export function protectedResourceMetadata(resource: string, scopes: readonly Scope[], issuer: string) {
   return {
     resource,
     resource_name: "Headrace",
     authorization_servers: [issuer],
-    scopes_supported: [...appScopes],
+    scopes_supported: [...scopes],
     bearer_methods_supported: ["header"],
     resource_documentation: `${issuer}/docs`,
   };

@@ -156,7 +156,7 @@ describe("a device", () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => poll(code)));
     const given = answers.filter(({ status }) => status === 200);
     expect(given).toHaveLength(1);
-    expect(given[0]?.body["scope"]).toBe("chat:read chat:write models:read usage:read keys:manage");
+    expect(given[0]?.body["scope"]).toBe("chat:read chat:write models:read usage:read tools:use keys:manage");
     expect(await server.probe(given[0]?.body["access_token"])).toBe(200);
     for (const answer of answers) if (answer.status !== 200) expect(refusal(answer)).toEqual([400, "invalid_grant"]);
     expect(refusal(await poll(code))).toEqual([400, "invalid_grant"]);
@@ -282,7 +282,13 @@ describe("introspection", () => {
     const tokens = await tokensOf();
     const [grantId = ""] = await server.liveGrants();
     const { accountId } = server;
-    const issued = { personId: "usr_1", appId: "web", scopes: ["models:read"], expiresIn: 600 } as const;
+    const issued = {
+      personId: "usr_1",
+      appId: "web",
+      scopes: ["models:read"],
+      resources: ["/v1"],
+      expiresIn: 600,
+    } as const;
     const issue = async (grant: { id: string; accountId: string }) =>
       (await server.tokens.issueForGrant({ ...issued, grant: { ...grant, environment: "live" } })).accessToken;
     expect(await introspect(await issue({ id: grantId, accountId }))).toMatchObject({ active: true });
@@ -349,7 +355,7 @@ describe("metadata", () => {
       introspection_endpoint: `${issuer}/oauth/introspect`,
       device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
       jwks_uri: `${issuer}/.well-known/jwks.json`,
-      scopes_supported: ["chat:read", "chat:write", "models:read", "usage:read"],
+      scopes_supported: ["chat:read", "chat:write", "models:read", "usage:read", "tools:use"],
       response_types_supported: ["code"],
       response_modes_supported: ["query"],
       grant_types_supported: ["authorization_code", "refresh_token", deviceGrantType],
@@ -366,7 +372,7 @@ describe("metadata", () => {
     expect((await fetch(`${server.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
     expect(await read(`oauth-protected-resource${new URL(audience).pathname}`)).toMatchObject({
       ...{ resource: audience, authorization_servers: [issuer], bearer_methods_supported: ["header"] },
-      scopes_supported: ["chat:read", "chat:write", "models:read", "usage:read"],
+      scopes_supported: ["chat:read", "chat:write", "models:read", "usage:read", "tools:use"],
     });
   });
 });

@@ -27,7 +27,7 @@ describe("GET /v1/session", () => {
       account: { id: api.accountId, name: expect.any(String) },
       role: "member",
       environment: "dev",
-      scopes: ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"],
+      scopes: ["chat:read", "chat:write", "models:read", "usage:read", "tools:use", "keys:manage"],
       session_id: member.sessionId,
       csrf_token: member.headers["x-csrf-token"],
       has_password: false,

@@ -114,7 +114,13 @@ export async function startAuthorizeServer() {
         ...{ digest: id, limitId: id, parentId: `${membershipId}_${environment}`, createdAt: clock.nowSeconds() },
       });
       const now = clock.nowSeconds();
-      const token = { digest: `token of ${id}`, grantId: id, createdAt: now, expiresAt: now + 86_400 };
+      const token = {
+        digest: `token of ${id}`,
+        grantId: id,
+        resources: ["/v1"],
+        createdAt: now,
+        expiresAt: now + 86_400,
+      };
       const event = { ...testEvent(now), action: "grant.created" as const, accountId: inAccount };
       const refreshToken = { ...token, usedAt: null, sealedAnswer: null };
       await oauth.redeemCode(code.digest, { grant, refreshToken }, { issued: event, replayed: testEvent(now) });
@@ -123,7 +129,13 @@ export async function startAuthorizeServer() {
     async addDeviceCode(userCode: string, app: Pick<PublishedApp, "id">, changes: Partial<DeviceCode> = {}) {
       const now = clock.nowSeconds();
       await oauth.insertDeviceCode({
-        ...{ digest: `digest of ${userCode} ${++made}`, userCode, appId: app.id, environment: "live" },
+        ...{
+          digest: `digest of ${userCode} ${++made}`,
+          userCode,
+          appId: app.id,
+          environment: "live",
+          resources: ["/v1"],
+        },
         ...{ scopes: ["chat:write"], createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null },
         ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },
         ...changes,

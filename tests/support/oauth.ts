@@ -71,6 +71,7 @@ export async function startOAuth() {
     doc: { operationId: "probe", summary: "", tag: "Service", response: { description: "" } },
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
+  const tools = (path: string): ScopedRoute => ({ ...probe, path, access: "tools:use" });
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
@@ -78,6 +79,8 @@ export async function startOAuth() {
     baseUrl: () => `${issuer}/v1`,
     routes: [
       probe,
+      tools("/mcp"),
+      tools("/mcp/:server"),
       ...oauthRoutes({
         ...{ oauth, apps, keys, tokens, refusals, clock, sealingKey, environment: "live" },
         clientThrottle: new ClientThrottle(limits),
@@ -116,7 +119,7 @@ export async function startOAuth() {
         {
           ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
           ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
-          ...{ createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
+          ...{ resources: ["/v1"], createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
           ...more,
         },
         testEvent(now.seconds),
@@ -142,10 +145,10 @@ export async function startOAuth() {
       const rows: { id: string }[] = await db`SELECT id FROM api_keys WHERE kind = 'grant' AND revoked = 0`;
       return rows.map(({ id }) => id);
     },
-    /** Status of an API request with an access token. */
-    async probe(accessToken: unknown): Promise<number> {
+    /** Status of an API request with an access token, or of one at `path`. */
+    async probe(accessToken: unknown, path = "/v1/probe"): Promise<number> {
       const headers = { authorization: `Bearer ${String(accessToken)}` };
-      return (await fetch(`${url}/v1/probe`, { headers })).status;
+      return (await fetch(`${url}${path}`, { headers })).status;
     },
     /** `grant.…` events, oldest first. */
     async grantEvents() {

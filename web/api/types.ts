@@ -5423,7 +5423,8 @@ export interface CreateKeyRequest {
    * What it is for; printable characters.
    */
   name: string;
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[] | null;
+  scopes?:
+    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
    * Seconds until it expires, in place of `expires_at`.
@@ -5489,7 +5490,7 @@ export interface CreatedApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5595,7 +5596,7 @@ export interface ApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5681,7 +5682,7 @@ export interface ApiKeyDetails {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -5822,7 +5823,7 @@ export interface UpdateKeyRequest {
    * @minItems 1
    * @maxItems 20
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   expires_at?: number | null;
   allowed_ips?: string[] | null;
   rate_limit?: number | null;
@@ -5893,7 +5894,7 @@ export interface RotatedApiKey {
    */
   last4: string;
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Whether it works. A key ends at the latest with the key that made it.
    */
@@ -6273,6 +6274,10 @@ export interface OAuthTokenRequest {
    * For devices.
    */
   device_code?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthTokens {
   /**
@@ -6310,6 +6315,10 @@ export interface OAuthDeviceRequest {
    * Separated by spaces; default: all of the app's.
    */
   scope?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthDeviceAuthorization {
   device_code: string;
@@ -6346,7 +6355,7 @@ export interface OAuthIntrospection {
   exp?: number;
   iat?: number;
   token_type?: string;
-  aud?: string;
+  aud?: string | string[];
   jti?: string;
 }
 export interface AuthorizationServerMetadata {
@@ -6374,7 +6383,7 @@ export interface CreateAppRequest {
   /**
    * The most it may ask for. Default: `chat:write models:read`.
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read")[] | null;
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6394,7 +6403,7 @@ export interface CreatedApp {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6466,7 +6475,7 @@ export interface App {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6510,7 +6519,7 @@ export interface UpdateAppRequest {
    * @minItems 1
    * @maxItems 20
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read")[];
+  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6541,7 +6550,7 @@ export interface RotatedApp {
   /**
    * The most it may ask for.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * In which its access tokens work.
    */
@@ -6607,7 +6616,7 @@ export interface Authorization {
   /**
    * What it may do, all that was allowed together.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6673,7 +6682,7 @@ export interface AuthorizationDetails {
   /**
    * What it may do, all that was allowed together.
    */
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6832,7 +6841,7 @@ export interface Session {
    */
   role: "owner" | "admin" | "member";
   environment: "live" | "test" | "dev";
-  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[];
+  scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
    * The session of a browser; null for a token of `headrace login`.
    */
@@ -7849,7 +7858,8 @@ export interface CreateAccountKeyRequest {
   /**
    * What it may do, `admin:manage` included. Default: `chat:read chat:write models:read`.
    */
-  scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "keys:manage" | "admin:manage")[] | null;
+  scopes?:
+    ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[] | null;
   expires_at?: number | null;
   /**
    * Seconds until it expires, in place of `expires_at`.

@@ -73,7 +73,13 @@ export const commandLineName = "Headrace command line";
 export const commandLinePublisher = "Headrace";
 
 /** The most that an app may be granted. */
-export const appScopes = ["chat:read", "chat:write", "models:read", "usage:read"] as const satisfies readonly Scope[];
+export const appScopes = [
+  "chat:read",
+  "chat:write",
+  "models:read",
+  "usage:read",
+  "tools:use",
+] as const satisfies readonly Scope[];
 
 /** The scopes of an app that is registered without any. */
 export const defaultAppScopes = ["chat:write", "models:read"] as const satisfies readonly (typeof appScopes)[number][];

@@ -60,6 +60,7 @@ export const scopeWords: Readonly<Record<Scope, string>> = {
   "chat:write": "Put questions to models in your name, which counts against the account’s limits and may cost it money",
   "models:read": "See which models you can use",
   "usage:read": "See how much was used, and what it cost",
+  "tools:use": "Use the tools that you may use, in your name and with the accounts that you connected to them",
   "keys:manage": "Create, change and revoke API keys",
   "admin:manage": "Operate this server: accounts, people, audit log",
 };

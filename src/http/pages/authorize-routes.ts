@@ -134,11 +134,11 @@ function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, si
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
 }
 
-async function readClient(query: string, { apps }: AuthorizeDeps): Promise<ClientRequest> {
+async function readClient(query: string, { apps, issuer }: AuthorizeDeps): Promise<ClientRequest> {
   if (query.length > longestQuery) {
     throw refused(`its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
   }
-  const client = await clientRequest(new Parameters(query), apps);
+  const client = await clientRequest(new Parameters(query), apps, issuer());
   if ("reason" in client) throw refused(client.message, `oauth_${client.reason}`);
   return client;
 }

@@ -12,6 +12,13 @@ const credentials = {
   client_secret: z.string().optional().describe("The secret of a confidential app that does not use HTTP Basic."),
 };
 
+const resource = z
+  .string()
+  .optional()
+  .describe(
+    "RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.",
+  );
+
 const authentication =
   "A confidential app authenticates by HTTP Basic, with its form-encoded `client_id` and secret, or by `client_id` and `client_secret` in the body; a public app sends its `client_id` alone.";
 
@@ -56,6 +63,7 @@ export const tokenDoc: RouteDoc = {
       refresh_token: z.string().optional().describe("For `refresh_token`."),
       scope: z.string().optional().describe("For `refresh_token`: fewer scopes for this access token."),
       device_code: z.string().optional().describe("For devices."),
+      resource,
     })
     .meta({ id: "OAuthTokenRequest" }),
   response: {
@@ -81,6 +89,7 @@ export const deviceDoc: RouteDoc = {
     .object({
       ...credentials,
       scope: z.string().optional().describe("Separated by spaces; default: all of the app's."),
+      resource,
     })
     .meta({ id: "OAuthDeviceRequest" }),
   response: {
@@ -129,7 +138,7 @@ export const introspectionDoc: RouteDoc = {
         exp: z.int().optional(),
         iat: z.int().optional(),
         token_type: z.string().optional(),
-        aud: z.string().optional(),
+        aud: z.union([z.string(), z.array(z.string())]).optional(),
         jti: z.string().optional(),
       })
       .meta({ id: "OAuthIntrospection" }),
@@ -149,15 +158,36 @@ export const serverMetadataDoc: RouteDoc = {
   },
 };
 
-export const resourceMetadataDoc: RouteDoc = {
+const resourceMetadata = {
   tag: "OAuth",
-  operationId: "protectedResourceMetadata",
-  summary: "Metadata of the API as a protected resource",
-  description: "RFC 9728. Answers of status 401 name this address.",
   response: {
     description: "Which authorization server issues tokens for it.",
     json: z
       .looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) })
       .meta({ id: "ProtectedResourceMetadata" }),
   },
+} as const;
+
+export const resourceMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "protectedResourceMetadata",
+  summary: "Metadata of the API as a protected resource",
+  description: "RFC 9728. Answers of status 401 name this address.",
+};
+
+export const toolsMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "toolsResourceMetadata",
+  summary: "Metadata of all tools as a protected resource",
+  description: "RFC 9728. Answers of `/mcp` with status 401 name this address.",
+};
+
+export const toolServerMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "toolServerResourceMetadata",
+  summary: "Metadata of the tools of one server as a protected resource",
+  description:
+    "RFC 9728. Answers of `/mcp/{server}` with status 401 name this address. It is the same whether or not there is such a server.",
+  parameters: [{ name: "server", in: "path", description: "The name of the server." }],
+  errors: ["not_found"],
 };

@@ -62,7 +62,7 @@ describe("a token", () => {
     });
     expect(decodeJwt(accessToken)).toEqual({
       ...{ iss: issuer, sub: all.accountId, aud: audience, client_id: id, key_id: id, environment: "test" },
-      ...{ scope: "chat:read chat:write models:read usage:read keys:manage", jti },
+      ...{ scope: "chat:read chat:write models:read usage:read tools:use keys:manage", jti },
       ...{ iat: all.now.seconds, exp: all.now.seconds + 3_600 },
     });
   });
@@ -127,7 +127,7 @@ describe("a token", () => {
 describe("its scopes", () => {
   test("a token's scopes are by default those of the key, admin:manage left out; that has to be named", async () => {
     const { secret } = await all.addKey("live", { scopes });
-    expect((await issue(secret)).scope).toBe("chat:read chat:write models:read usage:read keys:manage");
+    expect((await issue(secret)).scope).toBe("chat:read chat:write models:read usage:read tools:use keys:manage");
     expect((await issue(secret, { scope: "admin:manage" })).scope).toBe("admin:manage");
     const operator = await all.addKey("live", { scopes: ["admin:manage"] });
     await expect(issue(operator.secret)).rejects.toMatchObject({ code: "invalid_request" });
@@ -162,7 +162,7 @@ describe("its scopes", () => {
       const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
       return principal.scopes;
     };
-    expect((await granted()).size).toBe(5);
+    expect((await granted()).size).toBe(6);
     await change(id, { scopes: ["chat:read", "chat:write"] });
     expect(await granted()).toEqual(new Set(["chat:read", "chat:write"]));
     await change(root.id, { scopes: ["chat:write", "models:read"] });

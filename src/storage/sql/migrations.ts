@@ -845,4 +845,12 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (model, per, start)
     )`,
   ],
+  [
+    // People may use tools wherever they are members; their keys may not until somebody says so.
+    `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
+    // Paths of the resources that tokens are for (RFC 8707), separated by blanks.
+    `ALTER TABLE authorization_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    `ALTER TABLE refresh_tokens ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    `ALTER TABLE device_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+  ],
 ];

@@ -10,6 +10,7 @@ export const appScopes = [
   { scope: "models:read", title: "See models", meaning: "List the models that the person can use." },
   { scope: "chat:read", title: "Read its stored chats", meaning: "Chats that this app had stored, and no others." },
   { scope: "usage:read", title: "See its usage", meaning: "Limits, quota, and what was used through this app." },
+  { scope: "tools:use", title: "Use tools", meaning: "List and call tools of MCP servers, as the person." },
 ] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
 
 /** The scopes of an app that says nothing else. */
@@ -21,6 +22,7 @@ export const allowedWords: Record<Scope, string> = {
   "models:read": "See which models you can use",
   "chat:read": "Read the chats that it stored for you",
   "usage:read": "See limits, quota and what it used",
+  "tools:use": "Use tools of MCP servers in your name",
   "keys:manage": "Make, change and revoke keys and apps",
   "admin:manage": "Operate the installation",
 };

@@ -8,6 +8,11 @@ export const scopes: readonly { scope: Scope; title: string; meaning: string }[]
   { scope: "models:read", title: "See models", meaning: "List the models that it can use." },
   { scope: "chat:read", title: "Read stored chats", meaning: "List, read, label and delete stored chats." },
   { scope: "usage:read", title: "See usage", meaning: "Read requests, tokens, spend and limits." },
+  {
+    scope: "tools:use",
+    title: "Use tools",
+    meaning: "List and call tools of MCP servers, which may act outside of here.",
+  },
   { scope: "keys:manage", title: "Manage keys and apps", meaning: "Make, change and revoke other keys and apps." },
   {
     scope: "admin:manage",
