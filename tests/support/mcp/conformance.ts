@@ -25,29 +25,40 @@ export interface Report {
   exitCode: number;
 }
 
-/** `args`: of the program, after `server --url` or `client --command` and what is given here. */
+export interface ConformanceOptions {
+  /** The program's variables besides. */
+  environment?: Readonly<Record<string, string>>;
+  /** Is shown all that was printed so far, each time that there is more. */
+  told?(text: string): void;
+}
+
+/** `args`: those of the program, but for where it puts what it found. */
 export async function runConformance(
   args: readonly string[],
-  environment: Record<string, string> = {},
+  { environment = {}, told }: ConformanceOptions = {},
 ): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "headrace-conformance-"));
   try {
     const child = Bun.spawn([process.execPath, program, ...args, "-o", folder], {
-      env: { PATH: process.env["PATH"] ?? "", HOME: folder, NO_COLOR: "1", ...environment },
+      env: { PATH: process.env["PATH"] ?? "", HOME: folder, ...environment },
       stdout: "pipe",
       stderr: "pipe",
       stdin: "ignore",
     });
-    const [out, errors, exitCode] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
-      child.exited,
-    ]);
+    let text = "";
+    const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+      for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+        text += piece;
+        told?.(text);
+      }
+    };
+    await Promise.all([read(child.stdout), read(child.stderr)]);
+    const exitCode = await child.exited;
     const checks = checksOf(folder);
     const failed = checks
       .filter(({ status }) => status === "FAILURE")
       .map(({ scenario, id, error }) => `${scenario}:${id} ${error}`.trim());
-    return { checks, failed: failed.sort(), text: `${out}\n${errors}`, exitCode };
+    return { checks, failed: failed.sort(), text, exitCode };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -58,7 +69,9 @@ function checksOf(folder: string): Check[] {
     .filter((path) => path.endsWith("checks.json"))
     .flatMap((path) => {
       // The folder is called after the scenario and the time.
-      const scenario = (path.split("/").at(-2) ?? "").replace(/^server-/, "").replace(/-\d{4}-.*$/, "");
+      const scenario = (path.split("/").at(-2) ?? "")
+        .replace(/^(?:authorization-)?server-/, "")
+        .replace(/-\d{4}-.*$/, "");
       const found = JSON.parse(readFileSync(join(folder, path), "utf8")) as Partial<Record<string, string>>[];
       return found.map(({ id = "", status = "", errorMessage = "" }) => ({
         scenario,

@@ -109,7 +109,9 @@ export function badCalls(inward: string): Readonly<Record<string, Misbehaviour>>
     params: { message: "And?", requestedSchema: { type: "object", properties: {} } },
   });
   return {
-    "a body that never ends": inCalls(({ id }) => endless(`{"jsonrpc":"2.0","id":${id},"result":{"x":"`, "x".repeat(65_536))),
+    "a body that never ends": inCalls(({ id }) =>
+      endless(`{"jsonrpc":"2.0","id":${id},"result":{"x":"`, "x".repeat(65_536)),
+    ),
     "an event that never ends": inCalls(() => endless("data: ", "x".repeat(65_536), "text/event-stream")),
     "events without end": inCalls(() => endless("", progressEvent, "text/event-stream", 1)),
     "a body that comes a byte at a time": inCalls(() => endless("{", " ", "application/json", 200)),
@@ -123,7 +125,12 @@ export function badCalls(inward: string): Readonly<Record<string, Misbehaviour>>
     "a page": inCalls(() => new Response("<h1>Hello</h1>", { headers: { "content-type": "text/html" } })),
     "an error of its own": inCalls(() => new Response("at Object.<anonymous> (/srv/secret.ts:1)", { status: 500 })),
     "a result that is none": inCalls(({ id }) => answered(id, [] as object)),
-    "questions without end": inCalls(() => streamed(Array.from({ length: 2_000 }, (_, at) => ask(at)), { open: true })),
+    "questions without end": inCalls(() =>
+      streamed(
+        Array.from({ length: 2_000 }, (_, at) => ask(at)),
+        { open: true },
+      ),
+    ),
     "JSON that is very deep": inCalls(
       ({ id }) =>
         new Response(`{"jsonrpc":"2.0","id":${id},"result":{"content":${"[".repeat(200_000)}${"]".repeat(200_000)}}}`, {

@@ -7,6 +7,7 @@ import { claudeProgram, type Ended, type ProgramHome, programPath } from "../age
 import { agentModel, type ScriptedWorld } from "../agents/agent-world.ts";
 import type { Call } from "../agents/scripted-model.ts";
 import { until } from "../headrace.ts";
+import { freePort } from "../nginx-site.ts";
 
 /** Where a client is: in a home of its own, with a model for those that have to be told by one what to do. */
 export interface ClientPlace {
@@ -285,13 +286,6 @@ async function signedInBy(
   await visit(found);
   const { code, stdout, stderr } = await running.ended;
   if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}: ${stdout}\n${stderr}`);
-}
-
-async function freePort(): Promise<number> {
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
-  const { port = 0 } = server;
-  await server.stop(true);
-  return port;
 }
 
 function linesOf(stdout: string): Record<string, unknown>[] {
