@@ -118,50 +118,31 @@ function embedded(uri: string, mimeType: string) {
   return { type: "resource" as const, resource: { uri, mimeType, text } };
 }
 
-/** Tools that ask back in revisions before 2026-07-28: while they are at it. */
+/** Tools that ask back whoever speaks whichever revision: where there are sessions, the package asks while they are at it. */
 function addQuestions(server: McpServer): void {
   const one = (name: string) => ({ type: "object", properties: { [name]: { type: "string" } }, required: [name] });
-  add(
-    server,
-    "test_sampling",
-    async ({ prompt }, { mcpReq }) => {
-      const messages = [{ role: "user" as const, content: { type: "text" as const, text: String(prompt) } }];
-      const result = await mcpReq.send({ method: "sampling/createMessage", params: { messages, maxTokens: 100 } });
-      return said(`LLM response: ${JSON.stringify(result.content)}`);
-    },
-    one("prompt"),
-  );
-  const form = {
-    type: "object" as const,
-    properties: { response: { type: "string" as const } },
-    required: ["response"],
-  };
-  add(
-    server,
-    "test_elicitation",
-    async ({ message }, context) => await elicited(context, String(message), form),
-    one("message"),
-  );
-  add(server, "test_elicitation_sep1034_defaults", async (_, context) =>
-    elicited(context, "Review the fields", { type: "object", properties: elicitedDefaults, required: [] }),
-  );
-  add(server, "test_elicitation_sep1330_enums", async (_, context) =>
-    elicited(context, "Choose", { type: "object", properties: elicitedEnums, required: [] }),
-  );
+  const question = (name: string, ask: (args: Arguments) => InputRequests[string], schema?: Schema) =>
+    add(
+      server,
+      name,
+      async (args, { mcpReq }) => {
+        const answer = mcpReq.inputResponses?.["answer"];
+        return answer === undefined
+          ? inputRequired({ inputRequests: { answer: ask(args) } })
+          : said(`It was answered: ${JSON.stringify(answer)}`);
+      },
+      schema,
+    );
+  question("test_sampling", ({ prompt }) => asked.sample(String(prompt)), one("prompt"));
+  question("test_elicitation", ({ message }) => asked.form(String(message), fields({ response: { type: "string" } })), one("message"));
+  question("test_elicitation_sep1034_defaults", () => asked.form("Review", { type: "object", properties: elicitedDefaults }));
+  question("test_elicitation_sep1330_enums", () => asked.form("Choose", { type: "object", properties: elicitedEnums }));
 }
 
-type Form = Parameters<ServerContext["mcpReq"]["elicitInput"]>[0] extends infer P
-  ? P extends { requestedSchema: infer S }
-    ? S
-    : never
-  : never;
-
-async function elicited({ mcpReq }: ServerContext, message: string, requestedSchema: Form): Promise<CallToolResult> {
-  const { action, content } = await mcpReq.send({ method: "elicitation/create", params: { message, requestedSchema } });
-  return said(`User response: action=${action}, content=${JSON.stringify(content ?? {})}`);
-}
+type Form = Exclude<Parameters<typeof inputRequired.elicit>[0], { mode: "url" }>["requestedSchema"];
 
 const asked = {
+  form: (message: string, requestedSchema: Form) => inputRequired.elicit({ message, requestedSchema }),
   name: () =>
     inputRequired.elicit({ message: "What is your name?", requestedSchema: fields({ name: { type: "string" } }) }),
   sure: () => inputRequired.elicit({ message: "Are you sure?", requestedSchema: fields({ ok: { type: "boolean" } }) }),
@@ -173,7 +154,7 @@ function fields<P extends Record<string, { type: "string" } | { type: "boolean" 
   return { type: "object" as const, properties, required: Object.keys(properties) };
 }
 
-/** Tools that ask back since 2026-07-28: by an answer that is not the last one. */
+/** Tools that ask back in ways that only revisions since 2026-07-28 have: by an answer that is not the last one. */
 function addRounds(server: McpServer): void {
   const ask = (inputRequests: InputRequests, requestState?: string) =>
     inputRequired({ inputRequests, ...(requestState === undefined ? {} : { requestState }) });
