@@ -253,6 +253,12 @@ sso:
   account: acct_0199                   # that they join; left out: the first
   role: member
 
+# Clients that no account registered, as those of tools are mostly.
+oauth:
+  registration: on                     # they may register by themselves
+  client_documents: on                 # or be known by the address of a document that describes them
+  client_document_hosts: [claude.ai]   # left out: any
+
 # Web pages that may call the API; "*" allows every site.
 cors:
   origins: [https://app.example.com]

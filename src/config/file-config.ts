@@ -66,6 +66,9 @@ export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & 
   readonly accountId: string | undefined;
 };
 
+/** Which clients there may be that no account registered. */
+export type OAuthConfig = InCode<FileData["oauth"]>;
+
 /** The part of the configuration that a running server takes over from a changed file. */
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
@@ -143,6 +146,10 @@ export function ssoConfig({ sso }: FileData): SsoConfig | undefined {
   if (!sso) return undefined;
   const { account, ...others } = sso;
   return { ...inCode(others), accountId: account };
+}
+
+export function oauthConfig({ oauth }: FileData): OAuthConfig {
+  return inCode(oauth);
 }
 
 /** `absolute` makes a path of the file absolute. */

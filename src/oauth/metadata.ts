@@ -5,8 +5,11 @@ import { grantTypes } from "./token/flow.ts";
 
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];
 
-/** `issuer`: the public URL, without a slash at the end. */
-export function authorizationServerMetadata(issuer: string) {
+/** `issuer`: the public URL, without a slash at the end; which clients there may be that no account registered. */
+export function authorizationServerMetadata(
+  issuer: string,
+  { mayRegister, hasDocuments }: { mayRegister: boolean; hasDocuments: boolean },
+) {
   return {
     issuer,
     authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -14,6 +17,8 @@ export function authorizationServerMetadata(issuer: string) {
     revocation_endpoint: `${issuer}/oauth/revoke`,
     introspection_endpoint: `${issuer}/oauth/introspect`,
     device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+    ...(mayRegister ? { registration_endpoint: `${issuer}/oauth/register` } : {}),
+    client_id_metadata_document_supported: hasDocuments,
     jwks_uri: `${issuer}/.well-known/jwks.json`,
     scopes_supported: [...appScopes],
     response_types_supported: ["code"],

@@ -55,7 +55,7 @@ import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openOwnCalls } from "./own-calls.ts";
-import { openPeople, type People } from "./people.ts";
+import { openPeople, type People, type PeopleOptions } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
@@ -88,6 +88,8 @@ export interface ServeOptions {
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of what is told and delivered; the usual unless a test has less patience. */
   noticeTimes?: NoticeTimes;
+  /** How documents of clients are fetched; a test has them on this machine. */
+  documentFetch?: PeopleOptions["documentFetch"];
   /** Times of the work on batches; the usual unless a test has less patience. */
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
@@ -181,6 +183,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const people = openPeople({
     ...{ db: used, config, clock, log, governance, locality },
     baseUrl: () => baseUrl,
+    documentFetch: options.documentFetch,
     opened,
   });
 

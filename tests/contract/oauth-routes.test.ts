@@ -348,6 +348,8 @@ describe("metadata", () => {
   test("metadata of the authorization server names its endpoints and what they take", async () => {
     const methods = ["client_secret_basic", "client_secret_post"];
     expect(await read("oauth-authorization-server")).toEqual({
+      registration_endpoint: `${issuer}/oauth/register`,
+      client_id_metadata_document_supported: false,
       issuer,
       authorization_endpoint: `${issuer}/oauth/authorize`,
       token_endpoint: `${issuer}/oauth/token`,

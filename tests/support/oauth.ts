@@ -16,6 +16,7 @@ import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
 import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
+import { SqlOutsideClientStore } from "../../src/storage/tables/people/outside-client-store.ts";
 import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
 import { basicHeader, refreshFields } from "./oauth-apps.ts";
 import { keyRecordFor, noSessions } from "./principal.ts";
@@ -84,6 +85,8 @@ export async function startOAuth() {
       ...oauthRoutes({
         ...{ oauth, apps, keys, tokens, refusals, clock, sealingKey, environment: "live" },
         clientThrottle: new ClientThrottle(limits),
+        outsideClients: new SqlOutsideClientStore(db),
+        mayRegister: true,
         matchesSecret: ({ id }, secret) => secret === secretOf(id),
         issuer: () => issuer,
         audience: () => audience,

@@ -994,6 +994,8 @@ export interface Shapes {
   OAuthDeviceAuthorization?: OAuthDeviceAuthorization;
   OAuthTokenReference?: OAuthTokenReference;
   OAuthIntrospection?: OAuthIntrospection;
+  OAuthRegistrationRequest?: OAuthRegistrationRequest;
+  OAuthRegistration?: OAuthRegistration;
   AuthorizationServerMetadata?: AuthorizationServerMetadata;
   ProtectedResourceMetadata?: ProtectedResourceMetadata;
   CreateAppRequest?: CreateAppRequest;
@@ -6357,6 +6359,39 @@ export interface OAuthIntrospection {
   token_type?: string;
   aud?: string | string[];
   jti?: string;
+}
+export interface OAuthRegistrationRequest {
+  /**
+   * 1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own.
+   */
+  redirect_uris: string[];
+  /**
+   * Shown to people who are asked to allow it; at most 100 characters.
+   */
+  client_name?: string;
+  /**
+   * An https address, shown beside the name.
+   */
+  client_uri?: string;
+  /**
+   * `authorization_code` among them.
+   */
+  grant_types?: string[];
+  /**
+   * `code` among them.
+   */
+  response_types?: string[];
+}
+export interface OAuthRegistration {
+  client_id: string;
+  client_id_issued_at: number;
+  client_name?: string;
+  client_uri?: string;
+  redirect_uris: string[];
+  grant_types: string[];
+  response_types: string[];
+  token_endpoint_auth_method: "none";
+  scope: string;
 }
 export interface AuthorizationServerMetadata {
   issuer: string;

@@ -5,6 +5,7 @@ import { appScopes } from "../../domain/people/app.ts";
 import { toolServerName } from "../../domain/tools/tool-server.ts";
 import { authorizeDevice } from "../../oauth/authorize-device.ts";
 import { authenticateClient, type ClientAuthenticationDeps } from "../../oauth/client/authenticate-client.ts";
+import { type RegistrationDeps, registerClient } from "../../oauth/client/register-client.ts";
 import { type IntrospectionDeps, introspectToken } from "../../oauth/introspect-token.ts";
 import { authorizationServerMetadata, protectedResourceMetadata } from "../../oauth/metadata.ts";
 import { isSentOnce, presentParameters } from "../../oauth/parameters.ts";
@@ -12,12 +13,14 @@ import { type RevocationDeps, revokeToken } from "../../oauth/revoke-token.ts";
 import { answerTokenRequest } from "../../oauth/token/flow.ts";
 import type { ClientRequest, TokenDeps } from "../../oauth/token/stage.ts";
 import { apiResource, resourceMetadataUrl, rootAsAsked, toolsResource } from "../../policy/credentials/resources.ts";
+import { readJsonBody } from "../content/body.ts";
 import { oauthErrorAnswer } from "../exchange/oauth-errors.ts";
 import type { Exchange, PlainAnswer, PublicRoute, RouteDoc } from "../exchange/route.ts";
 import { fieldsOf, readPairs } from "../pages/page.ts";
 import {
   deviceDoc,
   introspectionDoc,
+  registrationDoc,
   resourceMetadataDoc,
   revocationDoc,
   serverMetadataDoc,
@@ -36,13 +39,22 @@ export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthent
   /** The base URL of the API, with `/v1`. */
   audience(): string;
   clock: Clock;
+  outsideClients: RegistrationDeps["outsideClients"];
+  /** Whether clients may register by themselves. */
+  mayRegister: boolean;
+  /** Left out where clients are not known by documents. */
+  clientDocuments?: object | undefined;
 }
+
+/** Several times what clients send. */
+const registrationLimits = { bodyBytes: 65_536, depth: 8 };
 
 /** What it answers with; undefined: with nothing. */
 type Handler = (request: ClientRequest) => Promise<object | undefined>;
 
 export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
-  const server = () => authorizationServerMetadata(deps.issuer());
+  const clients = { mayRegister: deps.mayRegister, hasDocuments: deps.clientDocuments !== undefined };
+  const server = () => authorizationServerMetadata(deps.issuer(), clients);
   const api = () => protectedResourceMetadata(deps.audience(), appScopes, deps.issuer());
   const tools = (exchange: Exchange) => {
     const { server: name } = exchange.params;
@@ -60,6 +72,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
       return undefined;
     }),
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
+    registrationRoute(deps),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
     // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
     metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
@@ -80,12 +93,34 @@ function clientRoute(path: string, doc: RouteDoc, deps: OAuthRouteDeps, handler:
   };
 }
 
-async function answerClient(exchange: Exchange, handle: () => Promise<object | undefined>): Promise<PlainAnswer> {
+function registrationRoute(deps: OAuthRouteDeps): PublicRoute {
+  const register = async (exchange: Exchange) => {
+    if (!deps.mayRegister) throw new GatewayError("not_found", "Clients do not register by themselves here.");
+    await deps.clientThrottle.requireRegistration(exchange.clientAddress);
+    const { body } = await readJsonBody(exchange.req, registrationLimits);
+    return registerClient(body, originOf(exchange, deps), deps);
+  };
+  return {
+    method: "POST",
+    path: "/oauth/register",
+    access: "public",
+    throttle: "client",
+    doc: registrationDoc,
+    handle: (exchange) => answerClient(exchange, () => register(exchange), 201),
+    refuse: refuseClient,
+  };
+}
+
+async function answerClient(
+  exchange: Exchange,
+  handle: () => Promise<object | undefined>,
+  status = 200,
+): Promise<PlainAnswer> {
   doNotKeep(exchange);
   try {
     const answer = await handle();
     if (answer === undefined) return { status: 200, headers: {}, body: "" };
-    return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
+    return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
   } catch (error) {
     return refuseClient(exchange, error);
   }

@@ -39,7 +39,17 @@ export function nameOf(app: Named): Html {
 
 function publisherLine(app: PublishedApp): Html {
   if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
+  if (app.unverified) return unverifiedNotice(app, app.unverified.documentUrl);
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
+}
+
+/** The host is in ASCII: a foreign letter that looks like another one stands as its `xn--` form. */
+function unverifiedNotice(app: PublishedApp, documentUrl: string | null): Html {
+  const who =
+    documentUrl === null
+      ? html`This app registered itself at this server, and nobody has verified its name.`
+      : html`This app is of <strong>${new URL(documentUrl).host}</strong>, as its document there says (<code>${documentUrl}</code>). Nobody here has verified its name.`;
+  return html`<div class="notice" role="note"><p>${who} Allow it only if you have just begun to connect it yourself.${homepageLink(app)}</p></div>`;
 }
 
 /** A warning for an app from before such names were refused. */

@@ -145,6 +145,46 @@ export const introspectionDoc: RouteDoc = {
   },
 };
 
+const { 401: _, ...registrationRefusals } = refusals;
+
+export const registrationDoc: RouteDoc = {
+  tag: "OAuth",
+  otherResponses: registrationRefusals,
+  operationId: "oauthRegister",
+  summary: "Register a client",
+  description:
+    "RFC 7591, for clients of tools that know no account here. Such a client is public and uses PKCE, whatever it asks for, can be granted `tools:use` alone, and is shown to people as one that nobody has verified. It is forgotten after a day in which nobody allowed it, and once it was not used for 90 days. Members that are not named here are of no account. The operator may switch it off (`oauth.registration`).",
+  requestBody: z
+    .object({
+      redirect_uris: z
+        .array(z.string())
+        .describe("1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own."),
+      client_name: z.string().optional().describe("Shown to people who are asked to allow it; at most 100 characters."),
+      client_uri: z.string().optional().describe("An https address, shown beside the name."),
+      grant_types: z.array(z.string()).optional().describe("`authorization_code` among them."),
+      response_types: z.array(z.string()).optional().describe("`code` among them."),
+    })
+    .meta({ id: "OAuthRegistrationRequest" }),
+  response: {
+    status: 201,
+    description: "The client, with its id.",
+    json: z
+      .object({
+        client_id: z.string(),
+        client_id_issued_at: z.int(),
+        client_name: z.string().optional(),
+        client_uri: z.string().optional(),
+        redirect_uris: z.array(z.string()),
+        grant_types: z.array(z.string()),
+        response_types: z.array(z.string()),
+        token_endpoint_auth_method: z.literal("none"),
+        scope: z.string(),
+      })
+      .meta({ id: "OAuthRegistration" }),
+  },
+  errors: ["not_found"],
+};
+
 export const serverMetadataDoc: RouteDoc = {
   tag: "OAuth",
   operationId: "authorizationServerMetadata",

@@ -15,7 +15,11 @@ const issuer = "https://gateway.example";
 
 async function judged(query: string, changes: Partial<PublishedApp> = {}) {
   const findApp = async (id: string) => (id === app.id ? { ...app, ...changes } : undefined);
-  const client = await clientRequest(new Parameters(`client_id=app_1&${query}`), { findApp }, issuer);
+  const client = await clientRequest(
+    new Parameters(`client_id=app_1&${query}`),
+    { apps: { findApp }, findDocument: undefined },
+    issuer,
+  );
   return "reason" in client ? client.reason : validRequest(client);
 }
 

@@ -1,11 +1,10 @@
 // The order in which an authorization request is judged.
-import type { AppStore } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { usualResources } from "../../policy/credentials/resources.ts";
 import { namedResources } from "../resources.ts";
 import type { ClientRequest, Fault, PageFault } from "./check.ts";
 import { askedScopes, checks } from "./checks.ts";
-import { knownClient } from "./known-client.ts";
+import { type ClientSources, knownClient } from "./known-client.ts";
 import type { Parameters } from "./parameters.ts";
 import { registeredRedirectUri } from "./redirect-uri.ts";
 
@@ -15,10 +14,10 @@ import { registeredRedirectUri } from "./redirect-uri.ts";
  */
 export async function clientRequest(
   parameters: Parameters,
-  apps: Pick<AppStore, "findApp">,
+  sources: ClientSources,
   issuer: string,
 ): Promise<ClientRequest | PageFault> {
-  const app = await knownClient(parameters, apps);
+  const app = await knownClient(parameters, sources);
   if ("reason" in app) return app;
   const redirectUri = registeredRedirectUri(parameters, app);
   return typeof redirectUri === "string" ? { parameters, app, redirectUri, issuer } : redirectUri;

@@ -852,5 +852,17 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE authorization_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE refresh_tokens ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
     `ALTER TABLE device_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    // Clients that no account registered. Without a document they registered by themselves.
+    `CREATE TABLE outside_clients (
+      id TEXT PRIMARY KEY,
+      document_url TEXT,
+      name TEXT NOT NULL,
+      homepage_url TEXT,
+      redirect_uris TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      allowed_at BIGINT
+    )`,
+    `CREATE INDEX outside_clients_waiting ON outside_clients (created_at) WHERE allowed_at IS NULL`,
+    `CREATE INDEX outside_clients_allowed ON outside_clients (allowed_at) WHERE allowed_at IS NOT NULL`,
   ],
 ];
