@@ -210,6 +210,10 @@ export const layers: Layers = {
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
   },
+  "src/mcp/uses": {
+    may: ["src/base", "src/domain", "src/inference", "src/policy"],
+    because: "what a call costs, and who may make it, does not depend on how it gets to its server.",
+  },
   "src/nodes": {
     may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
       (name) => `src/${name}`,
@@ -277,6 +281,7 @@ export const layers: Layers = {
       ...[
         "mcp/front",
         "mcp/links",
+        "mcp/uses",
         "metrics",
         "nodes",
         "notices",

@@ -63,6 +63,7 @@ import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
 import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
@@ -553,6 +554,7 @@ export const fileSchema = field(
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
     guardrails: guardrails.default([]),
     cache: cache.prefault({}),
+    tools: tools.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
     tags: tags.prefault({}),
@@ -577,6 +579,7 @@ export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",
   "guardrails",
+  "tools",
   "tiers",
   "limits",
   "tags",

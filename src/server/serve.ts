@@ -59,6 +59,7 @@ import { openPeople, type People, type PeopleOptions } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
+import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -113,6 +114,8 @@ export interface RunningServer {
   network: NodeNetwork;
   notices: NoticeParts;
   ownCalls: OwnCalls;
+  /** How calls of tools are counted, and how their servers ask models. */
+  tools: ToolUseParts;
   /** Deletes what has expired now; the server does so every minute. */
   sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
@@ -255,6 +258,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const holder = heldBytes.holder(new AccountBytes());
   const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
   const inference = { ...plain, shadows, answerCache, guardrails };
+  const tools = openToolUses({
+    ...{ governance, inference, catalog, openRequests, quotaWatch: notices.quotaWatch },
+    observer: observation.toolObserver,
+    current: () => sources.config,
+  });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -385,6 +393,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     network,
     notices,
     ownCalls,
+    tools,
     workers,
     sweepFiles: () => files.fileSweep.sweep(),
     setupLink,

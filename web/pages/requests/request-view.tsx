@@ -148,6 +148,9 @@ function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
     ["Characters", details.characters],
     ["Seconds", details.seconds],
     ["Images", details.images],
+    ["Bytes asked with", details.bytes_in],
+    ["Bytes of the result", details.bytes_out],
+    ["Results that say that they failed", details.tool_errors],
   ];
   return [
     ...counts.flatMap(([label, value]): Fact[] => (value ? [[label, count(value)]] : [])),

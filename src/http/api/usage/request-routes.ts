@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
+import { modelOperation } from "../../../domain/models/operation.ts";
 import type { ChatStore, ChatWriter } from "../../../domain/models/stored-chat.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { Ledger } from "../../../domain/usage/usage.ts";
@@ -118,7 +119,8 @@ async function allWrittenSoon({ ledger, refusedRequests }: RequestRouteDeps): Pr
 /** Only one that the caller could read as well: a member sees no chat of another, a key for usage alone none at all. */
 async function chatOf(request: PastRequest, principal: Principal, deps: RequestRouteDeps): Promise<string | null> {
   const { operation } = request;
-  const kept = operation === "realtime" ? undefined : dialects[operation].kept;
+  const asked = modelOperation(operation);
+  const kept = asked && dialects[asked].kept;
   const isStored = kept?.as === "chat" && !isRefused(request) && request.outcome === "completed";
   if (!principal.scopes.has("chat:read") || !isStored) return null;
   const id = chatIdOf(request.requestId);
