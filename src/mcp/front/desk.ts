@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
@@ -10,8 +11,8 @@ import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
-import { type ListKind, listKinds, isObject, ServerLists } from "./server-lists.ts";
-import { callTool, isSearchTool, searchTools, searchToolsAnswer, searchToolNames } from "./tool-search.ts";
+import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
+import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
 import { mayUseServer, mayUseTool, usableServers } from "./view.ts";
 
 export interface DeskDeps {
@@ -39,9 +40,18 @@ export interface Found {
   readonly name: string;
 }
 
+/** Methods that it answers, but for lists. */
+const methods = [
+  ...["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"],
+  ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
+];
+
 const listMethods: Readonly<Record<string, ListKind>> = Object.fromEntries(
   Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
 );
+
+/** Those that there are for clients of any revision; what others mean, nobody here knows. */
+export const deskMethods: ReadonlySet<string> = new Set([...methods, ...Object.keys(listMethods)]);
 
 export class Desk {
   readonly #deps: DeskDeps;
@@ -88,6 +98,14 @@ export class Desk {
     }
   }
 
+  /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
+  async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
+    const found = await this.#find("tools", name, call).catch(() => undefined);
+    return (
+      found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, new Headers(call.headers))
+    );
+  }
+
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
   requireServer(name: string, { principal }: Pick<ClientCall, "principal">): ToolServer {
     const server = this.#deps.servers.find(name);
@@ -121,7 +139,8 @@ export class Desk {
   /** What all servers have of a kind, in the order of their names. */
   async #all(kind: ListKind, call: ClientCall): Promise<Found[]> {
     const servers = this.#serversOf(call);
-    if (call.only !== undefined) return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
+    if (call.only !== undefined)
+      return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
     const lists = await Promise.all(
       servers.map(async (server) => {
         try {
@@ -147,6 +166,8 @@ export class Desk {
     const offered = await this.#deps.definitions.offered(server.name, guarded, items);
     return offered.flatMap((item) => {
       const { name } = item;
+      // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+      if (!link.isLegacy && mirroredParameters(item["inputSchema"]) === undefined) return [];
       return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
     });
   }
@@ -182,13 +203,23 @@ export class Desk {
     if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
       const all = await this.#all("tools", call);
       if (name === searchToolNames.search) {
-        return searchToolsAnswer(all.map((found) => this.#shown("tools", found, call)), args);
+        return searchToolsAnswer(
+          all.map((found) => this.#shown("tools", found, call)),
+          args,
+        );
       }
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
     const found = await this.#find("tools", name, call);
-    return await this.#use("tools/call", found.server, found.name, { ...params, name: found.name }, call);
+    const headers = parameterHeaders(mirroredParameters(found.item["inputSchema"]) ?? [], params["arguments"]);
+    return await this.#use(
+      "tools/call",
+      found.server,
+      found.name,
+      { ...params, name: found.name },
+      { ...call, headers },
+    );
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -255,7 +286,16 @@ export class Desk {
     const link = await this.#open(server, call);
     const work = async (one: ClientCall): Promise<JsonObject> => {
       const content = () => JSON.stringify(params);
-      const use = await this.#deps.uses.begin({ requestId, principal, server, method, name, content, cancellation, trace });
+      const use = await this.#deps.uses.begin({
+        requestId,
+        principal,
+        server,
+        method,
+        name,
+        content,
+        cancellation,
+        trace,
+      });
       try {
         const result = await this.#ask(link, server, method, params, one);
         const isError = result["isError"] === true;
@@ -274,7 +314,13 @@ export class Desk {
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
   }
 
-  async #ask(link: ToolLink, server: ToolServer, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+  async #ask(
+    link: ToolLink,
+    server: ToolServer,
+    method: string,
+    params: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> {
     const exchange = this.#exchange(server, call, progressTokenOf(params));
     let asked = params;
     for (let round = 0; round < mostRounds; round++) {
@@ -285,7 +331,11 @@ export class Desk {
       const inputResponses: Record<string, JsonObject> = {};
       for (const [key, one] of Object.entries(inputRequests)) {
         if (!isObject(one)) continue;
-        inputResponses[key] = await this.#answerAsked(String(one["method"]), isObject(one["params"]) ? one["params"] : {}, call);
+        inputResponses[key] = await this.#answerAsked(
+          String(one["method"]),
+          isObject(one["params"]) ? one["params"] : {},
+          call,
+        );
       }
       asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
     }
@@ -310,11 +360,10 @@ export class Desk {
   }
 
   #exchange(_server: ToolServer, call: ClientCall, progressToken?: unknown): ToolExchange {
-    const { holder, cancellation, capabilities } = call;
+    const { holder, cancellation, capabilities, headers } = call;
     const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
     return {
-      holder,
-      cancellation,
+      ...{ holder, cancellation, headers },
       clientCapabilities: { ...samples, ...capabilities },
       notified: (method, params) => {
         if (method !== "notifications/progress") call.notify(method, params);
@@ -338,7 +387,8 @@ export class Desk {
       ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
       ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
       ...(typeof taskId === "string" && { taskId: `${name}.${taskId}` }),
-      ...(isObject(task) && typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
+      ...(isObject(task) &&
+        typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
     };
   }
 }

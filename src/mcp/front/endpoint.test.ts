@@ -1,8 +1,8 @@
 // What clients of every revision get of several servers behind one address, by the protocol's own client.
 import { describe, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-servers.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-servers.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
@@ -49,7 +49,8 @@ describe.each([
   ["2026-07-28", false],
 ] as const)("a client of %s", (_, isLegacy) => {
   test("gets the tools of all servers by names that begin with theirs, and calls them by their own", async () => {
-    const call = (name: string) => serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
+    const call = (name: string) =>
+      serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
     const links = ["one", "two"].map((name) => [toolServerFor(name), new TestLink(call(name))] as const);
     const { desk, ended } = deskBefore(links);
     await using one = await clientOf(desk, isLegacy);
@@ -121,31 +122,34 @@ describe.each([
     expect(ended[0]).toStartWith("one tools/call slow cancelled");
   });
 
-  test.each([true, false])("is asked back by a server of either kind (earlier: %p), and its answer gets there", async (isEarlier) => {
-    const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
-    const link = new TestLink(
-      serving([tool("ask")], async (_method, params, { asked }) => {
-        if (isEarlier) {
-          const answer = await asked?.("elicitation/create", form);
-          return text(`told ${JSON.stringify(answer)}`);
-        }
-        const { inputResponses, requestState } = params;
-        if (inputResponses === undefined) {
-          const inputRequests = { who: { method: "elicitation/create", params: form } };
-          return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
-        }
-        return text(`told ${JSON.stringify((inputResponses as JsonObject)["who"])} ${requestState}`);
-      }),
-      { isLegacy: isEarlier },
-    );
-    const { desk } = deskBefore([[toolServerFor("one"), link]]);
-    await using one = await clientOf(desk, isLegacy, { capabilities: { elicitation: { form: {} } } });
-    one.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ada" } }));
-    const answer = (await one.client.request({ method: "tools/call", params: { name: "one_ask" } }, anything)) as {
-      content: { text: string }[];
-    };
-    expect(answer.content[0]?.text).toContain('"name":"Ada"');
-  });
+  test.each([true, false])(
+    "is asked back by a server of either kind (earlier: %p), and its answer gets there",
+    async (isEarlier) => {
+      const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
+      const link = new TestLink(
+        serving([tool("ask")], async (_method, params, { asked }) => {
+          if (isEarlier) {
+            const answer = await asked?.("elicitation/create", form);
+            return text(`told ${JSON.stringify(answer)}`);
+          }
+          const { inputResponses, requestState } = params;
+          if (inputResponses === undefined) {
+            const inputRequests = { who: { method: "elicitation/create", params: form } };
+            return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
+          }
+          return text(`told ${JSON.stringify((inputResponses as JsonObject)["who"])} ${requestState}`);
+        }),
+        { isLegacy: isEarlier },
+      );
+      const { desk } = deskBefore([[toolServerFor("one"), link]]);
+      await using one = await clientOf(desk, isLegacy, { capabilities: { elicitation: { form: {} } } });
+      one.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ada" } }));
+      const answer = (await one.client.request({ method: "tools/call", params: { name: "one_ask" } }, anything)) as {
+        content: { text: string }[];
+      };
+      expect(answer.content[0]?.text).toContain('"name":"Ada"');
+    },
+  );
 });
 
 test("many tools are searched for, and called by what was found", async () => {
@@ -191,9 +195,16 @@ test("a session is nobody else's: another key's request to it is told that there
       body,
     );
   const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
-  expect((await ask(other, { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }, list)).status).toBe(404);
+  expect((await ask(other, { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }, list)).status).toBe(
+    404,
+  );
   const clientInfo = { name: "gone", version: "1" };
-  const begin = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo } };
+  const begin = {
+    jsonrpc: "2.0",
+    id: 0,
+    method: "initialize",
+    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo },
+  };
   for (let i = 0; i < 1_000; i++) await (await ask(other, {}, begin)).text();
   expect(one.endpoint.sessions).toBeLessThanOrEqual(33);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "one_look" }] });

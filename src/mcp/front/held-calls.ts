@@ -77,7 +77,9 @@ export class HeldCalls {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
     const held = this.#held.get(state);
     if (!held || held.owner !== ownerOf(client.principal) || held.subject !== subject) {
-      return Promise.reject(new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."));
+      return Promise.reject(
+        new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
+      );
     }
     held.client = client;
     for (const [key, { answered }] of held.asked) {
@@ -124,7 +126,9 @@ export class HeldCalls {
   #asking(held: Held, state: string): JsonObject {
     held.timer = setTimeout(() => {
       this.#held.delete(state);
-      held.cancellation.cancel(new GatewayError("upstream_timeout", "The client did not answer what the server asked."));
+      held.cancellation.cancel(
+        new GatewayError("upstream_timeout", "The client did not answer what the server asked."),
+      );
     }, patienceMs);
     const requests = [...held.asked].map(([key, { method, params }]) => [key, { method, params }]);
     return { resultType: "input_required", inputRequests: Object.fromEntries(requests), requestState: state };

@@ -17,13 +17,18 @@ const capabilities = {
 } as const;
 
 /** What passes through is checked by whoever made it, and read by whoever gets it: not in between. */
-const anything = { "~standard": { version: 1, vendor: "headrace", validate: (value: unknown) => ({ value }) } } as const;
+const anything = {
+  "~standard": { version: 1, vendor: "headrace", validate: (value: unknown) => ({ value }) },
+} as const;
 /** A client may think about a form, or what a model shall say, for so long. */
 const askedMs = 5 * 60_000;
 
-
 /** `requestOf`: who sent the request at hand. */
-export function protocolServer(desk: Desk, isLegacy: boolean, requestOf: (context: ServerContext) => ClientRequest): Server {
+export function protocolServer(
+  desk: Desk,
+  isLegacy: boolean,
+  requestOf: (context: ServerContext) => ClientRequest,
+): Server {
   const server = new Server(serverInfo, { capabilities });
   const answer = async (method: string, params: unknown, context: ServerContext): Promise<Record<string, unknown>> => {
     const call = callOf(server, isLegacy, requestOf(context), context);

@@ -37,7 +37,10 @@ export class ServerLists {
     const kept = this.#of(link);
     const known = kept.get(kind);
     if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
-    const fresh: Kept = { items: this.#read(link, kind, exchange, (ms) => this.#keep(fresh, ms)), untilMs: Number.POSITIVE_INFINITY };
+    const fresh: Kept = {
+      items: this.#read(link, kind, exchange, (ms) => this.#keep(fresh, ms)),
+      untilMs: Number.POSITIVE_INFINITY,
+    };
     kept.set(kind, fresh);
     fresh.items.catch(() => {
       if (kept.get(kind) === fresh) kept.delete(kind);
@@ -51,7 +54,8 @@ export class ServerLists {
     const kept = new Map<ListKind, Kept>();
     this.#kept.set(link, kept);
     link.onChange((method) => {
-      for (const [kind, { changed }] of Object.entries(listKinds)) if (changed === method) kept.delete(kind as ListKind);
+      for (const [kind, { changed }] of Object.entries(listKinds))
+        if (changed === method) kept.delete(kind as ListKind);
     });
     return kept;
   }

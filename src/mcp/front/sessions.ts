@@ -64,11 +64,14 @@ export class Sessions {
   }
 
   async #begin(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
-    if (request.method === "GET") return rpcFault(405, -32_000, "A stream belongs to a session: begin one with initialize.", body);
-    if (!isInitialize(body)) return rpcFault(400, -32_000, "Begin a session with initialize, and send its Mcp-Session-Id.", body);
+    if (request.method === "GET")
+      return rpcFault(405, -32_000, "A stream belongs to a session: begin one with initialize.", body);
+    if (!isInitialize(body))
+      return rpcFault(400, -32_000, "Begin a session with initialize, and send its Mcp-Session-Id.", body);
     const owner = ownerOf(from.principal);
     this.#makeRoom(owner);
-    if (this.#byId.size >= mostOfAll) return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
+    if (this.#byId.size >= mostOfAll)
+      return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
     let begun: Session | undefined;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),

@@ -56,14 +56,20 @@ export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): 
     .filter(({ score }) => score > 0)
     .sort((a, b) => b.score - a.score)
     .slice(0, limit)
-    .map(({ tool: { name, description, inputSchema, annotations } }) => ({ name, description, inputSchema, annotations }));
+    .map(({ tool: { name, description, inputSchema, annotations } }) => ({
+      name,
+      description,
+      inputSchema,
+      annotations,
+    }));
   return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
 }
 
 /** The name and arguments of the call that is meant. */
 export function callTool(args: unknown): { name: string; arguments: JsonObject } {
   const { name, arguments: inner = {} } = isObject(args) ? args : {};
-  if (typeof name !== "string" || isSearchTool(name)) throw new RpcError(invalidParams, "name must be that of a tool which was found.");
+  if (typeof name !== "string" || isSearchTool(name))
+    throw new RpcError(invalidParams, "name must be that of a tool which was found.");
   if (!isObject(inner)) throw new RpcError(invalidParams, "arguments must be an object.");
   return { name, arguments: inner };
 }
@@ -84,6 +90,10 @@ function hasWord(words: ReadonlySet<string>, word: string): boolean {
 }
 
 function wordsOf(text: string): ReadonlySet<string> {
-  const words = text.replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const words =
+    text
+      .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
   return new Set(words);
 }

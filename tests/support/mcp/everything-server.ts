@@ -134,8 +134,14 @@ function addQuestions(server: McpServer): void {
       schema,
     );
   question("test_sampling", ({ prompt }) => asked.sample(String(prompt)), one("prompt"));
-  question("test_elicitation", ({ message }) => asked.form(String(message), fields({ response: { type: "string" } })), one("message"));
-  question("test_elicitation_sep1034_defaults", () => asked.form("Review", { type: "object", properties: elicitedDefaults }));
+  question(
+    "test_elicitation",
+    ({ message }) => asked.form(String(message), fields({ response: { type: "string" } })),
+    one("message"),
+  );
+  question("test_elicitation_sep1034_defaults", () =>
+    asked.form("Review", { type: "object", properties: elicitedDefaults }),
+  );
   question("test_elicitation_sep1330_enums", () => asked.form("Choose", { type: "object", properties: elicitedEnums }));
 }
 
