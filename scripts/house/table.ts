@@ -202,8 +202,12 @@ export const layers: Layers = {
   },
   "src/mcp/front": {
     may: ["src/base", "src/domain", "src/policy"],
-    packages: ["@modelcontextprotocol/server", "node:crypto"],
+    packages: ["@modelcontextprotocol/server", "node:async_hooks"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
+  },
+  "src/mcp/servers": {
+    may: ["src/base", "src/domain", "src/policy"],
+    because: "what is known of servers of tools does not depend on who uses them.",
   },
   "src/mcp/links": {
     may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy"],
@@ -235,6 +239,7 @@ export const layers: Layers = {
         "inference",
         "installation",
         "mcp/front",
+        "mcp/servers",
         "nodes",
         "nodes/tunnel",
         "notices",
@@ -281,6 +286,7 @@ export const layers: Layers = {
       ...[
         "mcp/front",
         "mcp/links",
+        "mcp/servers",
         "mcp/uses",
         "metrics",
         "nodes",

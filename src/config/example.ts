@@ -161,6 +161,8 @@ cache:
 
 # Servers of tools (MCP), which clients get at /mcp with the scope tools:use.
 tools:
+  record: none                         # or content: what was said in calls is kept, sealed, as stored chats are
+  sampling_model: small                # for servers that ask a model and name none that is there
   search_from: 40                      # with more tools, a search is offered in their place
   servers:
     - name: issues                     # its tools are issues_…

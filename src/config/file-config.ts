@@ -33,11 +33,7 @@ export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "poli
   /** Undefined where all of them are off. */
   readonly policies: ModelPolicies | undefined;
 };
-export interface ToolsConfig {
-  readonly servers: readonly ToolServer[];
-  /** With more tools than this a search is offered in their place. */
-  readonly searchFrom: number;
-}
+export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonly servers: readonly ToolServer[] };
 /** Where answers that are given again are kept, and how much of them. */
 export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
@@ -109,7 +105,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
     guardrails: data.guardrails.map(guardrailSettings),
-    tools: { servers: data.tools.servers.map(toolServerOf), searchFrom: data.tools.search_from },
+    tools: { ...inCode(data.tools), servers: data.tools.servers.map(toolServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: {

@@ -63,8 +63,8 @@ import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
 import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
-import { tools } from "./sections/tool-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
@@ -554,13 +554,13 @@ export const fileSchema = field(
     models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
     guardrails: guardrails.default([]),
     cache: cache.prefault({}),
-    tools: tools.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
     limits: limits.prefault({}),
     tags: tags.prefault({}),
     stored_chats: storedChats.prefault({}),
     files: storedFiles.prefault({}),
     batches: batches.prefault({}),
+    tools: tools.prefault({}),
     retention: retention.prefault({}),
     cors: cors.prefault({}),
     logs: logs.prefault({}),
@@ -579,12 +579,12 @@ export const reloadableKeys: readonly string[] = [
   "upstreams",
   "models",
   "guardrails",
-  "tools",
   "tiers",
   "limits",
   "tags",
   "stored_chats",
   "batches",
+  "tools",
   "retention",
   "cors",
   "logs",

@@ -38,7 +38,6 @@ export class ToolTraffic implements ToolObserver {
 
   write(out: Exposition): void {
     const all = [...this.#servers.all()];
-    if (all.length === 0) return;
     const calls = "headrace_tool_calls_total";
     out.family(
       calls,

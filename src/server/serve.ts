@@ -60,6 +60,7 @@ import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
 import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
+import { openTools } from "./tools/tools.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -263,6 +264,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     observer: observation.toolObserver,
     current: () => sources.config,
   });
+  const toolParts = openTools({
+    ...{ db, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    current: () => sources.config,
+    installationUrl: () => baseUrl.replace(/\/v1$/, ""),
+  });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -277,6 +283,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...people,
     ...network.routes,
     ...notices.routes,
+    ...toolParts,
+    isAllowedOrigin: (origin, exchange) =>
+      people.isOwnOrigin(origin, exchange.req) ||
+      sources.config.cors.origins.some((one) => one === "*" || one === origin),
     upstreams,
     managedModels,
     pulledModels: new PulledModels({

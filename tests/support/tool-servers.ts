@@ -10,7 +10,11 @@ import { Desk, type DeskDeps } from "../../src/mcp/front/desk.ts";
 import { silentLog } from "./data-directory.ts";
 import { principalFor } from "./principal.ts";
 
-export type Answering = (method: string, params: JsonObject, exchange: ToolExchange) => Promise<ToolAnswer> | ToolAnswer;
+export type Answering = (
+  method: string,
+  params: JsonObject,
+  exchange: ToolExchange,
+) => Promise<ToolAnswer> | ToolAnswer;
 
 export function toolServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
   return {
@@ -81,7 +85,7 @@ export function deskBefore(
         return link;
       },
     },
-    definitions: { offered: async (_server, _kind, listed) => listed, refusal: () => undefined },
+    definitions: { offered: async (_server, _kind, listed) => listed },
     uses: {
       begin: async ({ server, method, name }) => ({
         async ended({ outcome, code, isError }) {
@@ -98,7 +102,10 @@ export function deskBefore(
 
 const held = new HeldBytes(1e9);
 
-export function requestFrom(principal: Principal = principalFor(), changes: Partial<ClientRequest> = {}): ClientRequest {
+export function requestFrom(
+  principal: Principal = principalFor(),
+  changes: Partial<ClientRequest> = {},
+): ClientRequest {
   return {
     ...{ principal, requestId: `req_${crypto.randomUUID()}`, holder: held.holder(new AccountBytes()) },
     ...{ left: new Cancellation(), trace: undefined, only: undefined, listing: undefined },

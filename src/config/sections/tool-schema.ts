@@ -42,10 +42,7 @@ const server = field(
       },
     ).optional(),
     command: field(
-      z.union([
-        z.string().refine((text) => (splitWords(text) ?? []).length > 0),
-        z.array(z.string().min(1)).min(1),
-      ]),
+      z.union([z.string().refine((text) => (splitWords(text) ?? []).length > 0), z.array(z.string().min(1)).min(1)]),
       {
         doc: "Program and arguments, as a line or a list; it speaks over its standard input and output. No shell reads it.",
         must: "a command line, or a list of its words, with its quotes closed",
@@ -73,14 +70,23 @@ const server = field(
     headers: field(
       z.record(
         z.string().regex(headerName),
-        field(z.string().min(1).max(8_192).regex(/^[ -~]+$/), {
-          doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
-          must: "1 to 8192 printable ASCII characters",
-          fix: "Write a text such as Bearer and the token.",
-          quiet: true,
-        }),
+        field(
+          z
+            .string()
+            .min(1)
+            .max(8_192)
+            .regex(/^[ -~]+$/),
+          {
+            doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
+            must: "1 to 8192 printable ASCII characters",
+            fix: "Write a text such as Bearer and the token.",
+            quiet: true,
+          },
+        ),
       ),
-      mapping("With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential."),
+      mapping(
+        "With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential.",
+      ),
     ).optional(),
     environments: field(
       z.array(said("An environment.", oneOf(environments))).min(1),
@@ -96,7 +102,10 @@ const server = field(
       ),
       list("Accounts that may use it. Left out: all.", "ids of accounts"),
     ).optional(),
-    tools: field(z.array(toolPattern), list("Tools that are offered at all. Left out: all.", "names of tools")).optional(),
+    tools: field(
+      z.array(toolPattern),
+      list("Tools that are offered at all. Left out: all.", "names of tools"),
+    ).optional(),
     approval: said(
       "What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.",
       oneOf(toolApprovals),
@@ -108,10 +117,9 @@ const server = field(
     timeout_seconds: said("How long one call may take.", whole([1, 3_600], usual.timeoutSeconds, "seconds")).default(
       usual.timeoutSeconds,
     ),
-    max_result_bytes: said(
-      "Largest result of a call.",
-      whole([1_024, 67_108_864], usual.resultBytes, "bytes"),
-    ).default(usual.resultBytes),
+    max_result_bytes: said("Largest result of a call.", whole([1_024, 67_108_864], usual.resultBytes, "bytes")).default(
+      usual.resultBytes,
+    ),
     max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.concurrency)).default(usual.concurrency),
     enabled: said("Whether it may be used.", trueOrFalse()).default(true),
   }),
@@ -121,6 +129,16 @@ const server = field(
 export const tools = field(
   z.strictObject({
     servers: field(z.array(server), list("Servers whose tools clients get by this gateway.", "servers")).default([]),
+    record: field(z.enum(["none", "content"]), {
+      doc: "What is kept of a call of a tool beside who called which when, how it ended and its bytes: nothing, or what it was called with and what it gave, sealed, for `stored_chats.retention_days`.",
+      must: "none or content",
+      fix: "Write `record: content` to keep it, or leave it out.",
+    }).default("none"),
+    sampling_model: field(z.string().min(1).max(256), {
+      doc: "The model that a server is given which asks for one (sampling), where it names none that its caller may use. Left out: it is refused.",
+      must: "the id of a model, 1 to 256 characters",
+      fix: "Give an id that `GET /v1/models` lists, or leave it out.",
+    }).optional(),
     search_from: said(
       "With more tools than this, all servers together offer a search in place of their schemas.",
       whole([1, 10_000], 40),

@@ -163,7 +163,7 @@ export class Desk {
       return items.map((item) => ({ server, item, name: String(item["name"]) }));
     }
     const guarded = kind === "tools" ? "tool" : "prompt";
-    const offered = await this.#deps.definitions.offered(server.name, guarded, items);
+    const offered = await this.#deps.definitions.offered(server, guarded, items);
     return offered.flatMap((item) => {
       const { name } = item;
       // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
@@ -194,7 +194,7 @@ export class Desk {
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
     const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
-    if (!found || this.#deps.definitions.refusal(server.name, what, found.name) !== undefined) throw unknown();
+    if (!found) throw unknown();
     return found;
   }
 

@@ -24,7 +24,11 @@ const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpc
 
 const words = {
   POST: ["callTools", "Send a message of the Model Context Protocol", "The answer, or its events."],
-  GET: ["followTools", "Follow what servers of tools tell of themselves", "Events of the session, until one of the two ends it."],
+  GET: [
+    "followTools",
+    "Follow what servers of tools tell of themselves",
+    "Events of the session, until one of the two ends it.",
+  ],
   DELETE: ["endToolSession", "End a session of the Model Context Protocol", "The session is over."],
 } as const;
 
