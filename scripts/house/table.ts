@@ -76,6 +76,11 @@ export const layers: Layers = {
   },
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
+  "src/processes": {
+    may: ["src/base", "src/domain", "src/installation"],
+    packages: ["bun", "node:*"],
+    because: "how a command lives and ends does not depend on what it is for.",
+  },
   "src/engines": {
     may: ["src/base", "src/domain", "src/http1", "src/websocket", "package.json"],
     packages: ["zod"],
@@ -87,7 +92,7 @@ export const layers: Layers = {
     because: "what is set aside does not depend on who runs models.",
   },
   "src/engines/commands": {
-    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation"],
+    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation", "src/processes"],
     packages: ["node:*"],
     because: adapter,
   },
@@ -210,7 +215,7 @@ export const layers: Layers = {
     because: "what is known of servers of tools does not depend on who uses them.",
   },
   "src/mcp/links": {
-    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
   },
@@ -386,6 +391,7 @@ export const layers: Layers = {
         "engines/llama",
         "engines/llama/worker",
         "installation",
+        "processes",
         "server/worker",
         "storage/sql",
       ].map((name) => `src/${name}`),

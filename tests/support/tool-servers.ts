@@ -1,114 +1,125 @@
-// Servers of tools that live in the test: what they list and answer is said by it, and what they are asked is kept.
-import { AccountBytes, HeldBytes } from "../../src/base/bytes/held-bytes.ts";
-import { Cancellation } from "../../src/base/cancellation.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import type { Principal } from "../../src/domain/principal.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
+// Real servers of tools for tests, by the protocol's own package: over HTTP in both eras, with what they were asked on record.
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  Server,
+  type ServerContext,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
 import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
-import type { ClientRequest } from "../../src/mcp/front/client-call.ts";
-import { Desk, type DeskDeps } from "../../src/mcp/front/desk.ts";
-import { silentLog } from "./data-directory.ts";
-import { principalFor } from "./principal.ts";
 
-export type Answering = (
-  method: string,
-  params: JsonObject,
-  exchange: ToolExchange,
-) => Promise<ToolAnswer> | ToolAnswer;
+type Params = Record<string, unknown>;
+export type ToolWork = (params: Params, context: ServerContext, server: Server) => Promise<Params>;
 
-export function toolServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
-  return {
-    ...{ name, title: null, description: null, place: { kind: "http", url: `http://127.0.0.1/${name}` } },
-    ...{ credentials: { kind: "none" }, environments: null, accounts: null, tools: null },
-    ...{ approval: "all", sharing: "person", timeoutMs: 5_000, maxResultBytes: 1_000_000, maxConcurrency: 8 },
-    ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
-    ...changes,
+export interface ToolServerOptions {
+  /** Sessions, as revisions before 2026-07-28 have them; left out: none. */
+  isLegacy?: boolean;
+  /** What `tools/call` does, by the name of the tool. */
+  tools?: Record<string, ToolWork>;
+  /** Answers instead of the protocol where it gives something. */
+  before?(request: Request): Response | undefined | Promise<Response | undefined>;
+  tls?: { cert: string; key: string };
+}
+
+export class HttpToolServer implements AsyncDisposable {
+  /** Each message that came, with the fields of its request. */
+  readonly requests: { method: string; body: Params; headers: Headers }[] = [];
+  readonly sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
+  readonly modern: ReturnType<typeof createMcpHandler>;
+  readonly #options: ToolServerOptions;
+  readonly #http: Bun.Server<undefined>;
+
+  constructor(options: ToolServerOptions = {}) {
+    this.#options = options;
+    this.modern = createMcpHandler(() => this.#server(), { legacy: "reject" });
+    const fetch = (request: Request) => this.#fetch(request);
+    this.#http = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#http.port}/mcp`;
+  }
+
+  /** How often a method of the protocol was asked. */
+  count(method: string): number {
+    return this.requests.filter(({ body }) => body["method"] === method).length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#http.stop(true);
+  }
+
+  async #fetch(request: Request): Promise<Response> {
+    const body = request.method === "POST" ? ((await request.clone().json()) as Params) : {};
+    this.requests.push({ method: request.method, body, headers: request.headers });
+    const instead = await this.#options.before?.(request);
+    if (instead) return instead;
+    const isLegacy = await isLegacyRequest(request);
+    if (!this.#options.isLegacy) return this.modern.fetch(request);
+    if (!isLegacy) return new Response("unknown method", { status: 400 });
+    const id = request.headers.get("mcp-session-id");
+    if (id !== null)
+      return (await this.sessions.get(id)?.handleRequest(request)) ?? new Response(null, { status: 404 });
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      onsessioninitialized: (session) => void this.sessions.set(session, transport),
+      onsessionclosed: (session) => void this.sessions.delete(session),
+    });
+    await this.#server().connect(transport);
+    return transport.handleRequest(request);
+  }
+
+  #server(): Server {
+    return toolServer(this.#options.tools ?? {});
+  }
+}
+
+/** One that answers `tools/call` by what is given, and lists the names of it. */
+export function toolServer(tools: Record<string, ToolWork>): Server {
+  const capabilities = { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {} };
+  const server = new Server({ name: "fixture", version: "1" }, { capabilities, instructions: "Ask away." });
+  server.fallbackRequestHandler = async (request, context) => {
+    const params: Params = request.params ?? {};
+    if (request.method === "tools/list") {
+      return { tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: "object" }, "x-unknown": [1] })) };
+    }
+    const work = tools[String(params["name"])];
+    if (request.method !== "tools/call" || !work)
+      throw { code: -32_602, message: "Unknown tool", data: { seen: true } };
+    return await work(params, context, server);
   };
+  return server;
 }
 
-/** A link to a server with these tools, which `answering` calls. */
-export class TestLink implements ToolLink {
-  isLegacy = false;
-  revision = "2026-07-28";
-  capabilities: JsonObject = { tools: {}, prompts: {}, resources: {}, completions: {} };
-  readonly serverInfo = { name: "test", version: "1" };
-  readonly instructions = undefined;
-  readonly asked: { method: string; params: JsonObject }[] = [];
-  readonly #listeners = new Set<(method: string, params: JsonObject) => void>();
-  readonly #answering: Answering;
-
-  constructor(answering: Answering, changes: Partial<Pick<TestLink, "isLegacy" | "capabilities">> = {}) {
-    this.#answering = answering;
-    Object.assign(this, changes);
-  }
-
-  async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
-    this.asked.push({ method, params });
-    return await this.#answering(method, params, exchange);
-  }
-
-  onChange(listener: (method: string, params: JsonObject) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  changed(method: string): void {
-    for (const listener of this.#listeners) listener(method, {});
-  }
+export function textResult(text: string): Params {
+  return { content: [{ type: "text", text }] };
 }
 
-/** Answers lists with these tools, and calls with what `call` gives. */
-export function serving(tools: readonly JsonObject[], call: Answering): Answering {
-  return (method, params, exchange) => {
-    if (method === "tools/list") return { result: { tools } };
-    if (method.endsWith("/list")) return { result: { prompts: [], resources: [], resourceTemplates: [] } };
-    return call(method, params, exchange);
-  };
-}
-
-/** A desk before these, that keeps which uses have ended, and how. */
-export function deskBefore(
-  all: readonly (readonly [ToolServer, ToolLink])[],
-  changes: Partial<DeskDeps> = {},
-): { desk: Desk; ended: string[] } {
-  const ended: string[] = [];
-  const links = new Map(all.map(([{ name }, link]) => [name, link]));
-  const desk = new Desk({
-    servers: {
-      all: () => all.map(([server]) => server),
-      find: (name) => all.find(([server]) => server.name === name)?.[0],
-    },
-    links: {
-      async open({ name }) {
-        const link = links.get(name);
-        if (!link) throw new Error(`no link to ${name}`);
-        return link;
-      },
-    },
-    definitions: { offered: async (_server, _kind, listed) => listed },
-    uses: {
-      begin: async ({ server, method, name }) => ({
-        async ended({ outcome, code, isError }) {
-          ended.push([server.name, method, name, outcome, code, isError].join(" "));
-        },
-      }),
-    },
-    sampler: { sample: () => Promise.reject(new Error("no models")) },
-    ...{ searchFrom: () => 40, clock: systemClock, log: silentLog },
-    ...changes,
-  });
-  return { desk, ended };
-}
-
-const held = new HeldBytes(1e9);
-
-export function requestFrom(
-  principal: Principal = principalFor(),
-  changes: Partial<ClientRequest> = {},
-): ClientRequest {
+/** A server as the configuration names it. */
+export function toolServerAt(
+  place: string | readonly [string, ...string[]],
+  own: Partial<ToolServer> = {},
+): ToolServer {
   return {
-    ...{ principal, requestId: `req_${crypto.randomUUID()}`, holder: held.holder(new AccountBytes()) },
-    ...{ left: new Cancellation(), trace: undefined, only: undefined, listing: undefined },
-    ...changes,
+    name: "files",
+    title: null,
+    description: null,
+    place:
+      typeof place === "string"
+        ? { kind: "http", url: place }
+        : { kind: "command", command: place, env: {}, directory: null },
+    credentials: { kind: "none" },
+    environments: null,
+    accounts: null,
+    tools: null,
+    approval: "all",
+    sharing: "person",
+    timeoutMs: 5_000,
+    maxResultBytes: 100_000,
+    maxConcurrency: 10,
+    nanoUsdPerCall: null,
+    enabled: true,
+    isDeclared: true,
+    ...own,
   };
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-servers.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
