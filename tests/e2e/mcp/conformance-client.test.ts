@@ -12,16 +12,17 @@ let control: ReturnType<typeof Bun.serve>;
 beforeAll(async () => {
   world = await startToolWorld([]);
   const key = await world.key();
-  const servers: ServerEntry[] = [];
-  let last = Promise.resolve();
+  const servers = new Map<string, ServerEntry>();
+  let [count, last] = [0, Promise.resolve()];
   control = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request) {
       const { url } = (await request.json()) as DriverAsks;
-      const name = `s${servers.length}`;
-      servers.push({ name, url });
-      const yaml = toolsYaml(servers);
+      const name = `s${count++}`;
+      if (request.method === "DELETE") servers.delete(url);
+      else servers.set(url, { name, url });
+      const yaml = toolsYaml([...servers.values()]);
       last = last.then(() => world.server.reconfigure(yaml));
       await last;
       const told: DriverIsTold = { url: world.at(name), headers: { authorization: `Bearer ${key}` } };
@@ -59,4 +60,4 @@ test.each([
     expect(report.checks).not.toBeEmpty();
   }
   expect(failed).toEqual([]);
-});
+}, 60_000);

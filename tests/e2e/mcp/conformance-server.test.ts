@@ -12,9 +12,13 @@ const suites = {
   "2026-07-28": ["--requirements", "2026-07-28"],
 } as const;
 
-/** What a server of an earlier revision asks back has no key, and is asked of the capabilities that its session began with. */
+/**
+ * What a server of an earlier revision asks back has no key; its session begins with the capabilities that the gateway has, which
+ * are not those of each client, and no roots.
+ */
 const laterBeforeEarlier = [
   "input-required-result-basic-elicitation:sep-2322-elicitation-incomplete",
+  "input-required-result-basic-list-roots:sep-2322-list-roots-incomplete",
   "input-required-result-capability-check:sep-2322-respect-client-capabilities",
   "input-required-result-multi-round:sep-2322-multi-round-r2",
   "input-required-result-multiple-input-requests:sep-2322-multiple-inputs-incomplete",
