@@ -65,8 +65,8 @@ class Program implements OAuthClientProvider {
   }
 
   /** Signs a person in, for the tools at `path`. */
-  async signIn(browser: Browser, path: string): Promise<string> {
-    const serverUrl = `${server.url}${path}`;
+  async signIn(browser: Browser, path: string, root = server.url): Promise<string> {
+    const serverUrl = `${root}${path}`;
     expect(await auth(this, { serverUrl })).toBe("REDIRECT");
     const answer = (await allow(browser, this.sentTo)).searchParams;
     const [authorizationCode, iss] = [answer.get("code") ?? "", answer.get("iss") ?? ""];
@@ -182,6 +182,14 @@ describe("a client that registers itself", () => {
     });
     const refused = await fetch(`${server.url}/oauth/token`, { method: "POST", body: stolen });
     expect([refused.status, ((await refused.json()) as { error: string }).error]).toEqual([400, "invalid_grant"]);
+  });
+
+  test("a client that calls this machine by another of its names finds the same, and its token is good for it", async () => {
+    const { port } = new URL(server.url);
+    for (const name of ["localhost", "127.0.0.1"]) {
+      const token = await new Program().signIn(olga, "/mcp", `http://${name}:${port}`);
+      expect(decodeJwt(token)).toMatchObject({ iss: server.url, aud: `${server.url}/mcp` });
+    }
   });
 
   test("a client that registers itself does so with oauth4webapi, and gets what it may have", async () => {
