@@ -59,6 +59,8 @@ import { openPeople, type People, type PeopleOptions } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
+import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
+import { openTools } from "./tools/tools.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -113,6 +115,8 @@ export interface RunningServer {
   network: NodeNetwork;
   notices: NoticeParts;
   ownCalls: OwnCalls;
+  /** How calls of tools are counted, and how their servers ask models. */
+  tools: ToolUseParts;
   /** Deletes what has expired now; the server does so every minute. */
   sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
@@ -255,6 +259,16 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const holder = heldBytes.holder(new AccountBytes());
   const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
   const inference = { ...plain, shadows, answerCache, guardrails };
+  const tools = openToolUses({
+    ...{ governance, inference, catalog, openRequests, quotaWatch: notices.quotaWatch },
+    observer: observation.toolObserver,
+    current: () => sources.config,
+  });
+  const toolParts = openTools({
+    ...{ db, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    current: () => sources.config,
+    installationUrl: () => baseUrl.replace(/\/v1$/, ""),
+  });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -269,6 +283,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...people,
     ...network.routes,
     ...notices.routes,
+    ...toolParts,
+    isAllowedOrigin: (origin, exchange) =>
+      people.isOwnOrigin(origin, exchange.req) ||
+      sources.config.cors.origins.some((one) => one === "*" || one === origin),
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
@@ -385,6 +403,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     network,
     notices,
     ownCalls,
+    tools,
     workers,
     sweepFiles: () => files.fileSweep.sweep(),
     setupLink,

@@ -865,4 +865,33 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX outside_clients_waiting ON outside_clients (created_at) WHERE allowed_at IS NULL`,
     `CREATE INDEX outside_clients_allowed ON outside_clients (allowed_at) WHERE allowed_at IS NOT NULL`,
   ],
+  [
+    // What servers of tools say of them, and what of it was approved: JSON as it was then, and as it was seen last.
+    `CREATE TABLE tool_definitions (
+      server TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      name TEXT NOT NULL,
+      state TEXT NOT NULL,
+      approved_digest TEXT,
+      approved TEXT,
+      seen TEXT NOT NULL,
+      seen_at BIGINT NOT NULL,
+      decided_at BIGINT,
+      decided_by TEXT,
+      PRIMARY KEY (server, kind, name)
+    )`,
+  ],
+  [
+    // What was said in calls of tools, where that is kept: sealed.
+    `CREATE TABLE tool_contents (
+      request_id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      app_id TEXT,
+      person_id TEXT,
+      expires_at BIGINT NOT NULL,
+      content TEXT NOT NULL
+    )`,
+    `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
+  ],
 ];
