@@ -4,8 +4,8 @@ import {
   auth,
   Client,
   type OAuthClientProvider,
-  StreamableHTTPClientTransport,
   type StoredOAuthTokens,
+  StreamableHTTPClientTransport,
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
