@@ -1,6 +1,14 @@
 // Clients that no account registered, by documents and by registration, with the MCP SDK's own way to sign in, against a running server.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { auth, type OAuthClientProvider, type StoredOAuthTokens } from "@modelcontextprotocol/client";
+import {
+  auth,
+  Client,
+  type OAuthClientProvider,
+  type StoredOAuthTokens,
+  StreamableHTTPClientTransport,
+  UnauthorizedError,
+} from "@modelcontextprotocol/client";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { decodeJwt } from "jose";
 import * as oauth from "oauth4webapi";
 import { allow, type Browser, removeAccess, setUp } from "../support/browser.ts";
@@ -13,17 +21,27 @@ const callback = "http://127.0.0.1:39683/callback";
 const insecure = { [oauth.allowInsecureRequests]: true };
 
 let host: DocumentHost;
+let tools: Bun.Server<undefined>;
 let server: TestServer;
 let olga: Browser;
 
 beforeAll(async () => {
   host = startDocumentHost();
-  server = await startHeadrace({ clock, documentFetch: { resolve: host.resolve, ca: host.ca, timeoutMs: 1_000 } });
+  const handler = createMcpHandler(() => {
+    const weather = new McpServer({ name: "weather", version: "1" });
+    weather.registerTool("forecast", {}, () => ({ content: [{ type: "text", text: "Rain" }] }));
+    return weather;
+  });
+  tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
+  const yaml = `tools:\n  servers:\n    - { name: weather, title: The weather, url: "http://127.0.0.1:${tools.port}/mcp" }\n`;
+  const documentFetch = { resolve: host.resolve, ca: host.ca, timeoutMs: 1_000 };
+  server = await startHeadrace({ clock, yaml, documentFetch });
   olga = await setUp(server);
 });
 
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
+  await tools.stop(true);
   host[Symbol.dispose]();
 });
 
@@ -65,8 +83,8 @@ class Program implements OAuthClientProvider {
   }
 
   /** Signs a person in, for the tools at `path`. */
-  async signIn(browser: Browser, path: string): Promise<string> {
-    const serverUrl = `${server.url}${path}`;
+  async signIn(browser: Browser, path: string, root = server.url): Promise<string> {
+    const serverUrl = `${root}${path}`;
     expect(await auth(this, { serverUrl })).toBe("REDIRECT");
     const answer = (await allow(browser, this.sentTo)).searchParams;
     const [authorizationCode, iss] = [answer.get("code") ?? "", answer.get("iss") ?? ""];
@@ -184,6 +202,14 @@ describe("a client that registers itself", () => {
     expect([refused.status, ((await refused.json()) as { error: string }).error]).toEqual([400, "invalid_grant"]);
   });
 
+  test("a client that calls this machine by another of its names finds the same, and its token is good for it", async () => {
+    const { port } = new URL(server.url);
+    for (const name of ["localhost", "127.0.0.1"]) {
+      const token = await new Program().signIn(olga, "/mcp", `http://${name}:${port}`);
+      expect(decodeJwt(token)).toMatchObject({ iss: server.url, aud: `${server.url}/mcp` });
+    }
+  });
+
   test("a client that registers itself does so with oauth4webapi, and gets what it may have", async () => {
     const issuer = new URL(server.url);
     const discovered = await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...insecure });
@@ -252,6 +278,31 @@ describe("a client that registers itself", () => {
     expect(answers.filter(({ status }) => status === 201).length).toBeWithin(1, 31);
     const refused = answers.filter(({ status }) => status !== 201);
     for (const { status, body } of refused) expect([status, body["error"]]).toEqual([429, "temporarily_unavailable"]);
+  });
+});
+
+describe("tools", () => {
+  const connected = async (program: Program, path: string) => {
+    const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
+    await client.connect(new StreamableHTTPClientTransport(new URL(server.url + path), { authProvider: program }));
+    return client;
+  };
+
+  test("tools are listed and called by a program that was told nothing but their address, once a person signed in", async () => {
+    const program = new Program(host.document("/tools.json"));
+    await expect(connected(program, "/mcp/weather")).rejects.toBeInstanceOf(UnauthorizedError);
+    expect(program.sentTo.searchParams.get("resource")).toBe(`${server.url}/mcp/weather`);
+    expect((await olga.open(program.sentTo)).text).toContain("<strong>weather</strong> (<bdi>The weather</bdi>)");
+    await program.signIn(olga, "/mcp/weather");
+    const client = await connected(program, "/mcp/weather");
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(["forecast"]);
+    expect((await client.callTool({ name: "forecast" })).content).toEqual([{ type: "text", text: "Rain" }]);
+    await client.close();
+    const headers = { authorization: `Bearer ${program.stored?.access_token}`, "content-type": "application/json" };
+    for (const path of ["/mcp", "/mcp/other"]) {
+      const elsewhere = await fetch(server.url + path, { method: "POST", headers, body: "{}" });
+      expect([path, elsewhere.status]).toEqual([path, 401]);
+    }
   });
 });
 

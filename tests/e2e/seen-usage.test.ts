@@ -231,6 +231,8 @@ const elsewhere = [
     "/v1/keys",
     "/v1/keys/{id}",
   ],
+  // Sessions of tools: each is of whoever began it.
+  ...["/mcp", "/mcp/{server}"],
   // WebSockets: each is one conversation.
   ...["/v1/responses", "/v1/realtime"],
   // Batches, found as all others are, in another form.

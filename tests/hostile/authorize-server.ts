@@ -7,6 +7,7 @@ import type { App, PublishedApp } from "../../src/domain/people/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
 import type { Person } from "../../src/domain/people/person.ts";
 import type { Role } from "../../src/domain/people/role.ts";
+import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 import { trustedProxies } from "../../src/http/exchange/client-address.ts";
 import { Locality } from "../../src/http/exchange/locality.ts";
 import { startHttpServer } from "../../src/http/exchange/server.ts";
@@ -50,6 +51,9 @@ export async function startAuthorizeServer() {
     formKey,
     clock,
   };
+  /** Servers of tools by their names. */
+  const tools = new Map<string, ToolServer>();
+  const toolServers = { find: (name: string) => tools.get(name) };
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
@@ -57,7 +61,7 @@ export async function startAuthorizeServer() {
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
-    routes: [...authorizeRoutes(deps), ...deviceRoutes({ ...deps, environment: "dev" })],
+    routes: [...authorizeRoutes({ ...deps, toolServers }), ...deviceRoutes({ ...deps, environment: "dev" })],
     authenticator: {} as Authenticator,
     sessions: noSessions,
     trustedProxies: trustedProxies(["127.0.0.1"]),
@@ -75,6 +79,7 @@ export async function startAuthorizeServer() {
     ...people,
     apps,
     outsideClients,
+    tools,
     oauth,
     url: ownOrigin,
     browser,

@@ -5,7 +5,7 @@ import { commandLineAppId, type PublishedApp } from "../../domain/people/app.ts"
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { Scope } from "../../domain/scope.ts";
-import { toolsResource } from "../../policy/credentials/resources.ts";
+import { apiResource, toolsResource } from "../../policy/credentials/resources.ts";
 import { hidden } from "./form.ts";
 import { type Html, type HtmlValue, html } from "./html.ts";
 import type { Page } from "./layout.ts";
@@ -82,15 +82,21 @@ function scopeList(scopes: readonly Scope[]): Html {
 }
 
 /** At which servers it may use tools; nothing where it is to use none. Whether there is one by that name is told to nobody. */
-function toolsLine(scopes: readonly Scope[], resources: readonly string[]): Html | undefined {
-  const names = resources.flatMap((path) =>
-    path.startsWith(`${toolsResource}/`) ? [path.slice(toolsResource.length + 1)] : [],
-  );
+function toolsLine({
+  scopes,
+  resources,
+  titleOfServer,
+}: Pick<DecisionParts, "scopes" | "resources" | "titleOfServer">): Html | undefined {
   if (!scopes.includes("tools:use")) return undefined;
-  if (resources.includes(toolsResource))
+  if (resources.includes(toolsResource)) {
     return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
+  }
+  const names = resources.flatMap((path) => (path === apiResource ? [] : [path.slice(toolsResource.length + 1)]));
   if (names.length === 0) return undefined;
-  const which = names.map((name, i) => html`${i > 0 && ", "}<strong>${name}</strong>`);
+  const which = names.map((name, i) => {
+    const title = titleOfServer?.(name);
+    return html`${i > 0 && ", "}<strong>${name}</strong>${title !== undefined && html` (<bdi>${plainName(title)}</bdi>)`}`;
+  });
   return html`<p>It may use the tools of ${which}, and of no other server.</p>`;
 }
 
@@ -144,6 +150,8 @@ export interface DecisionParts {
   scopes: readonly Scope[];
   /** Paths of the resources at which it is to use them. */
   resources: readonly string[];
+  /** What the server of tools by that name is called, for whoever may know of it. */
+  titleOfServer?: (name: string) => string | undefined;
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
   /** About the account that was chosen before. */
@@ -159,8 +167,7 @@ export interface DecisionParts {
 
 /** The page on which a person decides about an app. */
 export function decisionPage(parts: DecisionParts): Page {
-  const { question, app, signedIn, scopes, resources, memberships, fault, action, hiddenFields, notice, consequence } =
-    parts;
+  const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
   const [before, after] = question;
   return {
     title: `${before} ${titleOf(app)}?`,
@@ -171,7 +178,7 @@ ${publisherLine(app)}
 ${imitationWarning(app)}
 ${notice && html`${notice}\n`}${environmentWarning(app)}
 ${scopeList(scopes)}
-${toolsLine(scopes, resources)}
+${toolsLine(parts)}
 <form method="post" action="${action}" class="fields">
 ${hiddenFields}
 ${accountChoice(memberships, { signedIn, fault })}

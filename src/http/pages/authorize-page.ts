@@ -2,7 +2,7 @@
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { ValidRequest } from "../../oauth/authorize/flow.ts";
-import { decisionPage, nameOf } from "./app-parts.ts";
+import { type DecisionParts, decisionPage, nameOf } from "./app-parts.ts";
 import { csrfField, hidden } from "./form.ts";
 import { type HtmlValue, html } from "./html.ts";
 import type { Page } from "./layout.ts";
@@ -13,17 +13,27 @@ export interface ConsentPageParts {
   query: string;
   ticket: string;
   signedIn: SignedIn;
+  titleOfServer: NonNullable<DecisionParts["titleOfServer"]>;
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
   /** About the account that was chosen before. */
   fault?: string;
 }
 
-export function consentPage({ request, query, ticket, signedIn, memberships, fault }: ConsentPageParts): Page {
+export function consentPage({
+  request,
+  query,
+  ticket,
+  signedIn,
+  memberships,
+  titleOfServer,
+  fault,
+}: ConsentPageParts): Page {
   const { app, redirectUri, scopes, resources } = request;
   return {
     ...decisionPage({
       ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, resources, memberships, fault },
+      titleOfServer,
       action: "/oauth/authorize",
       hiddenFields: hiddenFields(signedIn, query, ticket),
       consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
@@ -33,7 +43,12 @@ export function consentPage({ request, query, ticket, signedIn, memberships, fau
 }
 
 /** Nobody here to act for; the app can still be told so. */
-export function noAccountPage({ request, query, ticket, signedIn }: Omit<ConsentPageParts, "memberships">): Page {
+export function noAccountPage({
+  request,
+  query,
+  ticket,
+  signedIn,
+}: Omit<ConsentPageParts, "memberships" | "titleOfServer">): Page {
   const { app, redirectUri } = request;
   return {
     title: "No account",

@@ -11,6 +11,7 @@ import {
 import { testEvent } from "../../../tests/support/credentials.ts";
 import type { App } from "../../domain/people/app.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;
 
@@ -47,6 +48,31 @@ describe("the page", () => {
     expect(text).toContain('<a href="/settings">');
     expect(text).not.toMatch(/<script|<style|style=|onclick/);
     expect(text.match(/<button name="decision" value="(?:allow|deny)"/g)).toHaveLength(2);
+  });
+
+  test("the page of consent says at which servers tools are used: by title to who may know of them, and to others by the name that was asked for", async () => {
+    const app = await server.addApp({ scopes: ["tools:use"] });
+    const { browser } = await newcomer();
+    const shared: ToolServer = {
+      ...{ name: "github", title: "GitHub <issues>", description: null, credentials: { kind: "none" } },
+      ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
+      ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
+      ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
+    };
+    server.tools.set("github", shared);
+    server.tools.set("secret", { ...shared, name: "secret", title: "Secret project", accounts: ["acct_other"] });
+    server.tools.set("off", { ...shared, name: "off", title: "Switched off", enabled: false });
+    const shown = async (...paths: string[]) => {
+      const query = paths.map((path) => `&resource=${encodeURIComponent(issuer + path)}`).join("");
+      return (await browser.get(`${authorizePath(app)}${query}`)).text();
+    };
+    expect(await shown("/mcp/github")).toContain(
+      "the tools of <strong>github</strong> (<bdi>GitHub &lt;issues&gt;</bdi>), and of no other server",
+    );
+    for (const name of ["secret", "off", "nobody"]) {
+      expect(await shown(`/mcp/${name}`)).toContain(`the tools of <strong>${name}</strong>, and of no other server`);
+    }
+    expect(await shown("/mcp/github", "/mcp")).toContain("the tools of <strong>every server</strong> that you may use");
   });
 
   test.each<[string, string]>([

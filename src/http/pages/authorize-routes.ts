@@ -11,6 +11,7 @@ import type { OutsideClientStore } from "../../domain/people/outside-client.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
 import { askingWanted } from "../../oauth/authorize/checks.ts";
@@ -33,6 +34,8 @@ export interface AuthorizeDeps extends PageDeps {
   /** Left out where no documents of clients are fetched. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
+  /** Left out where there are no servers of tools. */
+  toolServers?: Pick<ToolServers, "find">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedScopes">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;
@@ -128,9 +131,17 @@ async function allow(
   return isKept ? toApp(request, { code }, deps) : undefined;
 }
 
-function ask(parts: Omit<ConsentPageParts, "ticket">, { formKey }: AuthorizeDeps): PlainAnswer {
+function ask(parts: Omit<ConsentPageParts, "ticket" | "titleOfServer">, deps: AuthorizeDeps): PlainAnswer {
+  const { formKey, toolServers } = deps;
+  // Who is in none of its accounts does not learn that there is such a server.
+  const titleOfServer = (name: string) => {
+    const server = toolServers?.find(name);
+    const isOpen =
+      server?.enabled && parts.memberships.some(({ accountId }) => server.accounts?.includes(accountId) ?? true);
+    return isOpen ? (server.title ?? undefined) : undefined;
+  };
   const ticket = formTicket(formKey, subjectOf(parts.request, parts.query, parts.signedIn));
-  const page = (parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, ticket });
+  const page = (parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, titleOfServer, ticket });
   return pageAnswer({ ...page, opener: "kept" });
 }
 
