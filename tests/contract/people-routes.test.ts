@@ -70,6 +70,31 @@ describe("members", () => {
     expect((await limit(owner.headers, member, null)).body.quotas).toEqual([]);
   });
 
+  test("which tools a member may use is said by owners, and of members by admins, within their own; it bounds what they make", async () => {
+    const allow = (by: Record<string, string>, target: ApiMember, tools: unknown) =>
+      api.send(by, `/v1/members/${target.membership.id}`, "PATCH", { tools });
+    expect((await allow(member.headers, member, null)).status).toBe(403);
+    expect((await allow(admin.headers, owner, [])).status).toBe(403);
+    expect((await allow(owner.headers, admin, ["github", "crm/read_*"])).body.tools).toEqual(["crm/read_*", "github"]);
+    const wider = await allow(admin.headers, member, ["github", "crm"]);
+    expect([wider.status, wider.body.error.message]).toEqual([
+      403,
+      expect.stringContaining("tools[0]: must be within"),
+    ]);
+    expect((await allow(admin.headers, member, ["github/search"])).body.tools).toEqual(["github/search"]);
+    expect((await events("member.updated"))[0]).toMatchObject({
+      detail: { tools: { before: null, after: ["github/search"] } },
+    });
+    expect((await api.send(admin.headers, "/v1/keys", "POST", { name: "a", tools: ["mail"] })).status).toBe(403);
+    expect((await api.send(member.headers, "/v1/keys", "POST", { name: "a", tools: ["github"] })).status).toBe(403);
+    const made = await api.send(member.headers, "/v1/keys", "POST", { name: "own" });
+    expect(made.body.tools).toEqual(["github/search"]);
+    const chain = await api.keys.findChainById(made.body.id);
+    expect(chain?.keys.map(({ tools }) => tools)).toEqual([["github/search"], ["github/search"]]);
+    expect((await allow(owner.headers, member, ["no slash at the end/"])).status).toBe(400);
+    expect((await allow(owner.headers, member, null)).body.tools).toBeNull();
+  });
+
   test("members get another role from owners alone; nobody changes their own", async () => {
     for (const by of [admin, member]) {
       for (const target of [owner, admin, member])
