@@ -215,7 +215,7 @@ export const layers: Layers = {
     because: "what is known of servers of tools does not depend on who uses them.",
   },
   "src/mcp/links": {
-    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy", "src/processes"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
   },

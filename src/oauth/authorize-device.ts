@@ -31,11 +31,15 @@ const intervalSeconds = 5;
 /** A code is taken once in billions; more than once in a row is a fault of ours. */
 const attempts = 4;
 
-/** Throws `invalid_scope`, `invalid_target`, and a GatewayError `rate_limit_exceeded`. */
+/** Throws `unauthorized_client`, `invalid_scope`, `invalid_target`, and a GatewayError `rate_limit_exceeded`. */
 export async function authorizeDevice(
   { client, parameters, resources: named, origin }: ClientRequest,
   { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
+  // It has nowhere to be sent back to: a person who is talked into typing a code would find out nothing of who asks.
+  if (client.unverified) {
+    throw new OAuthError("unauthorized_client", "Devices need an app that an account here has registered.");
+  }
   const scopes = requestedScopes(parameters.get("scope"), client);
   if ("fault" in scopes) throw new OAuthError("invalid_scope", scopes.fault);
   const resources = namedResources(named, issuer());

@@ -231,6 +231,16 @@ describe("a client that registers itself", () => {
     expect(await register(metadata)).toMatchObject({ status: 400, body: { error } });
   });
 
+  test("a client that registers itself has no way around the page that says where it leads: devices need an app", async () => {
+    const { body } = await register({ redirect_uris: [callback] });
+    const form = new URLSearchParams({ client_id: String(body["client_id"]) });
+    const refused = await fetch(`${server.url}/oauth/device_authorization`, { method: "POST", body: form });
+    expect([refused.status, await refused.json()]).toEqual([
+      400,
+      expect.objectContaining({ error: "unauthorized_client" }),
+    ]);
+  });
+
   test("a client that registers itself may be called back by its own scheme", async () => {
     const redirect_uris = ["cursor://anysphere.cursor-retrieval/oauth/callback", "com.example.app:/callback"];
     expect(await register({ redirect_uris })).toMatchObject({ status: 201, body: { redirect_uris } });

@@ -1,12 +1,10 @@
 // The page on which a person allows an app to act for them, or not.
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
-import type { Scope } from "../../domain/scope.ts";
 import type { ValidRequest } from "../../oauth/authorize/flow.ts";
-import { toolsResource } from "../../policy/credentials/resources.ts";
 import { decisionPage, nameOf } from "./app-parts.ts";
 import { csrfField, hidden } from "./form.ts";
-import { type Html, type HtmlValue, html } from "./html.ts";
+import { type HtmlValue, html } from "./html.ts";
 import type { Page } from "./layout.ts";
 
 export interface ConsentPageParts {
@@ -25,26 +23,13 @@ export function consentPage({ request, query, ticket, signedIn, memberships, fau
   const { app, redirectUri, scopes, resources } = request;
   return {
     ...decisionPage({
-      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, memberships, fault },
+      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, resources, memberships, fault },
       action: "/oauth/authorize",
       hiddenFields: hiddenFields(signedIn, query, ticket),
-      consequence: html`${toolsLine(scopes, resources)}<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
+      consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
     }),
     formTargets: formTargets(redirectUri),
   };
-}
-
-/** At which servers it may use tools; nothing where it is to use none. Whether there is one by that name is told to nobody. */
-function toolsLine(scopes: readonly Scope[], resources: readonly string[]): Html | undefined {
-  const names = resources.flatMap((path) =>
-    path.startsWith(`${toolsResource}/`) ? [path.slice(toolsResource.length + 1)] : [],
-  );
-  if (!scopes.includes("tools:use")) return undefined;
-  if (resources.includes(toolsResource))
-    return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>\n`;
-  if (names.length === 0) return undefined;
-  const which = names.map((name, i) => html`${i > 0 && ", "}<strong>${name}</strong>`);
-  return html`<p>It may use the tools of ${which}, and of no other server.</p>\n`;
 }
 
 /** Nobody here to act for; the app can still be told so. */
