@@ -70,7 +70,14 @@ describe.each([
       (name) => [toolServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
     );
     const { desk, ended } = deskBefore(links);
-    const principal = principalFor({ tools: { lists: [["one", "two/look"], ["*/look", "three"]] } });
+    const principal = principalFor({
+      tools: {
+        lists: [
+          ["one", "two/look"],
+          ["*/look", "three"],
+        ],
+      },
+    });
     await using one = await clientOf(desk, isLegacy, { changes: { principal } });
     const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
     expect(tools.map(({ name }) => name)).toEqual(["one_look", "two_look"]);
