@@ -995,6 +995,8 @@ export interface Shapes {
   OAuthDeviceAuthorization?: OAuthDeviceAuthorization;
   OAuthTokenReference?: OAuthTokenReference;
   OAuthIntrospection?: OAuthIntrospection;
+  OAuthRegistrationRequest?: OAuthRegistrationRequest;
+  OAuthRegistration?: OAuthRegistration;
   AuthorizationServerMetadata?: AuthorizationServerMetadata;
   ProtectedResourceMetadata?: ProtectedResourceMetadata;
   CreateAppRequest?: CreateAppRequest;
@@ -5170,6 +5172,19 @@ export interface RequestDetail {
    * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
    */
   chat: string | null;
+  /**
+   * What was said in a call of a tool, where `tools.record` keeps it; null likewise.
+   */
+  tool_content: {
+    /**
+     * JSON of what the tool was called with, cut where it is long.
+     */
+    arguments: string;
+    /**
+     * JSON of what it gave, likewise.
+     */
+    result: string;
+  } | null;
 }
 export interface UsageDetails {
   /**
@@ -6298,6 +6313,10 @@ export interface OAuthTokenRequest {
    * For devices.
    */
   device_code?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthTokens {
   /**
@@ -6335,6 +6354,10 @@ export interface OAuthDeviceRequest {
    * Separated by spaces; default: all of the app's.
    */
   scope?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthDeviceAuthorization {
   device_code: string;
@@ -6371,8 +6394,41 @@ export interface OAuthIntrospection {
   exp?: number;
   iat?: number;
   token_type?: string;
-  aud?: string;
+  aud?: string | string[];
   jti?: string;
+}
+export interface OAuthRegistrationRequest {
+  /**
+   * 1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own.
+   */
+  redirect_uris: string[];
+  /**
+   * Shown to people who are asked to allow it; at most 100 characters.
+   */
+  client_name?: string;
+  /**
+   * An https address, shown beside the name.
+   */
+  client_uri?: string;
+  /**
+   * `authorization_code` among them.
+   */
+  grant_types?: string[];
+  /**
+   * `code` among them.
+   */
+  response_types?: string[];
+}
+export interface OAuthRegistration {
+  client_id: string;
+  client_id_issued_at: number;
+  client_name?: string;
+  client_uri?: string;
+  redirect_uris: string[];
+  grant_types: string[];
+  response_types: string[];
+  token_endpoint_auth_method: "none";
+  scope: string;
 }
 export interface AuthorizationServerMetadata {
   issuer: string;
@@ -10446,7 +10502,7 @@ export interface ToolServer {
    */
   url: string | null;
   /**
-   * As whom it is asked: as nobody, with the same headers for all, or as each person.
+   * The identity by which it is asked: nobody, the same headers for all, or each person.
    */
   credentials: "none" | "headers" | "person";
   /**
@@ -10489,7 +10545,7 @@ export interface ToolDefinition {
    */
   state: "approved" | "pending" | "changed" | "refused";
   /**
-   * Of what it says now, by which it is decided about.
+   * The digest of what it says now, by which it is decided about.
    */
   digest: string;
   /**
