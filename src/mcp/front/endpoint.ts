@@ -11,8 +11,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
-import { protocolServer } from "./protocol-server.ts";
 import { Follower } from "./news.ts";
+import { protocolServer } from "./protocol-server.ts";
 import { methodNotFound } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { rpcFault, Sessions } from "./sessions.ts";
@@ -53,7 +53,9 @@ export class Endpoint {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
-        void desk.listen(resourcesOf(body), { ...beforeCall(request, from), isAskable: true, follower }).catch(() => {});
+        void desk
+          .listen(resourcesOf(body), { ...beforeCall(request, from), isAskable: true, follower })
+          .catch(() => {});
         return () => follower.end();
       },
     };

@@ -3,7 +3,7 @@ import type { EventStore } from "@modelcontextprotocol/server";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** Of one session. What is larger is not kept, and what is older makes room. */
+/** The most that one session has. What is larger is not kept, and what is older makes room. */
 const [mostEvents, mostBytes] = [256, 512 * 1024];
 const keptMs = 2 * 60_000;
 

@@ -1,7 +1,7 @@
 // What servers tell beside any request, on its way to one client that listens: that lists or resources have changed.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { ClientRequest } from "./client-call.ts";
 import { publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
@@ -21,8 +21,14 @@ interface Followed {
   readonly uris: Set<string>;
 }
 
+/** Who listens: at the address of all servers, or of one alone. */
+export interface Listening {
+  readonly only: string | undefined;
+  readonly holder: Holder;
+}
+
 export class Follower {
-  readonly #from: Pick<ClientRequest, "only" | "holder">;
+  readonly #from: Listening;
   readonly #tell: (method: string, params: JsonObject) => void;
   readonly #followed = new Map<string, Followed>();
   /** What is to be told next, once each. */
@@ -30,7 +36,7 @@ export class Follower {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOver = false;
 
-  constructor(from: Pick<ClientRequest, "only" | "holder">, tell: (method: string, params: JsonObject) => void) {
+  constructor(from: Listening, tell: (method: string, params: JsonObject) => void) {
     this.#from = from;
     this.#tell = tell;
   }
@@ -94,7 +100,8 @@ export class Follower {
     // A part of a resource may have changed that somebody wants to know of.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const told = this.#from.only === undefined ? publicUri(server, uri) : uri;
-    if (isWanted && this.#waiting.size < mostResources) this.#gather(`${method} ${told}`, method, { ...params, uri: told });
+    if (isWanted && this.#waiting.size < mostResources)
+      this.#gather(`${method} ${told}`, method, { ...params, uri: told });
   }
 
   #gather(key: string, method: string, params: JsonObject): void {
