@@ -8,11 +8,9 @@ const context = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as {
   toolCalls?: { name: string; arguments: Record<string, unknown> }[];
 };
 
-/** What is asked of the test, which puts the suite's server behind the gateway; its answer is where that offers it. */
+/** What is asked of the test, which puts the suite's server behind the gateway, or takes it away (DELETE); it says where that is. */
 export interface DriverAsks {
   url: string;
-  scenario: string;
-  revision: string;
 }
 export interface DriverIsTold {
   url: string;
@@ -84,14 +82,19 @@ async function drive(server: string): Promise<void> {
   await run(client);
   await transport.terminateSession().catch(() => {});
   await client.close();
+  // Else the gateway would stay connected to the suite's server, which waits for that before it ends.
+  await told(server, "DELETE");
 }
 
 async function placeOf(url: string): Promise<DriverIsTold> {
+  const response = await told(url, "POST");
+  return response === undefined ? { url, headers: {} } : ((await response.json()) as DriverIsTold);
+}
+
+async function told(url: string, method: "POST" | "DELETE"): Promise<Response | undefined> {
   const control = process.env[driverVariable];
-  if (control === undefined) return { url, headers: {} };
-  const asks: DriverAsks = { url, scenario, revision };
-  const response = await fetch(control, { method: "POST", body: JSON.stringify(asks) });
-  return (await response.json()) as DriverIsTold;
+  const asks: DriverAsks = { url };
+  return control === undefined ? undefined : await fetch(control, { method, body: JSON.stringify(asks) });
 }
 
 if (import.meta.main) {

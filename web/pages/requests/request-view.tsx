@@ -76,11 +76,14 @@ function Remedy({ code }: { code: string }) {
 
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
-  const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped, from_cache } = request;
+  const { model, key, app, tags, operation, stream, cost, estimated, capped, from_cache } = request;
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
-    ["Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
+    [
+      operation === "tool" ? "Tool" : "Model",
+      model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />,
+    ],
     ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
     ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
     ...(tags.length === 0 ? [] : [["Tags", <Tags key="tags" tags={tags} />] satisfies Fact]),
@@ -93,15 +96,9 @@ function Figures({ request }: { request: RequestDetail }) {
         facts={[
           ...asked,
           ["Answered by", answererOf(request)],
-          ["Prompt tokens", about + count(request.prompt_tokens)],
-          ...partsOf(request, "cached_tokens", "Of these from a cache"),
-          ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
-          ["Completion tokens", about + count(request.completion_tokens)],
-          ...partsOf(request, "reasoning_tokens", "Of these thought"),
-          ["Tokens in all", about + count(request.total_tokens)],
+          ...(operation === "tool" ? [] : tokensOf(request, about)),
           ...detailsOf(request),
           ["Cost", cost === null ? "The model has no price" : money(cost)],
-          ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
       />
       {from_cache && (
@@ -122,6 +119,20 @@ function Figures({ request }: { request: RequestDetail }) {
       )}
     </>
   );
+}
+
+/** A call of a tool has none. */
+function tokensOf(request: RequestDetail, about: string): Fact[] {
+  const { prompt_tokens, completion_tokens, total_tokens, tokens_per_second } = request;
+  return [
+    ["Prompt tokens", about + count(prompt_tokens)],
+    ...partsOf(request, "cached_tokens", "Of these from a cache"),
+    ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
+    ["Completion tokens", about + count(completion_tokens)],
+    ...partsOf(request, "reasoning_tokens", "Of these thought"),
+    ["Tokens in all", about + count(total_tokens)],
+    ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
+  ];
 }
 
 type Fact = ComponentProps<typeof Facts>["facts"][number];
