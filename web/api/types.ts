@@ -5510,6 +5510,7 @@ export interface CreateKeyRequest {
       }[]
     | null;
   models?: string[] | null;
+  tools?: string[] | null;
   never_leaves?: boolean | null;
   /**
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
@@ -5593,6 +5594,10 @@ export interface CreatedApiKey {
    * Ids and patterns of the models that it may use; null: all.
    */
   models: string[] | null;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
@@ -5700,6 +5705,10 @@ export interface ApiKey {
    */
   models: string[] | null;
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
   never_leaves: boolean;
@@ -5785,6 +5794,10 @@ export interface ApiKeyDetails {
    * Ids and patterns of the models that it may use; null: all.
    */
   models: string[] | null;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
@@ -5905,6 +5918,7 @@ export interface UpdateKeyRequest {
       }[]
     | null;
   models?: string[] | null;
+  tools?: string[] | null;
   /**
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
@@ -5997,6 +6011,10 @@ export interface RotatedApiKey {
    * Ids and patterns of the models that it may use; null: all.
    */
   models: string[] | null;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Whether its requests go only to upstreams and nodes that an operator marked as local, and the built-in engine.
    */
@@ -7250,6 +7268,10 @@ export interface Member {
     hard_stop?: boolean;
   }[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
    */
   sees_all_usage: boolean;
@@ -7308,6 +7330,10 @@ export interface MemberDetails {
      */
     hard_stop?: boolean;
   }[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
    */
@@ -7373,7 +7399,7 @@ export interface MemberDetails {
   }[];
 }
 /**
- * What is left out stays as it is; null clears the quotas.
+ * What is left out stays as it is; null clears the quotas, and the list of tools.
  */
 export interface UpdateMemberRequest {
   /**
@@ -7415,6 +7441,7 @@ export interface UpdateMemberRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  tools?: string[] | null;
   /**
    * Whether a member sees the usage and requests of the whole account, never what was asked or answered. Owners and admins do in any case.
    */
@@ -7979,6 +8006,7 @@ export interface CreateAccountKeyRequest {
       }[]
     | null;
   models?: string[] | null;
+  tools?: string[] | null;
   never_leaves?: boolean | null;
   /**
    * The highest that its requests may have, within the priority of its account's tier, and the one of those that say none. null: that of the tier.
