@@ -52,8 +52,13 @@ export class TestLink implements ToolLink {
     return () => this.#listeners.delete(listener);
   }
 
-  changed(method: string): void {
-    for (const listener of this.#listeners) listener(method, {});
+  changed(method: string, params: JsonObject = {}): void {
+    for (const listener of [...this.#listeners]) listener(method, params);
+  }
+
+  /** Those who are told of changes. */
+  get followers(): number {
+    return this.#listeners.size;
   }
 }
 

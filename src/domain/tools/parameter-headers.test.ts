@@ -83,7 +83,7 @@ describe("a request is refused", () => {
     expect(faultOf({ region: "us" }, headers)).toContain(fault);
   });
 
-  test("but not for a number in other digits, nor for a header that nothing is expected in", () => {
+  test("no fault is found in a number in other digits, nor in a header that nothing is expected in", () => {
     expect(faultOf({ deep: { count: 42 } }, { "Mcp-Param-Count": "42.0" })).toBeUndefined();
     expect(faultOf({ deep: { count: 42 } }, { "Mcp-Param-Count": "0x2a" })).toContain("something else");
     expect(faultOf({}, { "Mcp-Param-Region": "us" })).toBeUndefined();

@@ -4,6 +4,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { Follower } from "./news.ts";
 
 /** Who sent it, and where. */
 export interface ClientRequest {
@@ -17,6 +18,8 @@ export interface ClientRequest {
   readonly only: string | undefined;
   /** Whether schemas of all tools are listed, or a tool by which they are searched for; undefined: by how many there are. */
   readonly listing: "all" | "search" | undefined;
+  /** Tells its client what servers tell beside any request; undefined: it does not listen. */
+  readonly follower?: Follower | undefined;
 }
 
 export interface ClientCall extends ClientRequest {

@@ -172,8 +172,16 @@ export class Desk {
     });
   }
 
-  #open(server: ToolServer, { principal }: ClientCall): Promise<ToolLink> {
-    return this.#deps.links.open(server, { principal });
+  async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
+    const link = await this.#deps.links.open(server, { principal });
+    follower?.follow(server.name, link);
+    return link;
+  }
+
+  /** Follows all servers of a client that listens, and these of their resources. Never rejects. */
+  async listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
+    await Promise.allSettled(this.#serversOf(call).map((server) => this.#open(server, call)));
+    await Promise.allSettled(uris.map((uri) => this.#atResource("resources/subscribe", { uri }, call)));
   }
 
   #shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
@@ -229,7 +237,19 @@ export class Desk {
 
   async #atResource(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { server, uri } = this.#resource(params["uri"], call);
-    return await this.#use(method, server, uri, { ...params, uri }, call);
+    const use = () => this.#use(method, server, uri, { ...params, uri }, call);
+    const { follower } = call;
+    if (!follower || method === "resources/read") return await use();
+    await this.#open(server, call);
+    if (method === "resources/unsubscribe") return follower.remove(server.name, uri) ? await use() : {};
+    if (!follower.hasRoom) throw new RpcError(invalidParams, "As many resources are subscribed to as may be, 100.");
+    if (!follower.add(server.name, uri)) return {};
+    try {
+      return await use();
+    } catch (error) {
+      follower.remove(server.name, uri);
+      throw error;
+    }
   }
 
   #resource(asked: unknown, call: ClientCall): { server: ToolServer; uri: string } {

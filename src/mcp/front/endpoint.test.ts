@@ -176,6 +176,62 @@ describe.each([
   );
 });
 
+test("a session hears that lists and its own resources have changed, by their names here, and of nothing once it has ended", async () => {
+  const answering = serving([tool("look")], () => ({ result: {} }));
+  const link = new TestLink(answering);
+  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  await using one = await clientOf(desk, true);
+  const told: string[] = [];
+  one.client.fallbackNotificationHandler = async ({ method, params }) => {
+    told.push(`${method} ${params?.["uri"] ?? ""}`);
+  };
+  await one.ask("tools/list");
+  await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
+  await one.ask("resources/subscribe", { uri: "headrace+one:note://a" });
+  // The stream of the session may be a moment later than its first requests.
+  while (!told.includes("notifications/tools/list_changed ")) {
+    link.changed("notifications/tools/list_changed");
+    await Bun.sleep(60);
+  }
+  link.changed("notifications/resources/updated", { uri: "note://b" });
+  link.changed("notifications/resources/updated", { uri: "note://a" });
+  while (!told.some((line) => line.includes("resources"))) await Bun.sleep(5);
+  expect(told.filter((line) => line.includes("resources"))).toEqual([
+    "notifications/resources/updated headrace+one:note://a",
+  ]);
+  const before = link.followers;
+  await one.transport.terminateSession();
+  expect(link.followers).toBe(before - 1);
+  expect(link.asked.map(({ method }) => method)).toContain("resources/unsubscribe");
+});
+
+test("a stream of 2026-07-28 hears of its own servers alone, until its client leaves", async () => {
+  const link = new TestLink(serving([tool("look")], () => ({ result: {} })));
+  const other = new TestLink(serving([tool("look")], () => ({ result: {} })));
+  const { desk } = deskBefore([
+    [toolServerFor("one"), link],
+    [toolServerFor("two"), other],
+  ]);
+  const principal = principalFor({ tools: { lists: [["one"]] } });
+  await using one = await clientOf(desk, false, { changes: { principal } });
+  const told: string[] = [];
+  one.client.fallbackNotificationHandler = async ({ method }) => {
+    told.push(method);
+  };
+  const subscription = await one.client.listen({
+    toolsListChanged: true,
+    resourceSubscriptions: ["headrace+one:note://a"],
+  });
+  while (!link.asked.some(({ method }) => method === "resources/subscribe")) await Bun.sleep(5);
+  expect(other.followers).toBe(0);
+  link.changed("notifications/tools/list_changed");
+  link.changed("notifications/resources/updated", { uri: "note://a" });
+  while (told.length < 2) await Bun.sleep(5);
+  expect(told.toSorted()).toEqual(["notifications/resources/updated", "notifications/tools/list_changed"]);
+  await subscription.close();
+  while (link.followers > 0) await Bun.sleep(5);
+});
+
 test("many tools are searched for, and called by what was found", async () => {
   const tools = Array.from({ length: 60 }, (_, i) => tool(`thing_${i}`, { description: `Does thing number ${i}.` }));
   tools.push(tool("createInvoice", { description: "Writes a bill." }));

@@ -2,14 +2,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
   createMcpHandler,
-  InMemoryServerEventBus,
   isLegacyRequest,
   type McpHttpHandler,
+  type ServerEvent,
   type ServerEventBus,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
+import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
 import { methodNotFound } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
@@ -31,7 +33,7 @@ export class Endpoint {
   readonly #sessions: Sessions;
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
-  readonly #at = new AsyncLocalStorage<ClientRequest>();
+  readonly #at = new AsyncLocalStorage<{ from: ClientRequest; request: Request; body: unknown }>();
   #isClosed = false;
 
   constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">) {
@@ -42,11 +44,25 @@ export class Endpoint {
       if (!request) throw new Error("A request came by no way that is known.");
       return request;
     };
-    const bus: ServerEventBus = new InMemoryServerEventBus();
+    const bus: ServerEventBus = {
+      // What servers tell comes by those who follow them alone.
+      publish: () => {},
+      subscribe: (listener) => {
+        const { from, request, body } = current();
+        const follower = new Follower(from, (method, params) => {
+          const event = eventOf(method, params);
+          if (event) listener(event);
+        });
+        void desk
+          .listen(resourcesOf(body), { ...beforeCall(request, from), isAskable: true, follower })
+          .catch(() => {});
+        return () => follower.end();
+      },
+    };
     this.#modern = createMcpHandler(
       () => {
-        const request = current();
-        return protocolServer(desk, false, () => request);
+        const { from } = current();
+        return protocolServer(desk, false, () => from);
       },
       { legacy: "reject", bus },
     );
@@ -66,7 +82,7 @@ export class Endpoint {
     if (isLegacy) return await this.#sessions.answer(request, from, body);
     const fault = await this.#fault(request, from, body);
     if (fault !== undefined) return fault;
-    return await this.#at.run(from, () => this.#modern.fetch(request, { parsedBody: body }));
+    return await this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
   }
 
   /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */
@@ -96,4 +112,24 @@ function beforeCall(request: Request, from: ClientRequest): ClientCall {
     notify: () => {},
     ask: () => Promise.reject(new Error("Nobody is asked before a call.")),
   };
+}
+
+const eventKinds: Readonly<Record<string, Exclude<ServerEvent["kind"], "resource_updated">>> = {
+  "notifications/tools/list_changed": "tools_list_changed",
+  "notifications/prompts/list_changed": "prompts_list_changed",
+  "notifications/resources/list_changed": "resources_list_changed",
+};
+
+function eventOf(method: string, { uri }: JsonObject): ServerEvent | undefined {
+  const kind = eventKinds[method];
+  if (kind) return { kind };
+  return typeof uri === "string" ? { kind: "resource_updated", uri } : undefined;
+}
+
+/** Addresses of the resources that a client wants to know of. */
+function resourcesOf(body: unknown): readonly unknown[] {
+  const params = isObject(body) ? body["params"] : undefined;
+  const wanted = isObject(params) ? params["notifications"] : undefined;
+  const uris = isObject(wanted) ? wanted["resourceSubscriptions"] : undefined;
+  return Array.isArray(uris) ? uris.slice(0, 100) : [];
 }

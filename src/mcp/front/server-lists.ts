@@ -18,6 +18,7 @@ export type ListKind = keyof typeof listKinds;
 const [mostPages, mostItems] = [64, 5_000];
 /** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
 const [usualMs, mostMs] = [60_000, 600_000];
+const sweepMs = 30_000;
 
 interface Kept {
   readonly items: Promise<readonly JsonObject[]>;
@@ -56,10 +57,20 @@ export class ServerLists {
     if (known) return known;
     const kept = new Map<ListKind, Kept>();
     this.#kept.set(link, kept);
-    link.onChange((method) => {
+    const stop = link.onChange((method) => {
       for (const [kind, { changed }] of Object.entries(listKinds))
         if (changed === method) kept.delete(kind as ListKind);
     });
+    // A link that is listened to counts as used: without an end no process would ever be idle.
+    const timer = setInterval(() => {
+      const now = this.#clock.monotonicMs();
+      for (const [kind, { untilMs }] of kept) if (untilMs <= now) kept.delete(kind);
+      if (kept.size > 0) return;
+      clearInterval(timer);
+      this.#kept.delete(link);
+      stop();
+    }, sweepMs);
+    timer.unref();
     return kept;
   }
 
@@ -69,7 +80,7 @@ export class ServerLists {
     exchange: ToolExchange,
   ): Promise<{ items: readonly JsonObject[]; goodMs: number }> {
     const { method, capability } = listKinds[kind];
-    if (link.capabilities[capability] === undefined) return { items: [], goodMs: mostMs };
+    if (link.capabilities[capability] === undefined) return { items: [], goodMs: usualMs };
     const items: JsonObject[] = [];
     const cursors = new Set<string>();
     let goodMs: number = usualMs;

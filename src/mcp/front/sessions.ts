@@ -3,6 +3,8 @@ import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@m
 import type { Clock } from "../../base/clock.ts";
 import { type ClientRequest, ownerOf } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
+import { KeptEvents } from "./kept-events.ts";
+import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
 
 /** A client that went away without a word is let go of. */
@@ -17,6 +19,8 @@ interface Session {
   readonly owner: string;
   readonly only: string | undefined;
   readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly follower: Follower;
+  readonly events: KeptEvents;
   /** Ids of requests that are under way: two with the same would get each other's answers. */
   readonly open: Set<string>;
   /** Streams and requests of it. */
@@ -44,7 +48,6 @@ export class Sessions {
 
   /** `body`: of a POST, as JSON; undefined for others. */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
-    this.#requests.set(request, from);
     const id = request.headers.get("mcp-session-id");
     if (id === null) return await this.#begin(request, from, body);
     const session = this.#byId.get(id);
@@ -52,6 +55,7 @@ export class Sessions {
     if (!session || session.owner !== ownerOf(from.principal) || session.only !== from.only) {
       return rpcFault(404, -32_001, "There is no such session. Begin a new one with initialize.", body);
     }
+    this.#requests.set(request, { ...from, follower: session.follower });
     return await this.#within(session, request, body);
   }
 
@@ -73,16 +77,25 @@ export class Sessions {
     if (this.#byId.size >= mostOfAll)
       return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
     let begun: Session | undefined;
+    const events = new KeptEvents(from.holder, this.#clock);
+    const follower = new Follower(from, (method, params) => {
+      // Nobody may listen at the moment.
+      void server.notification({ method, params: { ...params } }).catch(() => {});
+    });
+    this.#requests.set(request, { ...from, follower });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => crypto.randomUUID(),
+      eventStore: events,
       onsessioninitialized: (id) => {
         const usedMs = this.#clock.monotonicMs();
-        begun = { id, owner, only: from.only, transport, open: new Set(), busy: 0, usedMs };
+        begun = { id, owner, only: from.only, transport, follower, events, open: new Set(), busy: 0, usedMs };
         this.#byId.set(id, begun);
       },
     });
     transport.onclose = () => {
       if (begun) this.#byId.delete(begun.id);
+      follower.end();
+      events.clear();
     };
     const server = protocolServer(this.#desk, true, (context) => this.#requestOf(context));
     await server.connect(transport);
@@ -134,7 +147,10 @@ export class Sessions {
 
   #sweep(): void {
     const before = this.#clock.monotonicMs() - idleMs;
-    for (const session of this.#byId.values()) if (session.busy === 0 && session.usedMs < before) this.#end(session);
+    for (const session of this.#byId.values()) {
+      session.events.expire();
+      if (session.busy === 0 && session.usedMs < before) this.#end(session);
+    }
   }
 
   #end(session: Session): void {
