@@ -388,7 +388,7 @@ test("a member makes and sees their own keys alone, and is not offered what they
   await page.getByRole("button", { name: "Create New Key" }).first().click();
   await page.getByRole("checkbox").first().waitFor();
   const offered = await page.getByRole("checkbox").count();
-  expect(offered).toBe(5);
+  expect(offered).toBe(6);
   await page.getByRole("button", { name: "Cancel" }).click();
   await dialog(page).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Create New Key" }).first().click();
