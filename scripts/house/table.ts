@@ -205,6 +205,11 @@ export const layers: Layers = {
     packages: ["@modelcontextprotocol/server", "node:crypto"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
   },
+  "src/mcp/connections": {
+    may: ["src/base", "src/domain", "src/outward", "src/policy"],
+    packages: ["@modelcontextprotocol/client", "node:crypto"],
+    because: "accounts of people at servers are reached through ports, whoever asks with them.",
+  },
   "src/mcp/links": {
     may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy"],
     packages: ["@modelcontextprotocol/client", "node:*"],
@@ -230,6 +235,7 @@ export const layers: Layers = {
         "http1",
         "inference",
         "installation",
+        "mcp/connections",
         "mcp/front",
         "nodes",
         "nodes/tunnel",
@@ -275,6 +281,7 @@ export const layers: Layers = {
         "mail",
       ].map((name) => `src/${name}`),
       ...[
+        "mcp/connections",
         "mcp/front",
         "mcp/links",
         "metrics",

@@ -5,6 +5,7 @@ import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import type { ToolServers } from "../domain/tools/tool-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
@@ -28,6 +29,7 @@ import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Shadows } from "../inference/shadow/shadows.ts";
 import { Stopping } from "../inference/stopping.ts";
+import type { PersonConnections } from "../mcp/connections/person-connections.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
@@ -59,6 +61,7 @@ import { openPeople, type People } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
+import { openToolConnections } from "./tools/tool-connections.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -92,6 +95,8 @@ export interface ServeOptions {
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
+  /** Servers of tools; a test has some of its own. */
+  toolServers?: ToolServers;
 }
 
 export interface RunningServer {
@@ -107,6 +112,8 @@ export interface RunningServer {
   capacity: Capacity;
   governance: Governance;
   people: People;
+  /** Tokens of people for servers of tools. */
+  personConnections: PersonConnections;
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
@@ -134,6 +141,7 @@ export interface RunningServer {
   close(drainMs?: number, lameDuckMs?: number): Promise<void>;
 }
 
+const noToolServers: ToolServers = { all: () => [], find: () => undefined, onChange: () => () => {} };
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
@@ -257,8 +265,15 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     current: () => sources.config,
     times: options.batchTimes,
   });
+  const toolServers = options.toolServers ?? noToolServers;
+  const connections = openToolConnections({
+    ...{ db, config, governance, servers: toolServers, clock, log, opened },
+    issuer: people.issuer,
+  });
   const { routes, others } = createFirstRoutes({
     ...inference,
+    toolServers,
+    ...connections,
     keptAnswers,
     ...files,
     ...batches,
@@ -378,6 +393,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     capacity,
     governance,
     people,
+    personConnections: connections.personConnections,
     replicas,
     network,
     notices,

@@ -117,6 +117,7 @@ export interface RouteDoc {
     | "Tokens"
     | "Apps"
     | "People"
+    | "Tools"
     | "OAuth"
     | "Administration"
     | "Service";
