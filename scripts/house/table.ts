@@ -76,6 +76,11 @@ export const layers: Layers = {
   },
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
+  "src/processes": {
+    may: ["src/base", "src/domain", "src/installation"],
+    packages: ["bun", "node:*"],
+    because: "how a command lives and ends does not depend on what it is for.",
+  },
   "src/engines": {
     may: ["src/base", "src/domain", "src/http1", "src/websocket", "package.json"],
     packages: ["zod"],
@@ -87,7 +92,7 @@ export const layers: Layers = {
     because: "what is set aside does not depend on who runs models.",
   },
   "src/engines/commands": {
-    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation"],
+    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation", "src/processes"],
     packages: ["node:*"],
     because: adapter,
   },
@@ -202,7 +207,7 @@ export const layers: Layers = {
   },
   "src/mcp/front": {
     may: ["src/base", "src/domain", "src/policy"],
-    packages: ["@modelcontextprotocol/server", "node:crypto"],
+    packages: ["@modelcontextprotocol/server", "node:async_hooks"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
   },
   "src/mcp/connections": {
@@ -210,10 +215,18 @@ export const layers: Layers = {
     packages: ["@modelcontextprotocol/client", "node:crypto"],
     because: "accounts of people at servers are reached through ports, whoever asks with them.",
   },
+  "src/mcp/servers": {
+    may: ["src/base", "src/domain", "src/policy"],
+    because: "what is known of servers of tools does not depend on who uses them.",
+  },
   "src/mcp/links": {
-    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
+  },
+  "src/mcp/uses": {
+    may: ["src/base", "src/domain", "src/inference", "src/policy"],
+    because: "what a call costs, and who may make it, does not depend on how it gets to its server.",
   },
   "src/nodes": {
     may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
@@ -237,6 +250,7 @@ export const layers: Layers = {
         "installation",
         "mcp/connections",
         "mcp/front",
+        "mcp/servers",
         "nodes",
         "nodes/tunnel",
         "notices",
@@ -284,6 +298,8 @@ export const layers: Layers = {
         "mcp/connections",
         "mcp/front",
         "mcp/links",
+        "mcp/servers",
+        "mcp/uses",
         "metrics",
         "nodes",
         "notices",
@@ -382,6 +398,7 @@ export const layers: Layers = {
         "engines/llama",
         "engines/llama/worker",
         "installation",
+        "processes",
         "server/worker",
         "storage/sql",
       ].map((name) => `src/${name}`),

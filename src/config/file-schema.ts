@@ -61,8 +61,10 @@ import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
+import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
@@ -558,12 +560,14 @@ export const fileSchema = field(
     stored_chats: storedChats.prefault({}),
     files: storedFiles.prefault({}),
     batches: batches.prefault({}),
+    tools: tools.prefault({}),
     retention: retention.prefault({}),
     cors: cors.prefault({}),
     logs: logs.prefault({}),
     tracing: tracing.optional(),
     mail: mail.optional(),
     sso: sso.optional(),
+    oauth: oauth.prefault({}),
   }),
   { doc: "Configuration of Headrace.", must: "a mapping of keys to values", fix: "Write lines such as `port: 7545`." },
 );
@@ -580,6 +584,7 @@ export const reloadableKeys: readonly string[] = [
   "tags",
   "stored_chats",
   "batches",
+  "tools",
   "retention",
   "cors",
   "logs",

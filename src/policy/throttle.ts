@@ -1,15 +1,16 @@
-// Bounds what costs rows in the database and counts against no other limit: access tokens, changes of keys, apps, members and names, and conversations.
+// Bounds what costs work and counts against no other limit: access tokens, changes of keys, apps, members and names, conversations, and lists of tools.
 import { GatewayError } from "../base/errors.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
-const perMinute = { token: 120, change: 300, conversation: 1_200 } as const;
+const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200 } as const;
 /** Clients put in no more than that: at the pace of changes alone they would fill a disk within the hour. */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",
   change: "changes",
   conversation: "changes of conversations, with 16 MiB together,",
+  tools: "questions to servers of tools beside calls",
 } as const;
 const windowSeconds = 60;
 

@@ -4,6 +4,7 @@ import { heldBytes } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, TracingConfig } from "../config/config.ts";
+import type { ToolObserver } from "../domain/tools/tool-use.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
 import type { MetricsRouteDeps } from "../http/api/metrics-routes.ts";
@@ -54,6 +55,8 @@ export interface Observation {
   /** Told of each exchange and each inference request. */
   observer: Observer;
   guardrailFound(finding: GuardrailFinding): void;
+  /** Told of each call of a tool. */
+  toolObserver: ToolObserver;
   /** Undefined where nobody wants traces. */
   tracer: Tracer | undefined;
   readiness: ServiceRouteDeps["readiness"];
@@ -110,6 +113,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   return {
     observer: metrics.observer,
     guardrailFound: (finding) => metrics.guardrailFound(finding),
+    toolObserver: metrics.tools,
     tracer: tracing?.tracer,
     readiness,
     health,

@@ -57,11 +57,12 @@ import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openOwnCalls } from "./own-calls.ts";
-import { openPeople, type People } from "./people.ts";
+import { openPeople, type People, type PeopleOptions } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
-import { openToolConnections } from "./tools/tool-connections.ts";
+import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
+import { openTools } from "./tools/tools.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -91,6 +92,8 @@ export interface ServeOptions {
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of what is told and delivered; the usual unless a test has less patience. */
   noticeTimes?: NoticeTimes;
+  /** How documents of clients are fetched; a test has them on this machine. */
+  documentFetch?: PeopleOptions["documentFetch"];
   /** Times of the work on batches; the usual unless a test has less patience. */
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
@@ -118,6 +121,8 @@ export interface RunningServer {
   network: NodeNetwork;
   notices: NoticeParts;
   ownCalls: OwnCalls;
+  /** How calls of tools are counted, and how their servers ask models. */
+  tools: ToolUseParts;
   /** Deletes what has expired now; the server does so every minute. */
   sweepFiles(): Promise<void>;
   /** Undefined where this process serves all requests. */
@@ -141,7 +146,6 @@ export interface RunningServer {
   close(drainMs?: number, lameDuckMs?: number): Promise<void>;
 }
 
-const noToolServers: ToolServers = { all: () => [], find: () => undefined, onChange: () => () => {} };
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
@@ -189,6 +193,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const people = openPeople({
     ...{ db: used, config, clock, log, governance, locality },
     baseUrl: () => baseUrl,
+    documentFetch: options.documentFetch,
     opened,
   });
 
@@ -260,20 +265,24 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const holder = heldBytes.holder(new AccountBytes());
   const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
   const inference = { ...plain, shadows, answerCache, guardrails };
+  const tools = openToolUses({
+    ...{ governance, inference, catalog, openRequests, quotaWatch: notices.quotaWatch },
+    observer: observation.toolObserver,
+    current: () => sources.config,
+  });
+  const toolParts = openTools({
+    ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    servers: options.toolServers,
+    current: () => sources.config,
+    installationUrl: () => baseUrl.replace(/\/v1$/, ""),
+  });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
     times: options.batchTimes,
   });
-  const toolServers = options.toolServers ?? noToolServers;
-  const connections = openToolConnections({
-    ...{ db, config, governance, servers: toolServers, clock, log, opened },
-    issuer: people.issuer,
-  });
   const { routes, others } = createFirstRoutes({
     ...inference,
-    toolServers,
-    ...connections,
     keptAnswers,
     ...files,
     ...batches,
@@ -281,6 +290,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...people,
     ...network.routes,
     ...notices.routes,
+    ...toolParts,
+    isAllowedOrigin: (origin, exchange) =>
+      people.isOwnOrigin(origin, exchange.req) ||
+      sources.config.cors.origins.some((one) => one === "*" || one === origin),
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
@@ -393,11 +406,12 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     capacity,
     governance,
     people,
-    personConnections: connections.personConnections,
+    personConnections: toolParts.personConnections,
     replicas,
     network,
     notices,
     ownCalls,
+    tools,
     workers,
     sweepFiles: () => files.fileSweep.sweep(),
     setupLink,

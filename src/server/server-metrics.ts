@@ -21,6 +21,7 @@ import { contentTypes, Exposition, type ExpositionFormat, formatFor, labelText }
 import { Buckets, Histogram } from "../metrics/histogram.ts";
 import { readProcess, writeProcess } from "../metrics/process-figures.ts";
 import { summed } from "../metrics/summed.ts";
+import { ToolTraffic } from "../metrics/tool-traffic.ts";
 import { type GuardrailFinding, Traffic } from "../metrics/traffic.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
 import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notices/delivery/deliverer.ts";
@@ -72,6 +73,8 @@ const tookLatelyMs = 60_000;
 export class ServerMetrics {
   readonly #options: ServerMetricsOptions;
   readonly #traffic: Traffic;
+  /** Told of calls of tools. */
+  readonly tools = new ToolTraffic();
   readonly #loopDelay = new Histogram(loopDelays);
 
   constructor(options: ServerMetricsOptions) {
@@ -115,6 +118,7 @@ export class ServerMetrics {
     out.family("headrace_build_info", "gauge", "Always 1: what runs.");
     out.sample(labelText({ version, mode, database }), 1);
     this.#traffic.write(out, capacity.waitingByModel);
+    this.tools.write(out);
     this.#writeServer(out);
     this.#writeUpstreams(out);
     writeOverflow(out, this.#options.overflow);

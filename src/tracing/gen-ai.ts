@@ -22,6 +22,7 @@ export const genAi = {
   reasoningTokens: "gen_ai.usage.reasoning.output_tokens",
   inputMessages: "gen_ai.input.messages",
   outputMessages: "gen_ai.output.messages",
+  toolName: "gen_ai.tool.name",
 } as const;
 
 /** Members of a request that are numbers, by the attribute that tells them; the first that is there counts. */

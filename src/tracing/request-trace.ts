@@ -17,7 +17,7 @@ import { dialects } from "../dialects/dialects.ts";
 import type { ToldAnswer } from "../dialects/said.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import { redactCredentials } from "../domain/redaction.ts";
-import type { RequestTrace, TracedExchange, TracedRequest } from "../domain/usage/trace.ts";
+import type { RequestTrace, TracedCall, TracedExchange, TracedRequest } from "../domain/usage/trace.ts";
 import type { TraceHeaders } from "../domain/usage/trace-headers.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
@@ -28,6 +28,8 @@ import { traceparentOf } from "./trace-context.ts";
 const longestAnswer = 1024 * 1024;
 const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
 const errorType = "error.type";
+/** The conventions' name for it, as those of `genAi`. */
+const mcpMethod = "mcp.method.name";
 
 export interface SpanTraceOptions {
   tracer: Tracer;
@@ -151,6 +153,19 @@ export class SpanTrace implements RequestTrace {
     if (!this.#dialect) return;
     this.#streamed ??= new StreamedContent(this.#dialect.streamed);
     this.#streamed.add(events);
+  }
+
+  calls({ server, method, name }: TracedCall): (errorCode: string | null) => void {
+    if (this.#isOver) return () => {};
+    const attributes: Attributes = { [mcpMethod]: method, "headrace.tool_server": server };
+    if (name !== null) attributes[genAi.toolName] = name;
+    const options = { kind: SpanKind.CLIENT, startTime: this.#now(), attributes };
+    const title = name === null ? method : `${method} ${name}`;
+    const span = this.#options.tracer.startSpan(title, options, this.#context);
+    return (errorCode) => {
+      if (errorCode !== null) span.setAttribute(errorType, errorCode).setStatus({ code: SpanStatusCode.ERROR });
+      span.end(this.#now());
+    };
   }
 
   answered(end: UsageEnd): void {

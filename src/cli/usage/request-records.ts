@@ -58,6 +58,9 @@ const usageDetails = z.object({
   characters: count,
   seconds: count,
   images: count,
+  bytes_in: count,
+  bytes_out: count,
+  tool_errors: count,
   served: z.array(z.string()).nullish(),
   billed: count,
 });

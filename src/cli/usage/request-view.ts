@@ -138,6 +138,9 @@ function detailsOf({ usage_details: details }: RequestDetail): [string, string][
     ["Characters", details.characters],
     ["Seconds", details.seconds],
     ["Images", details.images],
+    ["Bytes in", details.bytes_in],
+    ["Bytes out", details.bytes_out],
+    ["Failed results", details.tool_errors],
   ] as const;
   return [
     ...(told.length > 0 ? [["Among them", told.join(", ")] as [string, string]] : []),

@@ -23,9 +23,16 @@ export const operationPaths = {
 
 export type Operation = keyof typeof operationPaths;
 
-/** What is on the ledger: requests for the operations, and the responses within a realtime session. */
-export type BookedOperation = Operation | "realtime";
-export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), "realtime"] as const;
+/** What no path of its own stands for: the responses within a realtime session, and calls of tools. */
+const otherBooked = ["realtime", "tool"] as const;
+/** What is on the ledger. */
+export type BookedOperation = Operation | (typeof otherBooked)[number];
+export const bookedOperations = [...(Object.keys(operationPaths) as Operation[]), ...otherBooked] as const;
+
+/** Undefined for what is no request for a model. */
+export function modelOperation(operation: BookedOperation): Operation | undefined {
+  return (otherBooked as readonly BookedOperation[]).includes(operation) ? undefined : (operation as Operation);
+}
 
 /** Whether tokens are generated for it, one after the other: that takes other places at an engine than reading texts does. */
 export const generates: Readonly<Record<Operation, boolean>> = {

@@ -29,6 +29,14 @@ export interface TracedRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+/** A tool as it is called at its server. */
+export interface TracedCall {
+  readonly server: string;
+  readonly method: string;
+  /** The server's own name of the tool or prompt; null: it has none, or none to be told. */
+  readonly name: string | null;
+}
+
 export interface Tracer {
   /** Undefined where the request is not traced, as most are not. */
   begin(exchange: TracedExchange): RequestTrace | undefined;
@@ -60,6 +68,8 @@ export interface RequestTrace {
   answer(bytes: ByteSpan): void;
   /** Events of a stream, as they go to the client. */
   delivered(events: string): void;
+  /** A server of tools is asked; what is returned is called with the code of the error that ended it, where one did. */
+  calls(call: TracedCall): (errorCode: string | null) => void;
   /** Tells how the inference request ended. */
   answered(end: UsageEnd): void;
   /** The exchange is over. `errorCode`: of ours, where it failed. */

@@ -27,6 +27,10 @@ export interface UsageDetails {
   characters?: number | undefined;
   seconds?: number | undefined;
   images?: number | undefined;
+  /** Bytes of what a tool was asked with and of its result, and 1 where it said of that that it had failed. */
+  bytesIn?: number | undefined;
+  bytesOut?: number | undefined;
+  toolErrors?: number | undefined;
   /** 1 where the gateway gave an answer again that it had kept: the tokens are those of when it was made. */
   replayed?: number | undefined;
   /** The tier, speed and region in which it says that it served, in lower case. */
@@ -48,6 +52,9 @@ export const detailCounts = {
   characters: null,
   seconds: null,
   images: null,
+  bytesIn: null,
+  bytesOut: null,
+  toolErrors: null,
   replayed: null,
 } as const satisfies Partial<Record<keyof UsageDetails, string | null>>;
 

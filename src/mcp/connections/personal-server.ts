@@ -1,6 +1,6 @@
 // Servers of tools at which people have accounts of their own, and which of them a principal may connect.
-import { keyOf, type Principal } from "../../domain/principal.ts";
-import type { ToolPerson } from "../../domain/tools/tool-connection.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { reachesServer } from "../../domain/tools/tool-reach.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { PersonalServer } from "./authorization.ts";
 
@@ -10,16 +10,9 @@ export function personalServer(server: ToolServer | undefined): PersonalServer |
   return { name: server.name, url: server.place.url, credentials: server.credentials };
 }
 
-/** Whether it is one of the servers of the principal's account and environment. */
-export function isServerOf({ account, environment }: Principal, { accounts, environments }: ToolServer): boolean {
-  return (accounts?.includes(account.id) ?? true) && (environments?.includes(environment) ?? true);
-}
-
-/**
- * The person for whom a principal acts: who is signed in, whose own key it is, or who allowed the app. Undefined for a key of an
- * account, which is nobody's.
- */
-export function personOf(principal: Principal): ToolPerson | undefined {
-  const personId = principal.person?.id ?? keyOf(principal).personId;
-  return personId === null ? undefined : { accountId: principal.account.id, personId };
+/** Whether the principal may use it at all. */
+export function isServerOf(principal: Principal, { name, accounts, environments }: ToolServer): boolean {
+  const { account, environment, tools } = principal;
+  const isHere = (accounts?.includes(account.id) ?? true) && (environments?.includes(environment) ?? true);
+  return isHere && reachesServer(tools, name);
 }

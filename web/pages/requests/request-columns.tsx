@@ -28,6 +28,7 @@ export const operations: Record<Request["operation"], string> = {
   image_edit: "Image edit",
   image_variation: "Image variation",
   realtime: "Realtime",
+  tool: "Tool call",
   tokenize: "Tokens",
   detokenize: "Text of tokens",
 };

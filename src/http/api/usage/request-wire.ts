@@ -26,7 +26,9 @@ export const requestShape = z
     model: z
       .string()
       .nullable()
-      .describe("The model that was asked for; null where the request was refused before its body was read."),
+      .describe(
+        "The model that was asked for, or the server and the tool (`github/search`); null where the request was refused before its body was read.",
+      ),
     key: z
       .string()
       .describe(
@@ -117,6 +119,9 @@ const usageDetails = z
     characters: counted.describe("Characters that were spoken."),
     seconds: counted.describe("Whole seconds of sound that were listened to."),
     images: counted.describe("Images that were made."),
+    bytes_in: counted.describe("Bytes of what a tool was called with, as JSON."),
+    bytes_out: counted.describe("Bytes of what it gave, as JSON."),
+    tool_errors: counted.describe("1 where a tool said of its own result that it had failed."),
     replayed: counted.describe("1 where the answer was one that was kept: the tokens are those of when it was made."),
     served: z.array(z.string()).optional().describe("The tier, speed and region in which it says that it served."),
     billed: z
@@ -130,7 +135,9 @@ export const oneRequest = requestShape
   .extend({
     usage_details: usageDetails
       .nullable()
-      .describe("What few model servers tell of their usage; null where none was told."),
+      .describe(
+        "What few model servers tell of their usage, and the bytes of a call of a tool; null where none was told.",
+      ),
     trail: z
       .array(stepShape)
       .describe(
@@ -140,6 +147,13 @@ export const oneRequest = requestShape
       .string()
       .nullable()
       .describe("Id of the stored chat completion that it made; null where none is kept, or for who may not read it."),
+    tool_content: z
+      .object({
+        arguments: z.string().describe("JSON of what the tool was called with, cut where it is long."),
+        result: z.string().describe("JSON of what it gave, likewise."),
+      })
+      .nullable()
+      .describe("What was said in a call of a tool, where `tools.record` keeps it; null likewise."),
   })
   .meta({ id: "RequestDetail" });
 
@@ -228,6 +242,9 @@ export function detailsToWire(request: PastRequest, forOperator: boolean): z.inf
     characters: details.characters,
     seconds: details.seconds,
     images: details.images,
+    bytes_in: details.bytesIn,
+    bytes_out: details.bytesOut,
+    tool_errors: details.toolErrors,
     replayed: details.replayed,
     served: served && [...served],
     ...(forOperator && billedNanoUsd !== undefined ? { billed: usdOf(billedNanoUsd) } : {}),

@@ -1,0 +1,90 @@
+// Places at servers of tools: never more than there are, in turn for all who wait, and nothing kept of servers at rest.
+import { expect, test } from "bun:test";
+import { seeded } from "../../../tests/support/seeded.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { ServerPlaces } from "./server-places.ts";
+
+const server = (maxConcurrency: number, timeoutMs = 60_000, name = "s") => ({ name, maxConcurrency, timeoutMs });
+
+test("whoever asks for much leaves the last quarter of the places to others, and others get in before its next one", async () => {
+  const places = new ServerPlaces();
+  const of = server(8);
+  const greedy = Array.from({ length: 20 }, () => places.take({ server: of, party: "greedy" }));
+  const order: string[] = [];
+  const held = await Promise.all(greedy.slice(0, 6));
+  for (const [i, one] of greedy.slice(6).entries()) void one.then(() => order.push(`greedy ${i}`));
+  // Two places are left, though fourteen wait.
+  const one = await places.take({ server: of, party: "one" });
+  await places.take({ server: of, party: "two" });
+  void places.take({ server: of, party: "three" }).then(() => order.push("three"));
+  one();
+  await Bun.sleep(0);
+  expect(order).toEqual(["three"]);
+  for (const release of held.slice(0, 4)) release();
+  await Bun.sleep(0);
+  // With two others there are six again: two places stay free.
+  expect(order).toEqual(["three", "greedy 0", "greedy 1"]);
+});
+
+test("at any order of calls, ends, leaves and timeouts there are never more than it takes, and in the end nothing is kept", async () => {
+  const random = seeded(31);
+  const places = new ServerPlaces();
+  let running = 0;
+  let most = 0;
+  const ends = await Promise.all(
+    Array.from({ length: 400 }, async (_, i) => {
+      await Bun.sleep(random() * 40);
+      const cancellation = new Cancellation();
+      const leaves = random() < 0.2;
+      if (leaves) setTimeout(() => cancellation.cancel(new Error("left")), random() * 20);
+      try {
+        const wanted = { server: server(5, 15), party: `p${i % 7}`, cancellation };
+        const release = await places.take(wanted);
+        most = Math.max(most, ++running);
+        await Bun.sleep(random() * 5);
+        running--;
+        release();
+        // A second time gives nothing back.
+        release();
+        return "done";
+      } catch (error) {
+        return (error as { code?: string }).code ?? String(error);
+      }
+    }),
+  );
+  expect(most).toBeLessThanOrEqual(5);
+  expect(new Set(ends)).toEqual(new Set(["done", "service_unavailable", "Error: left"]));
+  expect(places.tracked).toBe(0);
+});
+
+test("no more than a bounded number waits, of all and of each", async () => {
+  const places = new ServerPlaces();
+  const of = server(1);
+  const release = await places.take({ server: of, party: "first" });
+  const outcomes: string[] = [];
+  const waiting: Promise<unknown>[] = [];
+  const ask = (party: string) => {
+    const taken = places.take({ server: of, party }).then((free) => {
+      outcomes.push("in");
+      free();
+    });
+    waiting.push(taken.catch(({ refusal }: { refusal?: string }) => outcomes.push(refusal ?? "")));
+  };
+  for (let i = 0; i < 70; i++) ask("greedy");
+  for (let i = 0; i < 300; i++) ask(`other ${i}`);
+  await Bun.sleep(0);
+  expect(outcomes).toEqual(Array(6 + 300 - (256 - 64)).fill("capacity"));
+  release();
+  await Promise.all(waiting);
+  expect(outcomes.filter((one) => one === "in")).toHaveLength(256);
+  expect(places.tracked).toBe(0);
+});
+
+test("a bound that an operator raises lets those in who wait", async () => {
+  const places = new ServerPlaces();
+  const release = await places.take({ server: server(1), party: "a" });
+  const waiting = [places.take({ server: server(1), party: "b" }), places.take({ server: server(3), party: "c" })];
+  release();
+  for (const free of await Promise.all(waiting)) free();
+  expect(places.tracked).toBe(0);
+});

@@ -1,0 +1,154 @@
+// The calls that each server of tools has at a time: who waits gets a place in turn with others, within a bounded time.
+
+import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+
+/** A server, as far as its places go. */
+export interface PlacedServer {
+  readonly name: string;
+  readonly maxConcurrency: number;
+  /** Milliseconds for one call. */
+  readonly timeoutMs: number;
+}
+
+export interface PlaceWanted {
+  readonly server: PlacedServer;
+  /** The person or key that wants it. */
+  readonly party: string;
+  /** Ends the wait; left out: nothing does. */
+  readonly cancellation?: Cancellation | undefined;
+}
+
+interface Waiter {
+  /** Gets the place. */
+  enter(): void;
+}
+
+interface Places {
+  running: number;
+  /** Running calls of each party. */
+  readonly held: Map<string, number>;
+  /** Those that wait, by party; the party whose turn it is comes first. */
+  readonly waiting: Map<string, Waiter[]>;
+  waitingCount: number;
+  /** Calls at a time, by the server as it was when it was last asked for. */
+  most: number;
+}
+
+/** Calls that wait for one server, and those of one party among them. */
+const [mostWaiting, mostOfParty] = [256, 64];
+const longestWaitMs = 10_000;
+
+export class ServerPlaces {
+  readonly #servers = new Map<string, Places>();
+
+  /** Servers of which something runs or waits. */
+  get tracked(): number {
+    return this.#servers.size;
+  }
+
+  /** Resolves with what gives the place back, once. Rejects with `service_unavailable`, or the reason of the cancellation. */
+  async take(wanted: PlaceWanted): Promise<() => void> {
+    const { server, party, cancellation } = wanted;
+    cancellation?.throwIfCancelled();
+    const places = this.#of(server);
+    if (mayEnter(places, party)) enter(places, party);
+    else await this.#wait(places, wanted);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#leave(server.name, places, party);
+    };
+  }
+
+  #of({ name, maxConcurrency }: PlacedServer): Places {
+    let places = this.#servers.get(name);
+    if (!places) {
+      places = { running: 0, held: new Map(), waiting: new Map(), waitingCount: 0, most: maxConcurrency };
+      this.#servers.set(name, places);
+    }
+    places.most = maxConcurrency;
+    return places;
+  }
+
+  #wait(places: Places, { server, party, cancellation }: PlaceWanted): Promise<void> {
+    const others = places.waiting.get(party) ?? [];
+    if (places.waitingCount >= mostWaiting || others.length >= mostOfParty) throw noPlace(server);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const over = () => {
+      clearTimeout(timer);
+      cancellation?.off(cancelled);
+    };
+    const waiter: Waiter = {
+      enter: () => {
+        over();
+        resolve();
+      },
+    };
+    const giveUp = (reason: unknown) => {
+      over();
+      leaveQueue(places, party, waiter);
+      reject(reason);
+    };
+    const cancelled = () => giveUp(cancellation?.reason);
+    const timer = setTimeout(() => giveUp(noPlace(server)), Math.min(longestWaitMs, server.timeoutMs));
+    others.push(waiter);
+    places.waiting.set(party, others);
+    places.waitingCount++;
+    cancellation?.onCancel(cancelled);
+    return promise;
+  }
+
+  #leave(name: string, places: Places, party: string): void {
+    places.running--;
+    const held = (places.held.get(party) ?? 0) - 1;
+    if (held > 0) places.held.set(party, held);
+    else places.held.delete(party);
+    // A raised bound makes room for several at once.
+    while (letNextIn(places));
+    if (places.running === 0 && places.waitingCount === 0) this.#servers.delete(name);
+  }
+}
+
+/** The last quarter of the places is for parties that have none: who asks for much does not keep others out. */
+function mayEnter({ running, held, most }: Places, party: string): boolean {
+  return running < (held.has(party) ? most - Math.floor(most / 4) : most);
+}
+
+function enter(places: Places, party: string): void {
+  places.running++;
+  places.held.set(party, (places.held.get(party) ?? 0) + 1);
+}
+
+/** Whether there was one for whom there is a place. */
+function letNextIn(places: Places): boolean {
+  for (const [party, [next]] of places.waiting) {
+    if (!next || !mayEnter(places, party)) continue;
+    leaveQueue(places, party, next);
+    // Its next one comes behind all others.
+    const rest = places.waiting.get(party);
+    if (rest) {
+      places.waiting.delete(party);
+      places.waiting.set(party, rest);
+    }
+    enter(places, party);
+    next.enter();
+    return true;
+  }
+  return false;
+}
+
+function leaveQueue(places: Places, party: string, waiter: Waiter): void {
+  const waiters = places.waiting.get(party);
+  const at = waiters?.indexOf(waiter) ?? -1;
+  if (!waiters || at < 0) return;
+  waiters.splice(at, 1);
+  places.waitingCount--;
+  if (waiters.length === 0) places.waiting.delete(party);
+}
+
+function noPlace({ name, maxConcurrency }: PlacedServer): GatewayError {
+  const message = `The server of tools \`${name}\` has its ${maxConcurrency} calls at a time, and no place became free. Retry in 1 s.`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1, refusal: "capacity" });
+}

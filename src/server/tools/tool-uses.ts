@@ -1,0 +1,52 @@
+// Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { ReloadableConfig } from "../../config/config.ts";
+import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import { noteRefused } from "../../http/api/usage/refused-inference.ts";
+import { decodeRequest } from "../../http/decode/decode-request.ts";
+import { renderError } from "../../http/exchange/errors.ts";
+import type { InferenceDeps } from "../../inference/call.ts";
+import type { Catalog } from "../../inference/models/catalog.ts";
+import { ModelSampler } from "../../mcp/uses/model-sampler.ts";
+import { MeteredUses, type MeteredUsesOptions } from "../../mcp/uses/tool-uses.ts";
+import type { OpenRequests } from "../../policy/open-requests.ts";
+import type { Governance } from "../governance.ts";
+
+export interface ToolUsesOptions {
+  /** The configuration as it is now. */
+  current(): Pick<ReloadableConfig, "limits" | "tools">;
+  governance: Governance;
+  inference: InferenceDeps;
+  catalog: Pick<Catalog, "list">;
+  openRequests: Pick<OpenRequests, "enter">;
+  quotaWatch: MeteredUsesOptions["quotaWatch"];
+  observer: ToolObserver;
+}
+
+/** How calls of tools are counted, and how their servers ask models. */
+export interface ToolUseParts {
+  toolUses: ToolUses;
+  toolSampler: ToolSampler;
+}
+
+export function openToolUses(options: ToolUsesOptions): ToolUseParts {
+  const { current, governance, inference, catalog, openRequests, quotaWatch, observer } = options;
+  const { admitter, throttle, ledger, refusalCounts } = governance;
+  const { clock } = inference;
+  const noting = { ...governance, clock };
+  return {
+    toolUses: new MeteredUses({
+      ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
+      contents: governance.toolContentWriter,
+      noteRefused: ({ requestId, principal }, model, error, durationMs) =>
+        noteRefused("tool", { requestId, line: { model, stream: false } }, principal, error, durationMs, noting),
+    }),
+    toolSampler: new ModelSampler({
+      ...{ inference, catalog, openRequests, renderError },
+      defaultModel: () => current().tools.samplingModel,
+      decode: (body) => decodeRequest("chat", ByteSpan.of(body), current().limits),
+      noteRefused: ({ requestId, model, principal }, error) =>
+        noteRefused("chat", { requestId, line: { model, stream: false } }, principal, error, 0, noting),
+    }),
+  };
+}

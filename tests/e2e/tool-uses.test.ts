@@ -1,0 +1,271 @@
+// Calls of tools on the ledger: what they cost, what bounds them, and what is told of them.
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import type { Principal } from "../../src/domain/principal.ts";
+import type { OpenToolUse } from "../../src/domain/tools/tool-use.ts";
+import { parseMetrics } from "../support/exposition.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { completed, principalOf, toolServerFor, toolUseFor } from "../support/tool-uses.ts";
+
+let server: TestServer;
+let principal: Principal;
+
+beforeAll(async () => {
+  server = await startHeadrace();
+  principal = await principalOf(server, server.key);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** The records of the newest requests that match. */
+async function requests(query: string): Promise<Record<string, unknown>[]> {
+  return (await (await server.request(`/v1/requests?${query}`)).json()).data;
+}
+
+async function keyWith(limits: Record<string, unknown>): Promise<{ principal: Principal; id: string }> {
+  const made = await (await server.request("/v1/keys", { body: { name: "limited", ...limits } })).json();
+  return { principal: await principalOf(server, made.key), id: made.id };
+}
+
+describe("a call", () => {
+  test("a call is a request like any other: named by its server and tool, with its bytes, its price and who made it", async () => {
+    const priced = toolServerFor({ name: "priced", nanoUsdPerCall: 2_500_000 });
+    const use = toolUseFor(principal, { server: priced });
+    const open = await server.tools.toolUses.begin(use);
+    await open.ended(completed);
+    const [listed] = await requests("model=priced/search");
+    expect(listed).toMatchObject({
+      ...{ id: use.requestId, operation: "tool", model: "priced/search", key: server.firstKey.record.id },
+      ...{ outcome: "completed", error_code: null, total_tokens: 0, cost: 0.0025, upstream: "priced" },
+    });
+    const one = await (await server.request(`/v1/requests/${use.requestId}`)).json();
+    expect(one.usage_details).toEqual({ bytes_in: 13, bytes_out: 14 });
+    const usage = await (await server.request("/v1/usage?group_by=model")).json();
+    const row = usage.data.find(({ model }: { model: string }) => model === "priced/search");
+    expect(row).toMatchObject({ requests: 1, cost: 0.0025 });
+  });
+
+  test("what failed at its server costs nothing; what its caller left, and what says of itself that it failed, costs as any", async () => {
+    const dear = toolServerFor({ name: "dear", nanoUsdPerCall: 1_000_000 });
+    const end = async (name: string, how: Parameters<OpenToolUse["ended"]>[0]) => {
+      const open = await server.tools.toolUses.begin(toolUseFor(principal, { server: dear, name }));
+      await open.ended(how);
+      return (await requests(`model=dear/${name}`))[0];
+    };
+    expect(await end("broken", { ...completed, outcome: "failed", code: "upstream_error" })).toMatchObject({
+      ...{ outcome: "failed", error_code: "upstream_error", error_status: 502, cost: 0 },
+    });
+    expect(await end("left", { ...completed, outcome: "cancelled" })).toMatchObject({
+      outcome: "cancelled",
+      cost: 0.001,
+    });
+    const wrong = await end("wrong", { ...completed, isError: true });
+    expect(wrong).toMatchObject({ outcome: "completed", cost: 0.001 });
+    const one = await (await server.request(`/v1/requests/${wrong?.["id"]}`)).json();
+    expect(one.usage_details.tool_errors).toBe(1);
+  });
+
+  test("prompts and resources are booked by what is asked, addresses left out; lists and completion are not booked at all", async () => {
+    const other = toolServerFor({ name: "other" });
+    for (const [method, name] of [
+      ["prompts/get", "review"],
+      ["resources/read", "file:///home/somebody/secret"],
+      ["tools/list", null],
+      ["completion/complete", "review"],
+    ] as const) {
+      const open = await server.tools.toolUses.begin(toolUseFor(principal, { server: other, method, name }));
+      await open.ended(completed);
+    }
+    const models = (await requests("limit=100")).map(({ model }) => String(model));
+    expect(models.filter((model) => model.startsWith("other/")).sort()).toEqual([
+      "other/prompts/get/review",
+      "other/resources/read",
+    ]);
+  });
+
+  test("a name cannot make one tool look like another in reports, nor fill them", async () => {
+    const odd = toolServerFor({ name: "odd" });
+    for (const name of ["sea\u202erch", "n".repeat(5_000), "a\u0000b"]) {
+      await (await server.tools.toolUses.begin(toolUseFor(principal, { server: odd, name }))).ended(completed);
+    }
+    const models = (await requests("limit=100")).map(({ model }) => String(model));
+    const names = models.filter((model) => model.startsWith("odd/"));
+    expect(names).toHaveLength(3);
+    for (const name of names) {
+      expect(name.length).toBeLessThanOrEqual(132);
+      expect(name).not.toMatch(/\p{C}/u);
+    }
+  });
+});
+
+describe("limits", () => {
+  test("a key's limit of requests counts calls of tools, and the refusal is on record as a model's is", async () => {
+    const { principal: limited, id } = await keyWith({ rate_limit: 2, rate_limit_window: 60 });
+    for (let i = 0; i < 2; i++) await (await server.tools.toolUses.begin(toolUseFor(limited))).ended(completed);
+    const refused = toolUseFor(limited, { name: "refused" });
+    await expect(server.tools.toolUses.begin(refused)).rejects.toMatchObject({
+      ...{ code: "rate_limit_exceeded", refusal: "key_requests" },
+    });
+    // Lists count against nothing, and are not given to who has used up all.
+    const list = toolUseFor(limited, { method: "tools/list", name: null });
+    await expect(server.tools.toolUses.begin(list)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+    const [noted] = await requests(`key=${id}&outcome=refused&model=github/refused`);
+    expect(noted).toMatchObject({ operation: "tool", model: "github/refused", error_code: "rate_limit_exceeded" });
+    await server.governance.refusalCounts.flush();
+    const refusals = await (await server.request("/v1/refusals")).json();
+    expect(refusals.data).toContainEqual(expect.objectContaining({ model: "github/refused", reason: "key_requests" }));
+  });
+
+  test("a spend cap holds for calls that have a price, to the last one, however many come at once", async () => {
+    const { principal: capped, id } = await keyWith({ monthly_spend: 0.01 });
+    const priced = toolServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, maxConcurrency: 64 });
+    const calls = Array.from({ length: 40 }, () => server.tools.toolUses.begin(toolUseFor(capped, { server: priced })));
+    const settled = await Promise.allSettled(calls);
+    const opened = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    expect(opened).toHaveLength(10);
+    for (const one of settled) {
+      if (one.status === "rejected") expect(one.reason).toMatchObject({ code: "insufficient_quota" });
+    }
+    // What failed gives its part back, and no more than that.
+    const [first, ...others] = opened;
+    await first?.ended({ ...completed, outcome: "failed", code: "upstream_error" });
+    for (const open of others) await open.ended(completed);
+    await (await server.tools.toolUses.begin(toolUseFor(capped, { server: priced }))).ended(completed);
+    await expect(server.tools.toolUses.begin(toolUseFor(capped, { server: priced }))).rejects.toMatchObject({
+      code: "insufficient_quota",
+    });
+    await server.governance.ledger.flush();
+    const usage = await (await server.request(`/v1/usage?key=${id}`)).json();
+    expect(usage.data.map(({ cost }: { cost: number }) => cost)).toEqual([0.01]);
+  });
+
+  test("a quota of certain models holds for the tools that its pattern names, and for no others", async () => {
+    const quotas = [{ unit: "requests", amount: 1, per: "day", models: ["github/*"] }];
+    const { principal: limited } = await keyWith({ quotas });
+    await (await server.tools.toolUses.begin(toolUseFor(limited))).ended(completed);
+    await expect(server.tools.toolUses.begin(toolUseFor(limited))).rejects.toMatchObject({
+      code: "insufficient_quota",
+    });
+    const elsewhere = toolUseFor(limited, { server: toolServerFor({ name: "elsewhere" }) });
+    await (await server.tools.toolUses.begin(elsewhere)).ended(completed);
+  });
+
+  test("lists have a bound of their own for each key", async () => {
+    const { principal: asking } = await keyWith({});
+    const list = () => server.tools.toolUses.begin(toolUseFor(asking, { method: "tools/list", name: null }));
+    let given = 0;
+    const ask = async () => {
+      // Some come back while it is asked.
+      for (; given < 2_400; given++) await (await list()).ended(completed);
+    };
+    await expect(ask()).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+    expect(given).toBeGreaterThanOrEqual(1_200);
+  });
+});
+
+describe("places at a server", () => {
+  test("a server has no more calls than it takes; the next one waits, and gets the first place that is given back", async () => {
+    const small = toolServerFor({ name: "small", maxConcurrency: 1 });
+    const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: small }));
+    let isIn = false;
+    const second = server.tools.toolUses.begin(toolUseFor(principal, { server: small })).then((open) => {
+      isIn = true;
+      return open;
+    });
+    await Bun.sleep(50);
+    expect(isIn).toBe(false);
+    await first.ended(completed);
+    await (await second).ended(completed);
+  });
+
+  test("a call whose place did not come in time is refused with when to try again, and costs nothing", async () => {
+    const slow = toolServerFor({ name: "slow", maxConcurrency: 1, timeoutMs: 40, nanoUsdPerCall: 1_000_000 });
+    const { principal: capped } = await keyWith({ monthly_spend: 0.002 });
+    const first = await server.tools.toolUses.begin(toolUseFor(capped, { server: slow }));
+    for (let i = 0; i < 3; i++) {
+      await expect(server.tools.toolUses.begin(toolUseFor(capped, { server: slow }))).rejects.toMatchObject({
+        ...{ code: "service_unavailable", refusal: "capacity", retryAfterSeconds: 1 },
+      });
+    }
+    await first.ended(completed);
+    await (await server.tools.toolUses.begin(toolUseFor(capped, { server: slow }))).ended(completed);
+  });
+
+  test("whoever leaves while waiting is neither refused nor booked", async () => {
+    const busy = toolServerFor({ name: "busy", maxConcurrency: 1 });
+    const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: busy }));
+    const cancellation = new Cancellation();
+    const waiting = server.tools.toolUses.begin(toolUseFor(principal, { server: busy, name: "left", cancellation }));
+    await Bun.sleep(10);
+    cancellation.cancel(new Error("left"));
+    await expect(waiting).rejects.toThrow("left");
+    await first.ended(completed);
+    expect(await requests("model=busy/left")).toEqual([]);
+  });
+});
+
+describe("content", () => {
+  test("arguments and results are kept only where the operator says so, sealed, without credentials, for their owner alone", async () => {
+    const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
+    const said = { content: () => JSON.stringify({ query: "cheese", key: secret }) };
+    const result = { ...completed, content: () => '{"content":[{"type":"text","text":"brie"}]}' };
+    const callBy = async (by: Principal) => {
+      const use = toolUseFor(by, said);
+      await (await server.tools.toolUses.begin(use)).ended(result);
+      return use.requestId;
+    };
+    const read = async (id: string, key = server.key) => {
+      const headers = { authorization: `Bearer ${key}` };
+      return (await (await server.request(`/v1/requests/${id}`, { headers })).json()).tool_content;
+    };
+    expect(await read(await callBy(principal))).toBeNull();
+    await server.reconfigure("tools: { record: content }\n");
+    const id = await callBy(principal);
+    const content = await read(id);
+    expect(content.result).toBe('{"content":[{"type":"text","text":"brie"}]}');
+    expect(content.arguments).toContain("cheese");
+    expect(content.arguments).not.toContain(secret);
+    // Whoever may see usage alone is not given what was said.
+    const usage = await (await server.request("/v1/keys", { body: { name: "usage", scopes: ["usage:read"] } })).json();
+    expect(await read(id, usage.key)).toBeNull();
+    const stored = await server.governance.toolContents.find(
+      { accountId: "another", environment: principal.environment, appId: null, personId: null },
+      ...([id, 0] as const),
+    );
+    expect(stored).toBeUndefined();
+    const files = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+    const rows = files.query("SELECT * FROM tool_contents").all();
+    files.close();
+    expect(rows).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toContain("brie");
+    await server.reconfigure("stored_chats: { retention_days: 0 }\ntools: { record: content }\n");
+    expect(await read(await callBy(principal))).toBeNull();
+    await server.reconfigure("");
+  });
+
+  test("what is kept is cut where it is long, and gone once its time is over", async () => {
+    await server.reconfigure("tools: { record: content }\n");
+    const use = toolUseFor(principal, { content: () => JSON.stringify({ text: "x".repeat(300_000) }) });
+    await (await server.tools.toolUses.begin(use)).ended(completed);
+    const one = await (await server.request(`/v1/requests/${use.requestId}`)).json();
+    expect(one.tool_content.arguments.length).toBeLessThan(65_600);
+    expect(one.usage_details.bytes_in).toBeGreaterThan(300_000);
+    const { toolContents } = server.governance;
+    const later = Math.floor(Date.now() / 1000) + 31 * 86_400;
+    const owner = { accountId: principal.account.id, environment: principal.environment, appId: null, personId: null };
+    expect(await toolContents.find(owner, use.requestId, later)).toBeUndefined();
+    expect(await toolContents.deleteExpired(later, 100)).toBeGreaterThan(0);
+    expect(await toolContents.deleteExpired(later, 100)).toBe(0);
+    await server.reconfigure("");
+  });
+});
+
+test("metrics tell calls by server, method and outcome, and the ledger is empty of open ones once all have ended", async () => {
+  const metrics = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
+  const told = (outcome: string, server: string) => metrics.get("headrace_tool_calls_total", { server, outcome });
+  expect([told("completed", "priced"), told("tool_error", "dear"), told("cancelled", "dear")]).toEqual([1, 1, 1]);
+  expect(told("refused", "slow")).toBe(3);
+  expect(metrics.get("headrace_tool_call_duration_seconds_count", { server: "priced" })).toBe(1);
+  await until(() => server.governance.ledger.figures.open === 0, "nothing is open");
+});
