@@ -1,5 +1,16 @@
 // Tokens of people as they are renewed: by a real authorization server that takes each refresh token once, on both databases.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { Log } from "../../src/base/log.ts";
+import type { Membership, Person } from "../../src/domain/people/person.ts";
+import { issuerOf, ToolAuthorization } from "../../src/mcp/connections/authorization.ts";
+import { lifeOf, PersonConnections } from "../../src/mcp/connections/person-connections.ts";
+import { ToolSeals } from "../../src/mcp/connections/tool-tokens.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { SqlPersonStore } from "../../src/storage/tables/people/person-store.ts";
+import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-connection-store.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
 import {
@@ -8,17 +19,6 @@ import {
   personalToolServer,
   startOAuthToolServer,
 } from "../support/oauth-tool-server.ts";
-import type { Log } from "../../src/base/log.ts";
-import type { Membership, Person } from "../../src/domain/people/person.ts";
-import { auditEvent } from "../../src/policy/records/audit.ts";
-import type { Database } from "../../src/storage/sql/database.ts";
-import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
-import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
-import { SqlPersonStore } from "../../src/storage/tables/people/person-store.ts";
-import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-connection-store.ts";
-import { issuerOf, ToolAuthorization } from "../../src/mcp/connections/authorization.ts";
-import { lifeOf, PersonConnections } from "../../src/mcp/connections/person-connections.ts";
-import { ToolSeals } from "../../src/mcp/connections/tool-tokens.ts";
 
 const key = new Uint8Array(32).fill(3);
 const log: Log = { info() {}, warn() {}, error() {} };

@@ -20,7 +20,7 @@ export class LinkWorld implements AsyncDisposable {
 
   constructor(options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string } = {}) {
     this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
-    const none: ToolConnections = { accessToken: async () => undefined, refused() {} };
+    const none: ToolConnections = { accessToken: async () => undefined, refused: async () => {} };
     this.links = new ServerLinks({
       ...{ version: "1.2.3", dataDir: this.dataDir, environment: process.env, stopMs: 500 },
       ...{ clock: this.clock, log: silentLog, connections: options.connections ?? none },
