@@ -210,6 +210,11 @@ export const layers: Layers = {
     packages: ["@modelcontextprotocol/server", "node:async_hooks"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
   },
+  "src/mcp/connections": {
+    may: ["src/base", "src/domain", "src/outward", "src/policy"],
+    packages: ["@modelcontextprotocol/client", "node:crypto"],
+    because: "accounts of people at servers are reached through ports, whoever asks with them.",
+  },
   "src/mcp/servers": {
     may: ["src/base", "src/domain", "src/policy"],
     because: "what is known of servers of tools does not depend on who uses them.",
@@ -243,6 +248,7 @@ export const layers: Layers = {
         "http1",
         "inference",
         "installation",
+        "mcp/connections",
         "mcp/front",
         "mcp/servers",
         "nodes",
@@ -289,6 +295,7 @@ export const layers: Layers = {
         "mail",
       ].map((name) => `src/${name}`),
       ...[
+        "mcp/connections",
         "mcp/front",
         "mcp/links",
         "mcp/servers",

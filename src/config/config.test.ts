@@ -23,6 +23,8 @@ afterAll(() => rm(root, { recursive: true }));
 
 const exampleVariables = {
   CLOUD_API_KEY: "k",
+  ISSUES_TOKEN: "i",
+  CRM_CLIENT_SECRET: "c",
   ANTHROPIC_API_KEY: "a",
   AZURE_API_KEY: "z",
   SMTP_PASSWORD: "p%40ss",

@@ -172,6 +172,12 @@ tools:
       tools: [search_*, get_issue]     # left out: all of them
       approval: first                  # changes wait for an operator; or each, or all
       timeout_seconds: 60
+    - name: crm
+      url: https://crm.example.com/mcp
+      oauth:                           # each person connects an account of their own there
+        client_id: headrace            # left out: the gateway describes or registers itself
+        client_secret: \${CRM_CLIENT_SECRET}
+        scopes: [contacts.read]        # left out: those that it asks for
     - name: files
       command: mcp-server-filesystem /srv/shared
       env: { LOG_LEVEL: info }         # nothing else of this server's environment

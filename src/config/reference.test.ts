@@ -15,6 +15,8 @@ const env = {
   ANTHROPIC_API_KEY: "a",
   AZURE_API_KEY: "z",
   SMTP_PASSWORD: "p",
+  ISSUES_TOKEN: "i",
+  CRM_CLIENT_SECRET: "c",
   SSO_CLIENT_SECRET: "s",
   S3_KEY_ID: "i",
   S3_KEY: "k",

@@ -72,6 +72,9 @@ export const auditActions = [
   "webhook.secret_rotated",
   "webhook.disabled",
   "webhook.deleted",
+  "tool_connection.created",
+  "tool_connection.broken",
+  "tool_connection.deleted",
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 

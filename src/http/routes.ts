@@ -33,6 +33,8 @@ import { responseRoutes } from "./api/responses/response-routes.ts";
 import { storedResponseRoutes } from "./api/responses/stored-response-routes.ts";
 import { serviceRoutes } from "./api/service-routes.ts";
 import { tokenRoutes } from "./api/token-routes.ts";
+import { toolCallbackRoutes } from "./api/tools/connection-callback.ts";
+import { toolConnectionRoutes } from "./api/tools/connection-routes.ts";
 import { overviewRoutes } from "./api/usage/overview-routes.ts";
 import { refusalRoutes } from "./api/usage/refusal-routes.ts";
 import { requestRoutes } from "./api/usage/request-routes.ts";
@@ -81,6 +83,7 @@ const makers = [
   passkeyRoutes,
   memberRoutes,
   invitationRoutes,
+  toolConnectionRoutes,
   auditRoutes,
   ...adminRoutes,
   adminPeopleRoutes,
@@ -92,6 +95,7 @@ const makers = [
   guideRoutes,
   pageRoutes,
   ssoRoutes,
+  toolCallbackRoutes,
   authorizeRoutes,
   deviceRoutes,
 ];

@@ -55,3 +55,8 @@ export const resolveBySystem: Resolve = async (name) => {
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }
+
+/** Whether the URL itself says that it is on this machine. */
+export function isLoopbackHost(url: URL): boolean {
+  return url.hostname === "localhost" || isLoopbackAddress(hostOf(url));
+}

@@ -6,6 +6,7 @@ import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
+import type { ToolServers } from "../domain/tools/tool-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
@@ -30,6 +31,7 @@ import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Shadows } from "../inference/shadow/shadows.ts";
 import { Stopping } from "../inference/stopping.ts";
+import type { PersonConnections } from "../mcp/connections/person-connections.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
@@ -98,6 +100,8 @@ export interface ServeOptions {
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
+  /** Servers of tools; a test has some of its own. */
+  toolServers?: ToolServers;
 }
 
 export interface RunningServer {
@@ -113,6 +117,8 @@ export interface RunningServer {
   capacity: Capacity;
   governance: Governance;
   people: People;
+  /** Tokens of people for servers of tools. */
+  personConnections: PersonConnections;
   replicas: Replicas;
   network: NodeNetwork;
   notices: NoticeParts;
@@ -267,7 +273,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     current: () => sources.config,
   });
   const toolParts = openTools({
-    ...{ db, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    servers: options.toolServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
   });
@@ -405,6 +412,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     capacity,
     governance,
     people,
+    personConnections: toolParts.personConnections,
     replicas,
     network,
     notices,

@@ -22,7 +22,7 @@ export interface SecretFigures {
   appSecretsUnderDropped: number;
   /** Join tokens that were made before the secret in use was: they end within a week. */
   joinTokens: number;
-  /** Signing keys, keys of upstreams and the key of stored responses. */
+  /** Signing keys, keys of upstreams, the key of stored responses, and tokens of people at servers of tools. */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
 }
@@ -41,6 +41,8 @@ const sealPurposes = {
   signing_keys: "signing-key-seal-v1",
   upstreams: "upstream-seal-v1",
   installation: "content-key-seal-v1",
+  tool_connections: "tool-connection-seal-v1",
+  tool_clients: "tool-connection-seal-v1",
 } as const;
 
 export class SecretRotation {
@@ -166,8 +168,9 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one, and responses that were
- * stored are gone; the next start makes a key for new ones. Gives their number.
+ * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one, responses that were stored
+ * are gone, and people connect their accounts at servers of tools again; the next start makes a key for new ones. Gives their
+ * number.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
   const store = new SqlSecretStore(db);
@@ -200,6 +203,8 @@ function nounOf(lost: readonly SealedValue[]): string {
   const parts = [
     ...(keys > 0 ? [`${keys} signing ${keys === 1 ? "key" : "keys"}`] : []),
     ...(count("installation") > 0 ? ["the key of stored responses"] : []),
+    ...(count("tool_connections") > 0 ? ["accounts that people connected at servers of tools"] : []),
+    ...(count("tool_clients") > 0 ? ["clients that were registered at servers of tools"] : []),
     ...(upstreams > 0 ? [`the ${upstreams === 1 ? "key of 1 upstream" : `keys of ${upstreams} upstreams`}`] : []),
   ];
   const text = parts.join(" and ");

@@ -2,7 +2,13 @@
 import * as z from "zod";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
-import { type ToolServer, toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import {
+  type ToolCredentials,
+  type ToolServer,
+  toolApprovals,
+  toolServerName,
+  toolSharings,
+} from "../../domain/tools/tool-server.ts";
 import { splitWords } from "../command-text.ts";
 import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 
@@ -88,6 +94,38 @@ const server = field(
         "With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential.",
       ),
     ).optional(),
+    oauth: field(
+      z.strictObject({
+        client_id: field(z.string().max(2_048).regex(printablePattern), {
+          doc: "A client that you registered at its authorization server. Left out: the gateway describes or registers itself there.",
+          must: "printable characters, 2048 at most",
+          fix: "Give the client id, or leave it out.",
+        }).optional(),
+        client_secret: field(z.string().max(2_048).regex(printablePattern), {
+          doc: "The client's secret, where it has one. Keep it out of the file: `${NAME}` takes it from a variable.",
+          must: "printable characters, 2048 at most",
+          fix: "Give the secret beside client_id, or leave it out.",
+          quiet: true,
+        }).optional(),
+        scopes: field(
+          z.array(
+            field(
+              z
+                .string()
+                .max(200)
+                .regex(/^[\x21-\x7e]+$/),
+              {
+                doc: "A scope of its authorization server.",
+                must: "1 to 200 printable characters without a space",
+                fix: "Write each scope as an entry of its own.",
+              },
+            ),
+          ),
+          list("Scopes that people are asked for. Left out: those that the server asks for.", "scopes"),
+        ).optional(),
+      }),
+      mapping("With `url`, instead of `headers`: each person connects an account of their own there, by OAuth."),
+    ).optional(),
     environments: field(
       z.array(said("An environment.", oneOf(environments))).min(1),
       list("Environments whose keys may use it. Left out: all.", "live, test and dev, with one entry at least"),
@@ -159,7 +197,13 @@ export function toolServerFault(given: FileServer): { at: keyof FileServer; mess
   if (url !== undefined && command !== undefined) {
     return { at: "command", message: "is there beside url", fix: "Keep one of them." };
   }
-  const foreign = (url === undefined ? (["headers"] as const) : (["env", "directory"] as const)).find(
+  if (given.oauth !== undefined && given.headers !== undefined) {
+    return { at: "oauth", message: "is there beside headers", fix: "Keep one of them." };
+  }
+  if (given.oauth?.client_secret !== undefined && given.oauth.client_id === undefined) {
+    return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
+  }
+  const foreign = (url === undefined ? (["headers", "oauth"] as const) : (["env", "directory"] as const)).find(
     (member) => given[member] !== undefined,
   );
   const other = url === undefined ? "url" : "command";
@@ -168,7 +212,7 @@ export function toolServerFault(given: FileServer): { at: keyof FileServer; mess
 
 /** One without a fault, in the names of the code. */
 export function toolServerOf(given: FileServer): ToolServer {
-  const { name, url, command, env = {}, directory = null, headers } = given;
+  const { name, url, command, env = {}, directory = null } = given;
   const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);
   const [program = "", ...rest] = words;
   return {
@@ -176,7 +220,7 @@ export function toolServerOf(given: FileServer): ToolServer {
     title: given.title ?? null,
     description: given.description ?? null,
     place: url === undefined ? { kind: "command", command: [program, ...rest], env, directory } : { kind: "http", url },
-    credentials: headers ? { kind: "headers", headers } : { kind: "none" },
+    credentials: credentialsOf(given),
     environments: given.environments ?? null,
     accounts: given.accounts ?? null,
     tools: given.tools ?? null,
@@ -189,4 +233,12 @@ export function toolServerOf(given: FileServer): ToolServer {
     enabled: given.enabled,
     isDeclared: true,
   };
+}
+
+function credentialsOf({ headers, oauth }: FileServer): ToolCredentials {
+  if (oauth) {
+    const { client_id: clientId = null, client_secret: clientSecret = null, scopes = null } = oauth;
+    return { kind: "person", clientId, clientSecret, scopes };
+  }
+  return headers ? { kind: "headers", headers } : { kind: "none" };
 }

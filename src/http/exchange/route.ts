@@ -118,6 +118,7 @@ export interface RouteDoc {
     | "Tokens"
     | "Apps"
     | "People"
+    | "Tools"
     | "OAuth"
     | "Administration"
     | "Service";

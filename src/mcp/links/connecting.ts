@@ -10,7 +10,7 @@ export interface Credentials {
   /** Rejects with a GatewayError where the caller has none there. */
   headers(): Promise<Readonly<Record<string, string>>>;
   /** The server refused these. Whether there may be others by now. */
-  refused(headers: Readonly<Record<string, string>>): boolean;
+  refused(headers: Readonly<Record<string, string>>): Promise<boolean>;
 }
 
 /** Whatever a connection needs that all of them share. */

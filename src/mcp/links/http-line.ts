@@ -63,11 +63,11 @@ export class HttpLine implements Line {
       const { credentials } = this.#options;
       const headers = await credentials.headers();
       const first = await this.#send(url, init, headers, call);
-      if (first.status !== 401 || !credentials.refused(headers)) return this.#responseOf(first, call);
+      if (first.status !== 401 || !(await credentials.refused(headers))) return this.#responseOf(first, call);
       first.body.cancel();
       const again = await credentials.headers();
       const second = await this.#send(url, init, again, call);
-      if (second.status === 401) credentials.refused(again);
+      if (second.status === 401) await credentials.refused(again);
       return this.#responseOf(second, call);
     } catch (error) {
       throw this.#failed(this.#faultOf(error), call);

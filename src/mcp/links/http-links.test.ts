@@ -230,7 +230,7 @@ test("each person has an own connection with an own token; one that is refused i
   const connections: ToolConnections = {
     accessToken: async (_server, { personId }) =>
       personId === "person_none" ? undefined : `${personId}-${refused.length}`,
-    refused: (_server, _of, token) => void refused.push(token),
+    refused: async (_server, _of, token) => void refused.push(token),
   };
   const isGood = (request: Request) =>
     ["Bearer person_1-1", "Bearer person_2-1"].includes(request.headers.get("authorization") ?? "");

@@ -175,7 +175,7 @@ export class ServerLinks implements ToolLinks {
     if (credentials.kind !== "person") {
       const fields = credentials.kind === "headers" ? credentials.headers : {};
       const headers = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field.toLowerCase(), value]));
-      return { headers: async () => headers, refused: () => false };
+      return { headers: async () => headers, refused: async () => false };
     }
     const { connections, connectAt } = this.#deps;
     const personId = personOf(principal);
@@ -188,8 +188,8 @@ export class ServerLinks implements ToolLinks {
         if (token === undefined) throw missing(`connect your account there first: ${connectAt(name)}`);
         return { authorization: `Bearer ${token}` };
       },
-      refused: ({ authorization = "" }) => {
-        if (of) connections.refused(name, of, authorization.slice("Bearer ".length));
+      refused: async ({ authorization = "" }) => {
+        if (of) await connections.refused(name, of, authorization.slice("Bearer ".length));
         return of !== undefined;
       },
     };

@@ -1,8 +1,8 @@
 // Composes the endpoint of tools: which servers there are, how they are reached, and what their clients get of them.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { processEnvironment, type ReloadableConfig } from "../../config/config.ts";
-import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import type { Endpoint } from "../../mcp/front/endpoint.ts";
@@ -11,12 +11,18 @@ import { ConfiguredServers } from "../../mcp/servers/configured-servers.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
+import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { DeskTools } from "./model-tools.ts";
+import { openToolConnections } from "./tool-connections.ts";
 import type { ToolUseParts } from "./tool-uses.ts";
 
 export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version"> {
   db: Database;
+  config: Config;
+  governance: Governance;
+  /** In the place of those that are configured, where a test has some of its own. */
+  servers: ToolServers | undefined;
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
@@ -27,16 +33,16 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   opened: Opened;
 }
 
-/** No server in the configuration file asks for one. */
-const noConnections: ToolConnections = { accessToken: async () => undefined, refused: () => {} };
-
 export function openTools(options: ToolsOptions) {
   const { db, current, uses, clock, log, opened, installationUrl } = options;
-  const toolServers = new ConfiguredServers(() => current().tools.servers);
+  const toolServers = options.servers ?? new ConfiguredServers(() => current().tools.servers);
   const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), clock, log });
-  const { dataDir, version } = options;
+  const { config, governance, dataDir, version } = options;
+  const connections = openToolConnections({
+    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log, opened },
+  });
   const links = new ServerLinks({
-    ...{ dataDir, version, clock, log, connections: noConnections },
+    ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
     connectAt: () => `${installationUrl()}/tools`,
   });
@@ -75,6 +81,7 @@ export function openTools(options: ToolsOptions) {
     toolServers,
     toolDefinitions,
     modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
+    ...connections,
     mcp: {
       async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
         return await (await loaded()).endpoint.answer(request, from, body);

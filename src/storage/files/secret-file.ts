@@ -60,6 +60,7 @@ export function newSecret(): string {
 type Purpose =
   | "api-key-pepper-v1"
   | "signing-key-seal-v1"
+  | "tool-connection-seal-v1"
   | "upstream-seal-v1"
   | "csrf-v1"
   | "oauth-seal-v1"

@@ -899,4 +899,36 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE api_keys ADD COLUMN tools TEXT`,
     `ALTER TABLE memberships ADD COLUMN tools TEXT`,
   ],
+  [
+    // Accounts of people at servers of tools. `sealed`: the tokens, and the client that they were given to. `claim`: of whoever renews
+    // them, until `claimed_until`.
+    `CREATE TABLE tool_connections (
+      id TEXT PRIMARY KEY,
+      server TEXT NOT NULL,
+      account_id TEXT NOT NULL,
+      person_id TEXT NOT NULL,
+      membership_id TEXT NOT NULL,
+      issuer TEXT NOT NULL,
+      scopes TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      last_used_at BIGINT,
+      broken_because TEXT,
+      url TEXT NOT NULL,
+      sealed TEXT NOT NULL,
+      expires_at BIGINT,
+      renewed_at BIGINT NOT NULL,
+      claim TEXT,
+      claimed_until BIGINT NOT NULL DEFAULT 0
+    )`,
+    `CREATE UNIQUE INDEX tool_connections_by_person ON tool_connections (person_id, account_id, server)`,
+    `CREATE INDEX tool_connections_by_membership ON tool_connections (membership_id)`,
+    `CREATE INDEX tool_connections_by_server ON tool_connections (server, id)`,
+    `CREATE TABLE tool_clients (
+      server TEXT NOT NULL,
+      issuer TEXT NOT NULL,
+      sealed TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      PRIMARY KEY (server, issuer)
+    )`,
+  ],
 ];

@@ -25,7 +25,7 @@ interface DigestRenewal {
 
 export interface SealedValue {
   /** `installation`: the key of content. */
-  table: "signing_keys" | "upstreams" | "installation";
+  table: "signing_keys" | "upstreams" | "installation" | "tool_connections" | "tool_clients";
   /** Id or name. */
   id: string;
   sealed: string;
@@ -162,6 +162,19 @@ export class SqlSecretStore {
         ? []
         : [{ table: "installation" as const, id: contentKeyName, sealed: content, url: null }]),
       ...upstreams.map((row) => ({ table: "upstreams" as const, ...row })),
+      ...(await this.#ofTools()),
+    ];
+  }
+
+  /** Tokens of people at servers of tools, and clients that were registered for them. */
+  async #ofTools(): Promise<SealedValue[]> {
+    const tokens: { id: string; sealed: string }[] = await available(this.#db`
+      SELECT id, sealed FROM tool_connections`);
+    const clients: { id: string; sealed: string }[] = await available(this.#db`
+      SELECT server || ' ' || issuer AS id, sealed FROM tool_clients`);
+    return [
+      ...tokens.map((row) => ({ table: "tool_connections" as const, ...row, url: null })),
+      ...clients.map((row) => ({ table: "tool_clients" as const, ...row, url: null })),
     ];
   }
 
@@ -174,6 +187,11 @@ export class SqlSecretStore {
         await (by === null
           ? tx`DELETE FROM installation WHERE name = ${id} AND value = ${sealed}`
           : tx`UPDATE installation SET value = ${by} WHERE name = ${id} AND value = ${sealed}`);
+      } else if (table === "tool_connections" || table === "tool_clients") {
+        const where = table === "tool_clients" ? tx`server || ' ' || issuer = ${id}` : tx`id = ${id}`;
+        await (by === null
+          ? tx`DELETE FROM ${tx(table)} WHERE ${where} AND sealed = ${sealed}`
+          : tx`UPDATE ${tx(table)} SET sealed = ${by} WHERE ${where} AND sealed = ${sealed}`);
       } else if (by !== null) {
         await tx`
           UPDATE signing_keys SET sealed_private_jwk = ${by} WHERE id = ${id} AND sealed_private_jwk = ${sealed}`;

@@ -39,6 +39,11 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "webhook.disabled": "Webhook disabled",
     "webhook.deleted": "Webhook deleted",
   },
+  Tools: {
+    "tool_connection.created": "Account connected at a server of tools",
+    "tool_connection.broken": "Connected account works no more",
+    "tool_connection.deleted": "Connected account disconnected",
+  },
   Account: {
     "account.created": "Account created",
     "account.updated": "Account changed",

@@ -210,6 +210,15 @@ const phrases: Record<AuditAction, Phrase> = {
     more: "Its receiver said that it is gone",
   }),
   "webhook.deleted": ({ detail }) => ({ did: "deleted a webhook", more: text(detail["url"]) }),
+  "tool_connection.created": ({ detail }) => ({
+    did: `connected their account at the server of tools ${text(detail["server"])}`,
+  }),
+  "tool_connection.broken": ({ detail }) => ({
+    did: `found that a connected account at the server of tools ${text(detail["server"])} works no more`,
+  }),
+  "tool_connection.deleted": ({ detail }) => ({
+    did: `disconnected their account at the server of tools ${text(detail["server"])}`,
+  }),
   "app.deleted": (told) => ({ did: `deleted ${appOf(told)}` }),
   "grant.created": (told) => ({
     who: allower(told),

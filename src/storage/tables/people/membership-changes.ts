@@ -80,13 +80,17 @@ export async function changeSight(tx: Database, { id }: Membership, seesAllUsage
   await tx`UPDATE api_keys SET sees_all_usage = ${value} WHERE id IN ${tx(credentials)}`;
 }
 
-/** What stands behind the credentials, own keys and apps that were allowed, ends with them. The rows stay, for usage. */
+/**
+ * What stands behind the credentials, own keys and apps that were allowed, ends with them, and accounts that were connected at
+ * servers of tools. The rows of credentials stay, for usage.
+ */
 export async function endMembership(tx: Database, membership: Membership, nowSeconds: number): Promise<void> {
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
     await tx`UPDATE api_keys SET revoked = 1, revoked_at = ${nowSeconds} WHERE id = ${id} AND revoked = 0`;
   }
   await forgetInvitationsBy(tx, membership);
+  await tx`DELETE FROM tool_connections WHERE membership_id = ${membership.id}`;
   await tx`DELETE FROM memberships WHERE id = ${membership.id}`;
 }
 

@@ -1,0 +1,47 @@
+// The way back from the authorization server of a server of tools, where a person allowed us their account.
+import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
+import type { Clock } from "../../../base/clock.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import { type ConnectFlow, callbackPath } from "../../../mcp/connections/connect-flow.ts";
+import { errorTable } from "../../exchange/errors.ts";
+import type { Exchange, PageRoute, PlainAnswer } from "../../exchange/route.ts";
+import { referenceLine } from "../../pages/error-page.ts";
+import { html } from "../../pages/html.ts";
+import { pageAnswer, pageAt, signedInAt } from "../../pages/page.ts";
+import { originOf } from "../changes.ts";
+
+export interface ToolCallbackDeps {
+  sessions: Pick<BrowserSessions, "find">;
+  connectFlow: Pick<ConnectFlow, "complete">;
+  clock: Clock;
+}
+
+/** The page of the dashboard on which one's accounts are. */
+const accountsPage = "/tools";
+
+export function toolCallbackRoutes(deps: ToolCallbackDeps): PageRoute[] {
+  return [pageAt(callbackPath, (exchange) => callback(exchange, deps))];
+}
+
+async function callback(exchange: Exchange, deps: ToolCallbackDeps): Promise<PlainAnswer> {
+  const signedIn = await signedInAt(exchange, deps);
+  const { target } = exchange.req;
+  const queryAt = target.indexOf("?");
+  const query = new URLSearchParams(queryAt < 0 ? "" : target.slice(queryAt));
+  try {
+    const { server } = await deps.connectFlow.complete(query, signedIn, originOf(exchange, deps));
+    const body = html`<h1>Your account is connected</h1>
+<p role="status">Tools of <strong>${server}</strong> act with your own account there from now on, and only for you.</p>
+<p><a class="button" href="${accountsPage}">Back to the tools</a></p>`;
+    return pageAnswer({ title: "Account connected", body, signedIn });
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const { code, message, detail } = error;
+    exchange.line["code"] = code;
+    exchange.line["detail"] = detail;
+    const body = html`<h1>Your account is not connected</h1><p role="alert">${message}</p>
+<p><a class="button second" href="${accountsPage}">Back to the tools</a></p>
+${referenceLine(exchange.requestId)}`;
+    return pageAnswer({ title: "Account not connected", status: errorTable[code].status, body, signedIn });
+  }
+}

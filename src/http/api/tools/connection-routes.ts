@@ -1,0 +1,180 @@
+// The endpoints of one's own accounts at servers of tools, and the list by which operators see who has connected one.
+import { z } from "zod";
+import { Attempts } from "../../../accounts/attempts.ts";
+import { forbidden } from "../../../base/errors.ts";
+import type { LimitStore } from "../../../domain/limits/limits.ts";
+import type { PersonStore } from "../../../domain/people/person.ts";
+import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
+import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import type { IncomingRequest } from "../../../http1/message.ts";
+import { type ConnectFlow, clientDocumentPath } from "../../../mcp/connections/connect-flow.ts";
+import { isServerOf, personalServer } from "../../../mcp/connections/personal-server.ts";
+import { requireScope } from "../../../policy/authorize.ts";
+import {
+  connectedPersonShape,
+  connectToolsRequest,
+  endedToolConnectionShape,
+  type ToolConnectionWire,
+  toolConnectingShape,
+  toolConnectionShape,
+} from "../../../wire/tools/connections.ts";
+import type { ApiRoute, PersonPrincipal } from "../../exchange/route.ts";
+import { adminEndpoints } from "../admin/admin-endpoint.ts";
+import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
+import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
+
+export interface ToolConnectionRouteDeps extends EndpointDeps {
+  toolServers: Pick<ToolServers, "all" | "find">;
+  toolConnections: Pick<ToolConnectionStore, "list" | "listOf">;
+  connectFlow: Pick<ConnectFlow, "begin" | "end" | "clientDocument">;
+  people: Pick<PersonStore, "membershipsOf">;
+  limits: Pick<LimitStore, "admit">;
+  pageOrigin(req: IncomingRequest): string | undefined;
+}
+
+/** Each asks the server and its authorization server several things. */
+const startsPerMinute = 20;
+
+const endpoint = personEndpoints<ToolConnectionRouteDeps>({
+  tag: "Tools",
+  errors: ["insufficient_scope"],
+  admit(principal) {
+    requireScope(principal, "tools:use");
+    return principal;
+  },
+});
+const adminEndpoint = adminEndpoints<ToolConnectionRouteDeps>();
+const serverParameter = [{ name: "server", in: "path", description: "The name of the server of tools." }] as const;
+const connectionList = wholeListOf(toolConnectionShape, "ToolConnectionList");
+const personList = listOf(connectedPersonShape, "ConnectedPersonList");
+const personQuery = z.object({
+  ...pageQuery,
+  server: z.string().max(24).optional().meta({ description: "the name of a server; only its people are listed" }),
+});
+
+export function toolConnectionRoutes(deps: ToolConnectionRouteDeps): ApiRoute[] {
+  return [list(deps), connect(deps), end(deps), listPeople(deps), document(deps)];
+}
+
+const list = endpoint("GET", "/v1/tools/connections", {
+  operationId: "listToolConnections",
+  summary: "List the servers of tools that act with your own account, and whether you connected it",
+  description: "In the account that is asked for, all in one page. Nobody is ever shown a token.",
+  response: { description: "The servers.", json: connectionList },
+  async answer({ deps: { toolServers, toolConnections }, principal }) {
+    const of = { accountId: principal.account.id, personId: principal.person.id };
+    const connected = new Map((await toolConnections.listOf(of)).map((one) => [one.server, one]));
+    const servers = toolServers.all().filter((server) => personalServer(server) && isServerOf(principal, server));
+    return { object: "list", data: servers.map((server) => toWire(server, connected.get(server.name))) };
+  },
+});
+
+const connect = endpoint("POST", "/v1/tools/connections", {
+  operationId: "connectTools",
+  summary: "Begin to connect your own account at a server of tools",
+  description:
+    "In a browser's session only: send the browser to `url`. What you allow there is kept for you as a member of this account, in the place of what was connected before.",
+  requestBody: connectToolsRequest,
+  example: { server: "github" },
+  errors: ["permission_denied", "not_found", "upstream_error", "rate_limit_exceeded", "service_unavailable"],
+  response: { description: "Where to go.", json: toolConnectingShape },
+  async answer({ deps, exchange, principal, body: { server } }) {
+    const { id: personId, sessionId } = principal.person;
+    const pageOrigin = deps.pageOrigin(exchange.req);
+    if (sessionId === null || pageOrigin === undefined) throw needsBrowser();
+    const rule = { id: `connect-tools:${personId}`, limit: startsPerMinute, windowSeconds: 60 };
+    await new Attempts(deps.limits).count([rule], "Too many tries to connect an account.");
+    const membershipId = await membershipOf(deps, principal);
+    const url = await deps.connectFlow.begin(server, { principal, personId, membershipId, sessionId, pageOrigin });
+    return { object: "tool_connection.begun", server, url };
+  },
+});
+
+const end = endpoint("DELETE", "/v1/tools/connections/:server", {
+  operationId: "disconnectTools",
+  summary: "End the connection of your own account at a server of tools",
+  description: "Its tokens are deleted here, and revoked at the authorization server that gave them, where it can.",
+  parameters: serverParameter,
+  response: { description: "It is ended.", json: endedToolConnectionShape },
+  async answer({ deps, principal, id: server, origin }) {
+    const of = { accountId: principal.account.id, personId: principal.person.id };
+    const revoked = await deps.connectFlow.end(server, of, principal, origin);
+    return { object: "tool_connection.deleted", server, deleted: true, revoked };
+  },
+});
+
+const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
+  operationId: "adminListToolConnections",
+  summary: "List the people who connected an account at a server of tools",
+  description: "Newest first. Neither their tokens nor who they are there is shown.",
+  query: personQuery,
+  response: { description: "One page of them.", json: personList },
+  async answer({ deps: { toolConnections }, query: { server, after, limit } }) {
+    const found = await toolConnections.list({ server }, { after, limit: limit + 1 });
+    return pageOf(
+      found.map(({ id, server: name, personId, accountId, brokenBecause, createdAt, lastUsedAt }) => ({
+        object: "tool_connection.person" as const,
+        ...{ id, server: name, person_id: personId, account_id: accountId },
+        state: brokenBecause === null ? ("connected" as const) : ("broken" as const),
+        ...{ connected_at: createdAt, last_used_at: lastUsedAt },
+      })),
+      limit,
+    );
+  },
+});
+
+/** Authorization servers fetch it, from anywhere. */
+function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
+  return {
+    method: "GET",
+    path: clientDocumentPath,
+    access: "public",
+    throttle: "file",
+    doc: {
+      operationId: "toolClientDocument",
+      summary: "Describe this server as a client of the authorization servers of servers of tools",
+      description:
+        "A client ID metadata document: its address is the `client_id` by which people's accounts are connected.",
+      tag: "Tools",
+      response: {
+        description: "The document.",
+        json: z
+          .object({
+            client_id: z.string(),
+            client_name: z.string(),
+            client_uri: z.string(),
+            redirect_uris: z.array(z.string()),
+            grant_types: z.array(z.string()),
+            response_types: z.array(z.string()),
+            token_endpoint_auth_method: z.literal("none"),
+          })
+          .meta({ id: "ToolClientDocument" }),
+      },
+    },
+    handle: () => Response.json(connectFlow.clientDocument(), { headers: { "cache-control": "public, max-age=300" } }),
+  };
+}
+
+async function membershipOf({ people }: ToolConnectionRouteDeps, { account, person }: PersonPrincipal) {
+  const membership = (await people.membershipsOf(person.id)).find(({ accountId }) => accountId === account.id);
+  if (membership) return membership.id;
+  throw forbidden("You are no member of this account any more. Choose another one of yours.");
+}
+
+function needsBrowser() {
+  return forbidden("Accounts are connected at a browser: sign in there and open /tools.");
+}
+
+function toWire({ name, title }: ToolServer, connection: StoredToolConnection | undefined): ToolConnectionWire {
+  const broken = connection?.brokenBecause ?? null;
+  return {
+    object: "tool_connection",
+    ...{ server: name, title },
+    state: connection ? (broken === null ? "connected" : "broken") : "none",
+    issuer: connection?.issuer ?? null,
+    scopes: [...(connection?.scopes ?? [])],
+    connected_at: connection?.createdAt ?? null,
+    last_used_at: connection?.lastUsedAt ?? null,
+    broken_because: broken,
+  };
+}

@@ -1,0 +1,315 @@
+// The OAuth that is spoken with servers of tools and their authorization servers: found, asked and checked by the SDK's helpers.
+import type {
+  AuthorizationServerMetadata,
+  OAuthClientInformationMixed,
+  OAuthTokens,
+} from "@modelcontextprotocol/client";
+import { GatewayError } from "../../base/errors.ts";
+import type { ToolCredentials } from "../../domain/tools/tool-server.ts";
+import { isLoopbackHost, type OutwardRules, type Resolve } from "../../outward/addresses.ts";
+import { type OutwardFetch, outwardFetch } from "../../outward/fetch.ts";
+import { outwardFault } from "../../outward/send.ts";
+import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
+
+export interface ToolAuthorizationOptions {
+  rules: OutwardRules;
+  resolve: Resolve;
+  /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
+  ca?: string;
+}
+
+/** A server as it is asked here. */
+export interface PersonalServer {
+  readonly name: string;
+  readonly url: string;
+  readonly credentials: Extract<ToolCredentials, { kind: "person" }>;
+}
+
+/** What a server and its authorization server say of themselves. */
+export interface FoundAuthorization {
+  readonly metadata: AuthorizationServerMetadata;
+  readonly resource: string;
+  readonly scope: string | undefined;
+}
+
+/** The tokens of a person, as they were given. */
+export type GivenTokens = Pick<OAuthTokens, "access_token" | "refresh_token" | "expires_in" | "scope">;
+
+const timeoutMs = 10_000;
+/** Metadata and answers of the token endpoint are a few thousand. */
+const mostBytes = 262_144;
+const mostTokenLength = 16_384;
+const sdk = () => import("@modelcontextprotocol/client");
+
+export class ToolAuthorization {
+  readonly #options: ToolAuthorizationOptions;
+
+  constructor(options: ToolAuthorizationOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Finds who authorizes for the server. Throws `upstream_error` where what it says does not hold, or names an address inside
+   * of our network.
+   */
+  async find({ url, credentials }: PersonalServer): Promise<FoundAuthorization> {
+    const fetchFn = this.#fetchFor(url);
+    return orFault("find", async () => {
+      const { checkResourceAllowed, discoverAuthorizationServerMetadata, discoverOAuthProtectedResourceMetadata } =
+        await sdk();
+      const challenge = await challengeOf(url, fetchFn);
+      const described = await discoverOAuthProtectedResourceMetadata(url, challenge, fetchFn);
+      const { resource, authorization_servers: issuers = [], scopes_supported: offered } = described;
+      if (!checkResourceAllowed({ requestedResource: url, configuredResource: resource })) {
+        throw fault("It says that it is another server.", "other_resource");
+      }
+      const [issuer] = issuers;
+      if (issuer === undefined) throw fault("It names no authorization server.", "no_issuer");
+      const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
+      if (!metadata) throw fault("Its authorization server does not describe itself.", "no_metadata");
+      this.#requireEndpoints(url, metadata);
+      const scopes = credentials.scopes ?? withRefresh(challenge.scope?.split(" ") ?? offered, metadata);
+      return { metadata, resource, scope: scopes && scopes.length > 0 ? scopes.join(" ") : undefined };
+    });
+  }
+
+  /** Registers a client (RFC 7591). Throws as `find`. */
+  register(
+    { url }: PersonalServer,
+    { metadata }: FoundAuthorization,
+    client: { redirectUri: string; name: string; uri: string },
+  ): Promise<ToolClient & { endsAt: number | null }> {
+    return orFault("register", async () => {
+      const { registerClient } = await sdk();
+      if (metadata.registration_endpoint === undefined) {
+        throw fault(
+          "Its authorization server registers no clients: whoever runs this server has to register one there, and to set oauth.client_id of the server of tools.",
+          "no_registration",
+        );
+      }
+      const registered = await registerClient(metadata.issuer, {
+        metadata,
+        fetchFn: this.#fetchFor(url),
+        clientMetadata: {
+          client_name: client.name,
+          client_uri: client.uri,
+          redirect_uris: [client.redirectUri],
+          grant_types: ["authorization_code", "refresh_token"],
+          response_types: ["code"],
+          token_endpoint_auth_method: "none",
+        },
+      });
+      const { client_id: clientId, client_secret: clientSecret, client_secret_expires_at: endsAt } = registered;
+      return { clientId, clientSecret, endsAt: endsAt || null };
+    });
+  }
+
+  /** Where the browser goes, and what it proves on its way back. */
+  begin(
+    { metadata, resource, scope }: FoundAuthorization,
+    { client, redirectUri, state }: { client: ToolClient; redirectUri: string; state: string },
+  ): Promise<{ url: string; verifier: string }> {
+    return orFault("begin", async () => {
+      const { startAuthorization } = await sdk();
+      const { authorizationUrl, codeVerifier } = await startAuthorization(metadata.issuer, {
+        ...{ metadata, resource, state },
+        clientInformation: informationOf(client),
+        redirectUrl: redirectUri,
+        ...(scope === undefined ? {} : { scope }),
+      });
+      return { url: authorizationUrl.href, verifier: codeVerifier };
+    });
+  }
+
+  /** Throws as `find`. `iss`: of the way back, checked against the metadata (RFC 9207). */
+  redeem(
+    serverUrl: string,
+    metadata: AuthorizationServerMetadata,
+    given: {
+      client: ToolClient;
+      code: string;
+      iss: string | undefined;
+      verifier: string;
+      redirectUri: string;
+      resource: string;
+    },
+  ): Promise<GivenTokens> {
+    return orFault("redeem", async () => {
+      const { exchangeAuthorization } = await sdk();
+      const tokens = await exchangeAuthorization(metadata.issuer, {
+        metadata,
+        clientInformation: informationOf(given.client),
+        authorizationCode: given.code,
+        ...(given.iss === undefined ? {} : { iss: given.iss }),
+        codeVerifier: given.verifier,
+        redirectUri: given.redirectUri,
+        resource: given.resource,
+        fetchFn: this.#fetchFor(serverUrl),
+      });
+      return checked(tokens);
+    });
+  }
+
+  /** `refused`: the authorization server says that it gives no more. Throws as `find`. */
+  async renew(serverUrl: string, tokens: ToolTokens & { refreshToken: string }): Promise<GivenTokens | "refused"> {
+    const { refreshAuthorization, OAuthError, OAuthErrorCode } = await sdk();
+    const final: readonly string[] = [
+      OAuthErrorCode.InvalidGrant,
+      OAuthErrorCode.InvalidClient,
+      OAuthErrorCode.UnauthorizedClient,
+    ];
+    return orFault("renew", async () => {
+      try {
+        const renewed = await refreshAuthorization(tokens.issuer.issuer, {
+          metadata: metadataOf(tokens.issuer),
+          clientInformation: informationOf(tokens.client),
+          refreshToken: tokens.refreshToken,
+          resource: tokens.resource,
+          fetchFn: this.#fetchFor(serverUrl),
+        });
+        return checked(renewed);
+      } catch (error) {
+        if (error instanceof OAuthError && final.includes(error.code)) return "refused";
+        throw error;
+      }
+    });
+  }
+
+  /** Whether the authorization server says that the tokens are no more (RFC 7009); never rejects. */
+  async revoke(serverUrl: string, { issuer, client, refreshToken, accessToken }: ToolTokens): Promise<boolean> {
+    if (issuer.revocationEndpoint === undefined) return false;
+    try {
+      const { selectClientAuthMethod } = await sdk();
+      const method = selectClientAuthMethod(informationOf(client), [...issuer.authMethods]);
+      const body = new URLSearchParams({ token: refreshToken ?? accessToken });
+      body.set("token_type_hint", refreshToken === undefined ? "access_token" : "refresh_token");
+      const headers: Record<string, string> = { "content-type": "application/x-www-form-urlencoded" };
+      if (method === "client_secret_basic") headers["authorization"] = basic(client);
+      else body.set("client_id", client.clientId);
+      if (method === "client_secret_post" && client.clientSecret !== undefined) {
+        body.set("client_secret", client.clientSecret);
+      }
+      const fetchFn = this.#fetchFor(serverUrl);
+      return (await fetchFn(issuer.revocationEndpoint, { method: "POST", headers, body })).ok;
+    } catch {
+      return false;
+    }
+  }
+
+  /** A server on this machine may lead to this machine, and none elsewhere may. */
+  #rulesFor(serverUrl: string): OutwardRules {
+    return { allowLoopback: this.#options.rules.allowLoopback || isLoopbackHost(new URL(serverUrl)) };
+  }
+
+  #fetchFor(serverUrl: string): OutwardFetch {
+    return outwardFetch({ ...this.#options, rules: this.#rulesFor(serverUrl), timeoutMs, mostBytes });
+  }
+
+  /** Browsers are sent to one of them, and secrets to the other: never in the clear, but to this machine. */
+  #requireEndpoints(serverUrl: string, { authorization_endpoint, token_endpoint }: AuthorizationServerMetadata): void {
+    const { allowLoopback } = this.#rulesFor(serverUrl);
+    for (const endpoint of [authorization_endpoint, token_endpoint]) {
+      const url = new URL(endpoint);
+      if (url.protocol === "https:" || (allowLoopback && url.protocol === "http:" && isLoopbackHost(url))) continue;
+      throw fault("Its authorization server is not reached by https.", "not_https");
+    }
+  }
+}
+
+/** What of the metadata is kept with the tokens. */
+export function issuerOf(metadata: AuthorizationServerMetadata): ToolIssuer {
+  const { issuer, token_endpoint: tokenEndpoint, token_endpoint_auth_methods_supported: authMethods = [] } = metadata;
+  const revocationEndpoint = "revocation_endpoint" in metadata ? metadata.revocation_endpoint : undefined;
+  return {
+    ...{ issuer, tokenEndpoint, authMethods },
+    ...(typeof revocationEndpoint === "string" ? { revocationEndpoint } : {}),
+  };
+}
+
+function metadataOf({ issuer, tokenEndpoint, authMethods }: ToolIssuer): AuthorizationServerMetadata {
+  return {
+    issuer,
+    token_endpoint: tokenEndpoint,
+    token_endpoint_auth_methods_supported: [...authMethods],
+    authorization_endpoint: tokenEndpoint,
+    response_types_supported: ["code"],
+  };
+}
+
+function informationOf({ clientId, clientSecret }: ToolClient): OAuthClientInformationMixed {
+  return { client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: clientSecret }) };
+}
+
+function basic({ clientId, clientSecret = "" }: ToolClient): string {
+  const pair = `${encodeURIComponent(clientId)}:${encodeURIComponent(clientSecret)}`;
+  return `Basic ${Buffer.from(pair).toString("base64")}`;
+}
+
+/** How the server refuses whoever has no token: it may say there where its metadata is, and which scopes it wants. */
+async function challengeOf(url: string, fetchFn: OutwardFetch) {
+  const { extractWWWAuthenticateParams } = await sdk();
+  const response = await fetchFn(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json, text/event-stream" },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
+  });
+  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
+  return {
+    ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
+    ...(scope === undefined ? {} : { scope }),
+  };
+}
+
+/** Without this scope, OpenID providers give nothing by which a token is renewed. */
+function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: known }: AuthorizationServerMetadata) {
+  const scope = "offline_access";
+  if (!known?.includes(scope) || scopes?.includes(scope)) return scopes;
+  return [...(scopes ?? []), scope];
+}
+
+function checked(tokens: OAuthTokens): GivenTokens {
+  if (tokens.token_type.toLowerCase() !== "bearer") throw fault("It gives tokens of an unknown type.", "token_type");
+  // The token becomes a header.
+  const isFine = /^[\x21-\x7e]+$/.test(tokens.access_token) && tokens.access_token.length <= mostTokenLength;
+  const renewal = tokens.refresh_token ?? "";
+  if (!isFine || renewal.length > mostTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");
+  return tokens;
+}
+
+class AuthorizationFault extends Error {
+  readonly word: string;
+
+  constructor(message: string, word: string) {
+    super(message);
+    this.word = word;
+  }
+}
+
+function fault(message: string, word: string): AuthorizationFault {
+  return new AuthorizationFault(message, word);
+}
+
+/** What the others say themselves reaches neither people nor the log: it may quote secrets. */
+async function orFault<Value>(step: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    const { IssuerMismatchError, OAuthError } = await sdk();
+    const said = (message: string, word: string) =>
+      new GatewayError("upstream_error", message, { detail: `tool authorization: ${step}: ${word}` });
+    if (error instanceof AuthorizationFault) throw said(`The server cannot be connected. ${error.message}`, error.word);
+    if (error instanceof IssuerMismatchError) {
+      throw said("The answer came from another authorization server than the one that was asked.", "issuer_mismatch");
+    }
+    if (error instanceof OAuthError) {
+      const code = /^[a-z_]{1,40}$/.test(error.code) ? error.code : "unknown";
+      throw said(`The server's authorization server refused it: ${code}.`, code);
+    }
+    const word = outwardFault(error);
+    throw said(
+      "The server, or its authorization server, did not answer as one that people can connect to. Try again; if it stays so, tell whoever runs this server.",
+      word === "not_sent" && error instanceof Error ? error.name : word,
+    );
+  }
+}

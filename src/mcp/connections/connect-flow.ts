@@ -1,0 +1,229 @@
+// How people connect an account of their own at a server of tools, and end that: begun here, allowed there, and kept once they are back.
+import { randomBytes } from "node:crypto";
+import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
+import type { Clock } from "../../base/clock.ts";
+import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
+import type { SignedIn } from "../../domain/people/session.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { StoredToolConnection, ToolConnectionStore, ToolPerson } from "../../domain/tools/tool-connection.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { auditEvent, type Origin } from "../../policy/records/audit.ts";
+import { type FoundAuthorization, issuerOf, type PersonalServer, type ToolAuthorization } from "./authorization.ts";
+import { lifeOf, scopesOf } from "./person-connections.ts";
+import { isServerOf, personalServer } from "./personal-server.ts";
+import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
+
+/** What was begun, by its state. */
+export interface BegunConnection extends ToolPerson {
+  membershipId: string;
+  sessionId: string;
+  server: string;
+  url: string;
+  metadata: AuthorizationServerMetadata;
+  resource: string;
+  scope: string | null;
+  client: ToolClient;
+  verifier: string;
+  redirectUri: string;
+}
+
+export interface ConnectFlowOptions {
+  servers: Pick<ToolServers, "find">;
+  store: ToolConnectionStore;
+  authorization: Pick<ToolAuthorization, "find" | "register" | "begin" | "redeem" | "revoke">;
+  seals: ToolSeals;
+  pending: {
+    put(state: string, begun: BegunConnection): Promise<void>;
+    take(state: string): Promise<BegunConnection | undefined>;
+  };
+  /** The public URL, without a slash at the end. */
+  issuer(): string;
+  clock: Pick<Clock, "nowSeconds">;
+}
+
+export const callbackPath = "/oauth/tools/callback";
+export const clientDocumentPath = "/.well-known/oauth-client/headrace.json";
+/** A person may have to find a password first. */
+export const connectLifeSeconds = 900;
+const clientName = "Headrace";
+
+/** Who begins it, and from where. */
+export interface Connecting {
+  principal: Principal;
+  personId: string;
+  membershipId: string;
+  sessionId: string;
+  /** The origin under which the browser sees our pages. */
+  pageOrigin: string;
+}
+
+export class ConnectFlow {
+  readonly #options: ConnectFlowOptions;
+
+  constructor(options: ConnectFlowOptions) {
+    this.#options = options;
+  }
+
+  /** What authorization servers that take such a document read of us (draft-ietf-oauth-client-id-metadata-document). */
+  clientDocument() {
+    const issuer = this.#options.issuer();
+    return {
+      client_id: `${issuer}${clientDocumentPath}`,
+      client_name: clientName,
+      client_uri: issuer,
+      redirect_uris: [`${issuer}${callbackPath}`],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    };
+  }
+
+  /**
+   * Gives where the browser goes. Throws `not_found`, `upstream_error` where the server does not say rightly who authorizes, and
+   * `service_unavailable`.
+   */
+  async begin(name: string, { principal, pageOrigin, ...by }: Connecting): Promise<string> {
+    const { servers, authorization, pending } = this.#options;
+    const known = servers.find(name);
+    const server = personalServer(known);
+    if (!known || !server || !isServerOf(principal, known)) throw noServer();
+    const found = await authorization.find(server);
+    const redirectUri = `${pageOrigin}${callbackPath}`;
+    const client = await this.#clientFor(server, found, redirectUri);
+    const state = randomBytes(32).toString("base64url");
+    const { url, verifier } = await authorization.begin(found, { client, redirectUri, state });
+    await pending.put(state, {
+      ...by,
+      accountId: principal.account.id,
+      server: server.name,
+      url: server.url,
+      metadata: found.metadata,
+      resource: found.resource,
+      scope: found.scope ?? null,
+      ...{ client, verifier, redirectUri },
+    });
+    return url;
+  }
+
+  /**
+   * The browser is back, with this query. Throws `invalid_request` where it was not begun in this session, `permission_denied`
+   * where it was declined, and as `begin`.
+   */
+  async complete(
+    query: URLSearchParams,
+    signedIn: SignedIn | undefined,
+    origin: Origin,
+  ): Promise<StoredToolConnection> {
+    const { servers, pending, authorization, store, seals } = this.#options;
+    const state = once(query, "state");
+    const begun = state === undefined ? undefined : await pending.take(state);
+    // The state alone would let somebody have others act with an account that is not theirs, by a link (RFC 9700, 4.7).
+    if (!begun || !signedIn || begun.sessionId !== signedIn.session.id) throw notBegun();
+    const server = personalServer(servers.find(begun.server));
+    if (server?.url !== begun.url) throw noServer();
+    const iss = once(query, "iss");
+    requireIssuer(iss, begun.metadata);
+    if (query.has("error")) throw declined(once(query, "error"));
+    const code = once(query, "code");
+    if (code === undefined) throw notBegun();
+    const given = await authorization.redeem(begun.url, begun.metadata, { ...begun, code, iss });
+    const { accountId, personId, membershipId, client, resource } = begun;
+    const id = `tcn_${Bun.randomUUIDv7()}`;
+    const issuer = issuerOf(begun.metadata);
+    const { access_token: accessToken, refresh_token: refreshToken } = given;
+    const connection: StoredToolConnection = {
+      ...{ id, server: begun.server, accountId, personId, membershipId, issuer: issuer.issuer },
+      scopes: scopesOf(given.scope ?? begun.scope ?? ""),
+      ...{ createdAt: origin.nowSeconds, lastUsedAt: null, brokenBecause: null, url: begun.url },
+      sealed: seals.sealTokens(id, { accessToken, refreshToken, client, issuer, resource }),
+      ...lifeOf(given, origin.nowSeconds),
+    };
+    const detail = { server: begun.server, issuer: issuer.issuer, scopes: connection.scopes };
+    const event = auditEvent("tool_connection.created", signedIn, origin, { accountId, targetId: id, detail });
+    if (await store.put(connection, event)) return connection;
+    throw forbidden("You are no member of that account any more, so nothing was connected.");
+  }
+
+  /** Gives whether it was revoked at the server as well. Throws `not_found`. */
+  async end(name: string, of: ToolPerson, principal: Principal, origin: Origin): Promise<boolean> {
+    const { store, seals, authorization } = this.#options;
+    const found = await store.find(name, of);
+    if (!found) throw new GatewayError("not_found", "You have no account connected at a server of this name.");
+    const detail = { server: found.server, person_id: found.personId };
+    const about = { accountId: found.accountId, targetId: found.id, detail };
+    await store.remove(found, auditEvent("tool_connection.deleted", principal, origin, about));
+    try {
+      return await authorization.revoke(found.url, seals.openTokens(found.id, found.sealed));
+    } catch {
+      // Sealed under a secret that is no more: nobody can use them.
+      return false;
+    }
+  }
+
+  async #clientFor(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
+    const { clientId, clientSecret } = server.credentials;
+    if (clientId !== null) return { clientId, ...(clientSecret === null ? {} : { clientSecret }) };
+    const document = this.clientDocument();
+    const { metadata } = found;
+    const takesDocuments = metadata.client_id_metadata_document_supported === true;
+    if (takesDocuments && document.client_id.startsWith("https:") && document.redirect_uris.includes(redirectUri)) {
+      return { clientId: document.client_id };
+    }
+    return this.#registered(server, found, redirectUri);
+  }
+
+  /** One for all people: it says nothing of who they are. */
+  async #registered(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {
+    const { store, seals, authorization, clock, issuer } = this.#options;
+    const place = { server: server.name, issuer: found.metadata.issuer };
+    const stored = await store.findClient(place.server, place.issuer);
+    const kept = stored && seals.openClient(place, stored.sealed);
+    const nowSeconds = clock.nowSeconds();
+    // The way of a person takes its time.
+    const lasts = kept && (kept.endsAt === null || kept.endsAt > nowSeconds + connectLifeSeconds);
+    if (kept && lasts && kept.redirectUri === redirectUri) return kept;
+    const client = await authorization.register(server, found, { redirectUri, name: clientName, uri: issuer() });
+    const sealed = seals.sealClient(place, { ...client, redirectUri });
+    await store.putClient({ ...place, sealed, createdAt: nowSeconds });
+    return client;
+  }
+}
+
+/** RFC 9207: who answers has to be who was asked, also where it is a refusal. */
+function requireIssuer(iss: string | undefined, metadata: AuthorizationServerMetadata): void {
+  const says = metadata.authorization_response_iss_parameter_supported === true;
+  if (iss === metadata.issuer || (iss === undefined && !says)) return;
+  throw new GatewayError(
+    "upstream_error",
+    "The answer came from another authorization server than the one that was asked, so nothing was connected. Try again; if it stays so, tell whoever runs this server.",
+    { detail: "tool connection: iss" },
+  );
+}
+
+function once(query: URLSearchParams, name: string): string | undefined {
+  const values = query.getAll(name);
+  return values.length === 1 ? values[0] : undefined;
+}
+
+function declined(code: string | undefined): GatewayError {
+  const known = code !== undefined && /^[a-z_]{1,40}$/.test(code) ? code : "unknown";
+  const message =
+    known === "access_denied"
+      ? "You, or the server, declined it there, so nothing was connected."
+      : `The server's authorization server refused it (${known}), so nothing was connected.`;
+  return forbidden(message, { detail: `tool connection: ${known}` });
+}
+
+function notBegun(): GatewayError {
+  return invalidRequest(
+    "This was not begun in this browser, took too long, or was finished already. Connect the account once more.",
+    { detail: "tool connection: state" },
+  );
+}
+
+function noServer(): GatewayError {
+  return new GatewayError(
+    "not_found",
+    "There is no server of tools of this name at which people have their own accounts.",
+  );
+}

@@ -1,0 +1,216 @@
+// Tokens of people for servers of tools: given while they are good, and renewed by one of all who want them, in whatever process.
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { AuditLog } from "../../domain/audit.ts";
+import type {
+  RenewedTokens,
+  StoredToolConnection,
+  ToolConnectionStore,
+  ToolConnections,
+  ToolPerson,
+} from "../../domain/tools/tool-connection.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { auditEvent } from "../../policy/records/audit.ts";
+import type { GivenTokens, ToolAuthorization } from "./authorization.ts";
+import { personalServer } from "./personal-server.ts";
+import type { ToolSeals, ToolTokens } from "./tool-tokens.ts";
+
+export interface PersonConnectionsOptions {
+  servers: Pick<ToolServers, "find">;
+  store: ToolConnectionStore;
+  authorization: Pick<ToolAuthorization, "renew">;
+  seals: ToolSeals;
+  audit: Pick<AuditLog, "append">;
+  clock: Pick<Clock, "nowSeconds">;
+  log: Log;
+  /** Waits while another process renews; a test has no time. */
+  sleep?: (ms: number) => Promise<unknown>;
+}
+
+/** So long before its end a token is renewed, or for a quarter of a short life: it has to last for the call. */
+const marginSeconds = 60;
+/** Longer than a renewal takes: who died over it is not waited for any longer. */
+const claimSeconds = 30;
+const waitMs = 200;
+const mostWaits = 100;
+/** Refused sooner after it was given, a token is not the one that is at fault. */
+const freshSeconds = 10;
+/** The time of the last use is for people. */
+const usedEverySeconds = 60;
+
+const reasons = {
+  refused: "The server's authorization server gives no more tokens for it: access was taken back there, or ended.",
+  unrenewable: "Access ended, and the server's authorization server gave nothing to renew it by.",
+  rejected: "The server refuses the tokens that its authorization server gives.",
+  unreadable: "The tokens were sealed under a secret that this server no longer has.",
+} as const;
+
+export class PersonConnections implements ToolConnections {
+  readonly #options: PersonConnectionsOptions;
+  /** By connection: whoever of this process comes meanwhile gets the same. */
+  readonly #renewing = new Map<string, Promise<string | undefined>>();
+
+  constructor(options: PersonConnectionsOptions) {
+    this.#options = options;
+  }
+
+  async accessToken(server: string, of: ToolPerson): Promise<string | undefined> {
+    const { servers, store, clock } = this.#options;
+    const personal = personalServer(servers.find(server));
+    const found = personal && (await store.find(server, of));
+    // A server that is somewhere else by now is another one: who is there must not get the tokens.
+    if (!found || found.brokenBecause !== null || found.url !== personal.url) return undefined;
+    const token = isDue(found, clock.nowSeconds()) ? await this.#renewed(found) : await this.#tokenOf(found);
+    if (token !== undefined) await this.#used(found);
+    return token;
+  }
+
+  async refused(server: string, of: ToolPerson, token: string): Promise<void> {
+    const { store, clock } = this.#options;
+    const found = await store.find(server, of);
+    if (!found || found.brokenBecause !== null) return;
+    const tokens = this.#open(found);
+    // Another one is there already.
+    if (!tokens || tokens.accessToken !== token) return;
+    const nowSeconds = clock.nowSeconds();
+    const isFresh = nowSeconds < found.renewedAt + freshSeconds;
+    if (tokens.refreshToken !== undefined && !isFresh) await store.expire(found, nowSeconds);
+    else await this.#break(found, isFresh ? "rejected" : "unrenewable");
+  }
+
+  #renewed(found: StoredToolConnection): Promise<string | undefined> {
+    const under = this.#renewing.get(found.id);
+    if (under) return under;
+    const renewing = this.#renew(found).finally(() => this.#renewing.delete(found.id));
+    this.#renewing.set(found.id, renewing);
+    return renewing;
+  }
+
+  async #renew(stale: StoredToolConnection): Promise<string | undefined> {
+    const { store, clock, sleep = Bun.sleep } = this.#options;
+    const name = randomBytes(16).toString("base64url");
+    for (let waits = 0; waits < mostWaits; waits++) {
+      // Read anew, also the first time: it may have been renewed since it was found to be due.
+      const found = await store.find(stale.server, stale);
+      if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
+      const nowSeconds = clock.nowSeconds();
+      if (!isDue(found, nowSeconds)) return this.#tokenOf(found);
+      const untilSeconds = nowSeconds + claimSeconds;
+      if (await store.claim(found, { name, nowSeconds, untilSeconds })) return this.#renewClaimed(found, name);
+      await sleep(waitMs);
+    }
+    throw unavailable("another process renews it");
+  }
+
+  async #renewClaimed(found: StoredToolConnection, claim: string): Promise<string | undefined> {
+    const { store, authorization, clock } = this.#options;
+    const tokens = this.#open(found);
+    const { refreshToken } = tokens ?? {};
+    if (!tokens || refreshToken === undefined) {
+      const isOver = (found.expiresAt ?? 0) <= clock.nowSeconds();
+      if (tokens && !isOver) {
+        await store.settle(found.id, claim, "unchanged");
+        return tokens.accessToken;
+      }
+      await this.#break(found, tokens ? "unrenewable" : "unreadable", claim);
+      return undefined;
+    }
+    let given: GivenTokens | "refused";
+    try {
+      given = await authorization.renew(found.url, { ...tokens, refreshToken });
+    } catch (error) {
+      await store.settle(found.id, claim, "unchanged");
+      if (found.expiresAt === null || found.expiresAt > clock.nowSeconds()) return tokens.accessToken;
+      throw unavailable(error instanceof GatewayError ? (error.detail ?? error.code) : "unknown");
+    }
+    if (given === "refused") {
+      await this.#break(found, "refused", claim);
+      return undefined;
+    }
+    const renewed = { ...tokens, accessToken: given.access_token, refreshToken: given.refresh_token ?? refreshToken };
+    return (await this.#keep(found, claim, renewed, given)) ? renewed.accessToken : undefined;
+  }
+
+  /** What was renewed is lost with the old refresh token where it cannot be written: so it is tried more than once. */
+  async #keep(found: StoredToolConnection, claim: string, renewed: ToolTokens, given: GivenTokens): Promise<boolean> {
+    const { store, seals, clock, log, sleep = Bun.sleep } = this.#options;
+    const row: RenewedTokens = {
+      sealed: seals.sealTokens(found.id, renewed),
+      ...lifeOf(given, clock.nowSeconds()),
+      scopes: given.scope === undefined ? found.scopes : scopesOf(given.scope),
+    };
+    for (let tries = 1; ; tries++) {
+      try {
+        return await store.settle(found.id, claim, row);
+      } catch (error) {
+        log.warn("tool_tokens_not_kept", { server: found.server, connection_id: found.id, tries });
+        if (tries === 5) throw error;
+        await sleep(waitMs * tries);
+      }
+    }
+  }
+
+  async #tokenOf(found: StoredToolConnection): Promise<string | undefined> {
+    const tokens = this.#open(found);
+    if (!tokens) await this.#break(found, "unreadable");
+    return tokens?.accessToken;
+  }
+
+  #open({ id, sealed }: StoredToolConnection): ToolTokens | undefined {
+    try {
+      return this.#options.seals.openTokens(id, sealed);
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #break(found: StoredToolConnection, why: keyof typeof reasons, claim?: string): Promise<void> {
+    const { store, audit, clock } = this.#options;
+    const brokenBecause = reasons[why];
+    if (claim === undefined) await store.breakOff(found, brokenBecause);
+    else await store.settle(found.id, claim, { brokenBecause });
+    const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
+    const about = { accountId: found.accountId, targetId: found.id };
+    const detail = { server: found.server, person_id: found.personId, because: why };
+    await audit.append([auditEvent("tool_connection.broken", { type: "system" }, origin, { ...about, detail })]);
+  }
+
+  async #used({ id, lastUsedAt }: StoredToolConnection): Promise<void> {
+    const nowSeconds = this.#options.clock.nowSeconds();
+    if (lastUsedAt !== null && nowSeconds < lastUsedAt + usedEverySeconds) return;
+    await this.#options.store.used(id, nowSeconds);
+  }
+}
+
+function isDue({ expiresAt, renewedAt }: StoredToolConnection, nowSeconds: number): boolean {
+  if (expiresAt === null) return false;
+  return nowSeconds >= expiresAt - Math.min(marginSeconds, Math.floor((expiresAt - renewedAt) / 4));
+}
+
+/** Its times, of tokens that were given just now. */
+export function lifeOf({ expires_in: seconds }: GivenTokens, nowSeconds: number) {
+  const lasts = seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
+  return {
+    expiresAt: lasts ? nowSeconds + Math.min(Math.floor(seconds), 10 * 365 * 86_400) : null,
+    renewedAt: nowSeconds,
+  };
+}
+
+/** Scopes have no space, and are for people to read. */
+export function scopesOf(scope: string): string[] {
+  return scope
+    .split(/\s/)
+    .filter((word) => /^[\x21-\x7e]{1,200}$/.test(word))
+    .slice(0, 100);
+}
+
+function unavailable(detail: string): GatewayError {
+  const message =
+    "Your account at this server of tools cannot be renewed at the moment, as its authorization server does not answer. Retry in 5 s.";
+  return new GatewayError("service_unavailable", message, {
+    detail: `tool connection: ${detail}`,
+    retryAfterSeconds: 5,
+  });
+}

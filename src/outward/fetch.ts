@@ -1,0 +1,55 @@
+// The same requests in the form of `fetch`, for libraries that take one: answers are read whole, within bounds, and no redirect is followed.
+import { readAll } from "../base/bytes/body-source.ts";
+import { Cancellation } from "../base/cancellation.ts";
+import { OutwardRefused } from "./addresses.ts";
+import { type OutwardAnswer, type OutwardOptions, sendOutward } from "./send.ts";
+
+export type OutwardFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+export interface OutwardFetchOptions extends OutwardOptions {
+  /** The most bytes of an answer's body. */
+  mostBytes: number;
+}
+
+const withoutBody = new Set([204, 205, 304]);
+
+/** `timeoutMs` is for all of an exchange. Rejects as `sendOutward` does, and with a BodyTooLongError. */
+export function outwardFetch(options: OutwardFetchOptions): OutwardFetch {
+  return async (url, init = {}) => {
+    const cancellation = new Cancellation();
+    const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), options.timeoutMs);
+    let answer: OutwardAnswer | undefined;
+    try {
+      const headers = Object.fromEntries(new Headers(init.headers));
+      const body = init.body === undefined || init.body === null ? {} : { body: textOf(init.body) };
+      const request = { method: init.method ?? "GET", headers: { ...headers, "accept-encoding": "identity" }, ...body };
+      answer = await sendOutward(new URL(url), request, options, cancellation);
+      const { view } = await readAll(answer.body, options.mostBytes, cancellation, () => {});
+      const { status } = answer;
+      if (status < 200 || status > 599) throw new OutwardRefused("no_http");
+      return new Response(withoutBody.has(status) ? null : new Uint8Array(view), {
+        status,
+        headers: kept(answer.headers),
+      });
+    } finally {
+      clearTimeout(timer);
+      answer?.close();
+    }
+  };
+}
+
+/** Whatever else such a library could send is not asked for here. */
+function textOf(body: unknown): string {
+  if (typeof body === "string") return body;
+  if (body instanceof URLSearchParams) return body.toString();
+  throw new TypeError("only text and forms are sent");
+}
+
+function kept(lines: OutwardAnswer["headers"]): Headers {
+  const headers = new Headers();
+  for (const name of ["content-type", "location", "www-authenticate"]) {
+    const value = lines.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  return headers;
+}

@@ -1,0 +1,77 @@
+// Composes the accounts that people have at servers of tools.
+import { Pending } from "../../accounts/pending.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Config } from "../../config/config.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { ToolAuthorization } from "../../mcp/connections/authorization.ts";
+import { type BegunConnection, ConnectFlow, connectLifeSeconds } from "../../mcp/connections/connect-flow.ts";
+import { PersonConnections } from "../../mcp/connections/person-connections.ts";
+import { ToolSeals } from "../../mcp/connections/tool-tokens.ts";
+import { resolveBySystem } from "../../outward/addresses.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { SqlPendingStore } from "../../storage/tables/people/pending-store.ts";
+import { SqlToolConnectionStore } from "../../storage/tables/tools/tool-connection-store.ts";
+import type { Governance } from "../governance.ts";
+import type { Opened } from "../opened.ts";
+
+export interface ToolConnectionsOptions {
+  db: Database;
+  config: Config;
+  governance: Governance;
+  /** The public URL, without a slash at the end. */
+  issuer(): string;
+  servers: ToolServers;
+  clock: Clock;
+  log: Log;
+  opened: Opened;
+}
+
+const mostPending = 10_000;
+
+export type ToolConnectionParts = ReturnType<typeof openToolConnections>;
+
+export function openToolConnections({
+  db,
+  config,
+  governance,
+  issuer,
+  servers,
+  clock,
+  log,
+  opened,
+}: ToolConnectionsOptions) {
+  const { keyFor, audit } = governance;
+  const store = new SqlToolConnectionStore(db);
+  const seals = new ToolSeals(keyFor("tool-connection-seal-v1"));
+  const rules = { allowLoopback: config.mode === "development" };
+  const authorization = new ToolAuthorization({ rules, resolve: resolveBySystem });
+  const pending = new Pending<BegunConnection>(
+    { store: new SqlPendingStore(db), sealingKey: keyFor("pending-seal-v1"), clock },
+    { name: "tool_connection", lifeSeconds: connectLifeSeconds, most: mostPending },
+  );
+  opened.onClose(endWithServers(servers, store, log));
+  return {
+    toolConnections: store,
+    connectFlow: new ConnectFlow({ servers, store, authorization, seals, pending, issuer, clock }),
+    personConnections: new PersonConnections({ servers, store, authorization, seals, audit, clock, log }),
+  };
+}
+
+/**
+ * Ends the connections of servers that operators delete. One that is missing in the configuration file may stand there again in a
+ * moment, or in another replica's; its connections are of no use meanwhile. Gives what ends the watch.
+ */
+function endWithServers(servers: ToolServers, store: SqlToolConnectionStore, log: Log): () => void {
+  const deletable = () => new Set(servers.all().flatMap(({ name, isDeclared }) => (isDeclared ? [] : [name])));
+  let before = deletable();
+  return servers.onChange(() => {
+    const gone = [...before].filter((name) => !servers.find(name));
+    before = deletable();
+    for (const name of gone) {
+      store.removeAll(name).catch((error) => {
+        log.warn("tool_connections_not_ended", { server: name, detail: String(error) });
+      });
+    }
+  });
+}

@@ -1,0 +1,56 @@
+// The shapes of people's own accounts at servers of tools on the wire; no token is in any of them.
+import { z } from "zod";
+import { unixSeconds } from "../parts.ts";
+
+const serverName = z.string().min(1).max(24).describe("The name of the server of tools.");
+
+export const connectToolsRequest = z.object({ server: serverName }).meta({ id: "ConnectToolsRequest" });
+
+export const toolConnectingShape = z
+  .object({
+    object: z.literal("tool_connection.begun"),
+    server: serverName,
+    url: z.string().describe("Where to send the browser now; it comes back within 15 minutes, in the same session."),
+  })
+  .meta({ id: "ToolConnectionBegun" });
+
+const state = z
+  .enum(["none", "connected", "broken"])
+  .describe("`broken`: it works no more until the account is connected again; `broken_because` says why.");
+
+export const toolConnectionShape = z
+  .object({
+    object: z.literal("tool_connection"),
+    server: serverName,
+    title: z.string().nullable(),
+    state,
+    issuer: z.string().nullable().describe("The authorization server that gave the tokens."),
+    scopes: z.array(z.string()).describe("What was allowed there."),
+    connected_at: unixSeconds.nullable(),
+    last_used_at: unixSeconds.nullable(),
+    broken_because: z.string().nullable(),
+  })
+  .meta({ id: "ToolConnection" });
+export type ToolConnectionWire = z.infer<typeof toolConnectionShape>;
+
+export const endedToolConnectionShape = z
+  .object({
+    object: z.literal("tool_connection.deleted"),
+    server: serverName,
+    deleted: z.literal(true),
+    revoked: z.boolean().describe("Whether the server's authorization server said that the tokens count no more."),
+  })
+  .meta({ id: "ToolConnectionDeleted" });
+
+export const connectedPersonShape = z
+  .object({
+    object: z.literal("tool_connection.person"),
+    id: z.string(),
+    server: serverName,
+    person_id: z.string(),
+    account_id: z.string(),
+    state: state.exclude(["none"]),
+    connected_at: unixSeconds,
+    last_used_at: unixSeconds.nullable(),
+  })
+  .meta({ id: "ConnectedPerson" });

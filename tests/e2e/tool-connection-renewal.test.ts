@@ -1,0 +1,214 @@
+// Tokens of people as they are renewed: by a real authorization server that takes each refresh token once, on both databases.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import type { Log } from "../../src/base/log.ts";
+import type { Membership, Person } from "../../src/domain/people/person.ts";
+import { issuerOf, ToolAuthorization } from "../../src/mcp/connections/authorization.ts";
+import { lifeOf, PersonConnections } from "../../src/mcp/connections/person-connections.ts";
+import { ToolSeals } from "../../src/mcp/connections/tool-tokens.ts";
+import { auditEvent } from "../../src/policy/records/audit.ts";
+import type { Database } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
+import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
+import { SqlPersonStore } from "../../src/storage/tables/people/person-store.ts";
+import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-connection-store.ts";
+import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
+import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+import {
+  changingToolServers,
+  type OAuthToolServer,
+  personalToolServer,
+  startOAuthToolServer,
+} from "../support/oauth-tool-server.ts";
+
+const key = new Uint8Array(32).fill(3);
+const log: Log = { info() {}, warn() {}, error() {} };
+const of = { accountId: "", personId: "usr_1" };
+
+let opened: TestDatabase;
+let upstream: OAuthToolServer;
+let clock: ManualClock;
+let connections: PersonConnections;
+
+onEachDatabase((databases) => {
+  beforeEach(async () => {
+    opened = await databases.open();
+    upstream = startOAuthToolServer();
+    clock = manualClock();
+    connections = connectionsOn(opened.db);
+    of.accountId = await new SqlAccountStore(opened.db).ensureFirstAccount(clock.nowSeconds());
+    await addMember(opened.db);
+  });
+
+  afterEach(async () => {
+    await upstream.close();
+    await opened.close();
+  });
+
+  test("a token is renewed before it ends, and not sooner", async () => {
+    const first = await connect();
+    expect(await token()).toBe(first);
+    clock.advance(3_500_000);
+    expect(await token()).toBe(first);
+    clock.advance(50_000);
+    const second = await token();
+    expect(second).not.toBe(first);
+    expect(await upstream.whoIs(second)).toBe("anna");
+    expect(await token()).toBe(second);
+    expect(upstream.state.counts.renewed).toBe(1);
+  });
+
+  test("of all who want it at once, in several processes, one renews, and no refresh token is used twice", async () => {
+    // SQLite's one connection is what its processes share; each has its own claims all the same.
+    const again = async () => (databases.dialect === "sqlite" ? opened.db : opened.openAgain());
+    const all = [connections, connectionsOn(await again()), connectionsOn(await again())];
+    const first = await connect();
+    for (let round = 1; round <= 3; round++) {
+      clock.advance(3_600_000);
+      const wanted = all.flatMap((one) => Array.from({ length: 5 }, () => one.accessToken("crm", of)));
+      const given = new Set(await Promise.all(wanted));
+      expect(given.size).toBe(1);
+      expect([...given][0]).not.toBe(first);
+      expect(await upstream.whoIs([...given][0])).toBe("anna");
+      expect(upstream.state.counts).toMatchObject({ renewed: round, reused: 0 });
+    }
+  });
+
+  test("whoever died while renewing is not waited for longer than half a minute", async () => {
+    await connect();
+    const store = new SqlToolConnectionStore(opened.db);
+    const found = await store.find("crm", of);
+    if (!found) throw new Error("not there");
+    const nowSeconds = clock.nowSeconds() + 3_600;
+    expect(await store.claim(found, { name: "dead", nowSeconds, untilSeconds: nowSeconds + 30 })).toBe(true);
+    clock.advance(3_600_000);
+    // Each wait is one of 200 ms.
+    const late = connectionsOn(opened.db, async (ms) => clock.advance(ms * 2));
+    expect(await upstream.whoIs(await late.accessToken("crm", of))).toBe("anna");
+    expect(await store.settle(found.id, "dead", { brokenBecause: "late" })).toBe(false);
+  });
+
+  test("what was revoked at the server breaks, says why, is audited, and is not asked for again", async () => {
+    await connect();
+    upstream.revokeAll();
+    clock.advance(3_600_000);
+    expect(await token()).toBeUndefined();
+    const store = new SqlToolConnectionStore(opened.db);
+    expect((await store.find("crm", of))?.brokenBecause).toContain("taken back there");
+    const events = await new SqlAuditLog(opened.db).list(
+      { action: "tool_connection.broken" },
+      { after: undefined, limit: 9 },
+    );
+    expect(events).toMatchObject([{ detail: { server: "crm", person_id: "usr_1", because: "refused" } }]);
+    expect(await token()).toBeUndefined();
+    expect(upstream.state.counts.renewed).toBe(0);
+  });
+
+  test("while the authorization server is down, a token that still holds goes on, and one that ended is 503", async () => {
+    const first = await connect();
+    upstream.state.failure = 500;
+    clock.advance(3_550_000);
+    expect(await token()).toBe(first);
+    clock.advance(60_000);
+    await expect(token()).rejects.toMatchObject({ code: "service_unavailable" });
+    upstream.state.failure = undefined;
+    expect(await upstream.whoIs(await token())).toBe("anna");
+  });
+
+  test("a token that the server refused is renewed, once for all who were refused with it", async () => {
+    const first = (await connect()) ?? "";
+    clock.advance(60_000);
+    await Promise.all([connections.refused("crm", of, first), connections.refused("crm", of, first)]);
+    const second = (await token()) ?? "";
+    expect(second).not.toBe(first);
+    await connections.refused("crm", of, first);
+    expect(await token()).toBe(second);
+    expect(upstream.state.counts.renewed).toBe(1);
+    await connections.refused("crm", of, second);
+    expect(await token()).toBeUndefined();
+  });
+
+  test("what cannot be renewed works to its end, and then says so", async () => {
+    const first = await connect({ renews: false });
+    clock.advance(3_550_000);
+    expect(await token()).toBe(first);
+    clock.advance(60_000);
+    expect(await token()).toBeUndefined();
+    const found = await new SqlToolConnectionStore(opened.db).find("crm", of);
+    expect(found?.brokenBecause).toContain("nothing to renew it by");
+  });
+
+  test("a connection of a membership that has ended is not written", async () => {
+    await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
+    await expect(connect()).rejects.toThrow();
+    expect(await new SqlToolConnectionStore(opened.db).list({}, { after: undefined, limit: 9 })).toEqual([]);
+  });
+});
+
+const token = () => connections.accessToken("crm", of);
+
+function connectionsOn(db: Database, sleep: (ms: number) => Promise<unknown> = () => Bun.sleep(5)): PersonConnections {
+  return new PersonConnections({
+    servers: changingToolServers([personalToolServer("crm", upstream.url)]),
+    store: new SqlToolConnectionStore(db),
+    authorization: authorization(),
+    seals: new ToolSeals(key),
+    audit: new SqlAuditLog(db),
+    ...{ clock, log, sleep },
+  });
+}
+
+const authorization = () =>
+  new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
+
+const eventOf = () =>
+  auditEvent(
+    "tool_connection.created",
+    { type: "operator" },
+    { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null },
+    { accountId: of.accountId, targetId: "tcn_1", detail: {} },
+  );
+
+async function addMember(db: Database): Promise<void> {
+  const createdAt = clock.nowSeconds();
+  const person: Person = {
+    ...{ id: of.personId, email: "anna@example.test", name: "Anna", isEmailProven: true, isOperator: false, createdAt },
+  };
+  const membership: Membership = {
+    ...{ id: "mbr_1", accountId: of.accountId, personId: person.id, role: "member", seesAllUsage: false, createdAt },
+  };
+  await new SqlPersonStore(db).apply(
+    { addPerson: { ...person, passwordHash: null }, addMembership: membership },
+    eventOf(),
+  );
+}
+
+/** What the flow in the browser does, without a browser; gives the token. */
+async function connect({ renews = true } = {}): Promise<string | undefined> {
+  upstream.state.renews = renews;
+  const [server] = changingToolServers([personalToolServer("crm", upstream.url)]).all();
+  if (server?.credentials.kind !== "person") throw new Error("not personal");
+  const asked = authorization();
+  const found = await asked.find({ name: "crm", url: upstream.url, credentials: server.credentials });
+  const client = { clientId: "ours" };
+  const redirectUri = "http://127.0.0.1:1/back";
+  const { url, verifier } = await asked.begin(found, { client, redirectUri, state: "s" });
+  const back = new URL(upstream.allow(url, "anna")).searchParams;
+  const { resource, metadata } = found;
+  const code = back.get("code") ?? "";
+  const iss = back.get("iss") ?? undefined;
+  const given = await asked.redeem(upstream.url, metadata, { client, code, iss, verifier, redirectUri, resource });
+  const { access_token: accessToken, refresh_token: refreshToken } = given;
+  const put = await new SqlToolConnectionStore(opened.db).put(
+    {
+      ...{ id: "tcn_1", server: "crm", ...of, membershipId: "mbr_1", issuer: metadata.issuer, scopes: ["read"] },
+      ...{ createdAt: clock.nowSeconds(), lastUsedAt: null, brokenBecause: null, url: upstream.url },
+      sealed: new ToolSeals(key).sealTokens("tcn_1", {
+        ...{ accessToken, refreshToken, client, resource, issuer: issuerOf(metadata) },
+      }),
+      ...lifeOf(given, clock.nowSeconds()),
+    },
+    eventOf(),
+  );
+  if (!put) throw new Error("not written");
+  return accessToken;
+}

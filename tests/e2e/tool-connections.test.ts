@@ -1,0 +1,187 @@
+// People connect their own accounts at a server of tools, through a running Headrace and a real authorization server.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import {
+  changingToolServers,
+  type OAuthToolServer,
+  personalToolServer,
+  startOAuthToolServer,
+} from "../support/oauth-tool-server.ts";
+import { openServerPeople, type ServerPeople, type SignedInMember } from "../support/server-people.ts";
+
+let upstream: OAuthToolServer;
+let servers: ReturnType<typeof changingToolServers>;
+let server: TestServer;
+let people: ServerPeople;
+let anna: SignedInMember;
+let ben: SignedInMember;
+
+beforeEach(async () => {
+  upstream = startOAuthToolServer();
+  servers = changingToolServers([personalToolServer("crm", upstream.url)]);
+  server = await startHeadrace({ toolServers: servers });
+  people = openServerPeople(server);
+  anna = await people.addMember("member");
+  ben = await people.addMember("member");
+});
+
+afterEach(async () => {
+  await people.close();
+  await server[Symbol.asyncDispose]();
+  await upstream.close();
+});
+
+const as = ({ headers }: SignedInMember) => ({ ...headers, "content-type": "application/json" });
+
+const begin = (member: SignedInMember, name = "crm") =>
+  fetch(`${server.url}/v1/tools/connections`, {
+    method: "POST",
+    headers: as(member),
+    body: JSON.stringify({ server: name }),
+  });
+
+async function urlOf(answer: Response): Promise<string> {
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { url: string }).url;
+}
+
+const back = (url: string, { reading }: Pick<SignedInMember, "reading">) =>
+  fetch(url, { headers: reading, redirect: "manual" });
+
+async function connect(member: SignedInMember, user: string): Promise<void> {
+  const page = await back(upstream.allow(await urlOf(await begin(member)), user), member);
+  expect(await page.text()).toContain("Your account is connected");
+  expect(page.status).toBe(200);
+}
+
+const of = ({ person, membership }: SignedInMember) => ({ accountId: membership.accountId, personId: person.id });
+const tokenOf = (member: SignedInMember) => server.personConnections.accessToken("crm", of(member));
+
+async function listed({ reading }: SignedInMember) {
+  const answer = await fetch(`${server.url}/v1/tools/connections`, { headers: reading });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { data: { server: string; state: string; broken_because: string | null }[] }).data;
+}
+
+async function errorOf(answer: Response): Promise<{ status: number; message: string }> {
+  const { error } = (await answer.json()) as { error: { message: string } };
+  return { status: answer.status, message: error.message };
+}
+
+test("two people act with their own accounts, nobody is shown a token, and one client is registered for both", async () => {
+  expect(await tokenOf(anna)).toBeUndefined();
+  await connect(anna, "anna@crm");
+  await connect(ben, "ben@crm");
+  const tokens = [await tokenOf(anna), await tokenOf(ben)];
+  expect(await Promise.all(tokens.map((token) => upstream.whoIs(token)))).toEqual(["anna@crm", "ben@crm"]);
+  expect(upstream.state.counts).toMatchObject({ registered: 1, redeemed: 2 });
+  expect(await listed(anna)).toMatchObject([{ server: "crm", state: "connected" }]);
+  const seen = JSON.stringify([await listed(anna), await listed(ben)]) + server.logText();
+  const rows: object[] = await people.db`SELECT * FROM tool_connections`;
+  const stored = JSON.stringify([rows, await people.db`SELECT * FROM audit_log`]);
+  for (const token of tokens) expect(`${seen}${stored}`).not.toContain(token ?? "none");
+  const audited: { action: string }[] = await people.db`
+    SELECT action FROM audit_log WHERE action = 'tool_connection.created'`;
+  expect(audited).toHaveLength(2);
+});
+
+test("a way back that was begun in another session connects nothing, and cannot be used again", async () => {
+  const url = upstream.allow(await urlOf(await begin(anna)), "mallory@crm");
+  const stolen = await back(url, ben);
+  expect([stolen.status, await stolen.text()]).toEqual([400, expect.stringContaining("was not begun in this browser")]);
+  expect((await back(url, anna)).status).toBe(400);
+  const nobody = await back(upstream.allow(await urlOf(await begin(anna)), "anna@crm"), { reading: {} });
+  expect(nobody.status).toBe(400);
+  expect([await tokenOf(anna), await tokenOf(ben)]).toEqual([undefined, undefined]);
+  expect(upstream.state.counts.redeemed).toBe(0);
+});
+
+test("an answer of another authorization server, or one without the issuer that was announced, redeems no code", async () => {
+  for (const iss of ["https://other.example", null]) {
+    upstream.state.says = { iss };
+    const page = await back(upstream.allow(await urlOf(await begin(anna)), "anna@crm"), anna);
+    expect([page.status, await page.text()]).toEqual([502, expect.stringContaining("another authorization server")]);
+  }
+  expect(upstream.state.counts.redeemed).toBe(0);
+  expect(await tokenOf(anna)).toBeUndefined();
+});
+
+test("a server that lies about itself, or leads into the network, is not connected", async () => {
+  const inside = "https://10.0.0.1";
+  const lies = [
+    { resource: { resource: "https://other.example/mcp" } },
+    { resource: { authorization_servers: [] } },
+    { resource: { authorization_servers: [inside] } },
+    { resource: { authorization_servers: ["http://169.254.169.254"] } },
+    { authorization: { issuer: "https://other.example" } },
+    { authorization: { token_endpoint: "http://other.example/token" } },
+    { authorization: { authorization_endpoint: "javascript:alert(1)" } },
+    { authorization: { registration_endpoint: `${inside}/register` } },
+    { authorization: { code_challenge_methods_supported: ["plain"] } },
+  ];
+  for (const says of lies) {
+    upstream.state.says = says;
+    const { status, message } = await errorOf(await begin(anna));
+    expect([says, status]).toEqual([says, 502]);
+    expect(message).not.toContain("10.0.0.1");
+  }
+});
+
+test("who declines is told so, and what is no server of theirs cannot be connected", async () => {
+  const asked = new URL(await urlOf(await begin(anna))).searchParams;
+  const iss = encodeURIComponent(upstream.origin);
+  const declined = `${asked.get("redirect_uri")}?error=access_denied&state=${asked.get("state")}&iss=${iss}`;
+  const page = await back(declined, anna);
+  expect([page.status, await page.text()]).toEqual([403, expect.stringContaining("declined it there")]);
+  expect((await begin(anna, "nothing")).status).toBe(404);
+  servers.set([personalToolServer("crm", upstream.url, { accounts: ["acct_other"] })]);
+  expect((await begin(anna)).status).toBe(404);
+  expect(await listed(anna)).toEqual([]);
+});
+
+test("ending it deletes the tokens and revokes them there", async () => {
+  await connect(anna, "anna@crm");
+  const token = await tokenOf(anna);
+  const ended = await fetch(`${server.url}/v1/tools/connections/crm`, { method: "DELETE", headers: as(anna) });
+  expect(await ended.json()).toMatchObject({ server: "crm", deleted: true, revoked: true });
+  expect([await tokenOf(anna), await upstream.whoIs(token)]).toEqual([undefined, undefined]);
+  const again = await fetch(`${server.url}/v1/tools/connections/crm`, { method: "DELETE", headers: as(anna) });
+  expect(again.status).toBe(404);
+});
+
+test("it ends with the membership and with the server, and its token goes to no other address", async () => {
+  await connect(anna, "anna@crm");
+  await connect(ben, "ben@crm");
+  await people.removeMembership(anna.membership);
+  expect([await tokenOf(anna), await tokenOf(ben)]).toEqual([undefined, expect.any(String)]);
+  const [here] = servers.all();
+  servers.set([personalToolServer("crm", "https://elsewhere.example/mcp")]);
+  expect(await tokenOf(ben)).toBeUndefined();
+  servers.set(here ? [here] : []);
+  expect(await tokenOf(ben)).toBeString();
+  servers.set([]);
+  const rows = async () => ((await people.db`SELECT id FROM tool_connections`) as object[]).length;
+  for (let tries = 0; tries < 100 && (await rows()) > 0; tries++) await Bun.sleep(10);
+  expect(await rows()).toBe(0);
+});
+
+test("operators see who connected, and nobody else does", async () => {
+  await connect(anna, "anna@crm");
+  const path = `${server.url}/v1/admin/tools/connections?server=crm`;
+  const operator = await people.addMember("owner", { isOperator: true });
+  const seen = (await (await fetch(path, { headers: operator.reading })).json()) as { data: object[] };
+  expect(seen.data).toMatchObject([{ server: "crm", person_id: anna.person.id, state: "connected" }]);
+  expect((await fetch(path, { headers: ben.reading })).status).toBe(403);
+});
+
+test("a command line's login cannot begin it, and the document of the client names its own address", async () => {
+  const login = await people.allow(anna);
+  const refused = await fetch(`${server.url}/v1/tools/connections`, {
+    method: "POST",
+    headers: { ...login.headers, "content-type": "application/json" },
+    body: JSON.stringify({ server: "crm" }),
+  });
+  expect(await errorOf(refused)).toMatchObject({ status: 403 });
+  const url = `${server.url}/.well-known/oauth-client/headrace.json`;
+  expect(await (await fetch(url)).json()).toMatchObject({ client_id: url, token_endpoint_auth_method: "none" });
+});
