@@ -1,0 +1,161 @@
+// In a real browser: people see which tools they may use, read and try them, and are told how clients get them.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import type { Page } from "playwright-core";
+import { z } from "zod";
+import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+/** What the tool `report` was called with. */
+const reports: unknown[] = [];
+
+/** A real server of the protocol, with the names that tools have at the address of all servers. */
+const servers = createMcpHandler(() => {
+  const server = new McpServer({ name: "gauges", version: "1" });
+  const { readOnly, destructive } = {
+    readOnly: { readOnlyHint: true, openWorldHint: true },
+    destructive: { destructiveHint: true },
+  };
+  server.registerTool(
+    "gauges_level",
+    {
+      title: "Level of a river",
+      description: "Gives the level at a station, in metres.\n\n<b>Not</b> a forecast.",
+      inputSchema: z.object({
+        station: z.string().describe("Its name, as the list has it"),
+        days: z.number().int().optional().describe("How many days back"),
+        unit: z.enum(["metres", "feet"]).optional(),
+        raw: z.boolean().optional(),
+      }),
+      outputSchema: z.object({ level: z.number() }),
+      annotations: readOnly,
+    },
+    ({ station, days = 1, unit = "metres", raw = false }) => ({
+      content: [{ type: "text", text: `${station}: 2.5 ${unit} over ${days} days, ${raw ? "raw" : "smoothed"}` }],
+      structuredContent: { level: 2.5 },
+    }),
+  );
+  server.registerTool(
+    "gauges_stop",
+    { description: "Stops a gauge.", inputSchema: z.object({}), annotations: destructive },
+    () => ({ content: [{ type: "text", text: "The gauge is locked." }], isError: true }),
+  );
+  server.registerTool(
+    "mail_report",
+    { inputSchema: z.object({ to: z.array(z.string()), priority: z.number() }) },
+    (given) => {
+      reports.push(given);
+      return { content: [] };
+    },
+  );
+  server.registerPrompt("gauges_summary", { description: "Sums a week up." }, () => ({ messages: [] }));
+  server.registerResource("stations", "headrace+gauges:file:///stations.csv", {}, () => ({ contents: [] }));
+  return server;
+});
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill({ keys: 2, requests: 50, chats: 2, events: 5 });
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await servers.close();
+  await world[Symbol.asyncDispose]();
+});
+
+async function arrive(path: string, email?: string): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url, size: desktop });
+  await world.signIn(visitor.context, email);
+  await visitor.page.route("**/mcp?tools=all", async (route) => {
+    const asked = route.request();
+    const { method, headers, body } = { method: asked.method(), headers: asked.headers(), body: asked.postData() };
+    expect(headers["x-csrf-token"], "the page says that it is ours").toBeString();
+    const answer = await servers.fetch(new Request(asked.url(), { method, headers, body }));
+    const told = Object.fromEntries(answer.headers);
+    await route.fulfill({ status: answer.status, headers: told, body: await answer.text() });
+  });
+  await visitor.go(path);
+  return visitor;
+}
+
+const drawer = (page: Page) => page.getByRole("dialog").last();
+
+test("what one may use stands by its server, and is found by words; also for members", async () => {
+  await using visitor = await arrive("/tools", colleagues.member.email);
+  const { page } = visitor;
+  const gauges = page.getByRole("region", { name: "gauges" });
+  await gauges.getByText("2 tools, 1 prompt, 1 resource").waitFor();
+  await gauges.getByText("Says it only reads").waitFor();
+  await gauges.getByText("file:///stations.csv").waitFor();
+  await page.getByRole("region", { name: "mail" }).getByText("Its server says nothing of it.").waitFor();
+  await look(visitor, "tools");
+  await page.getByRole("searchbox", { name: "Search tools" }).fill("river level");
+  await page.getByRole("region", { name: "mail" }).waitFor({ state: "detached" });
+  expect(await gauges.getByRole("button", { name: "level", exact: true }).isVisible()).toBe(true);
+  expect(await gauges.getByRole("button", { name: "stop", exact: true }).count()).toBe(0);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a tool is called with what a form of its schema asks for, and its result is shown as it is", async () => {
+  await using visitor = await arrive("/tools?tool=gauges_level");
+  const { page } = visitor;
+  await drawer(page).getByText("<b>Not</b> a forecast.").waitFor();
+  await look(visitor, "tool");
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("The tool needs it.").waitFor();
+  await drawer(page).getByRole("textbox", { name: "station" }).fill("Passau");
+  await drawer(page).getByRole("textbox", { name: "days" }).fill("2.5");
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("It has to be a whole number.").waitFor();
+  await drawer(page).getByRole("textbox", { name: "days" }).fill("3");
+  await drawer(page).getByRole("combobox", { name: "unit" }).selectOption("feet");
+  await drawer(page).getByRole("switch", { name: "raw" }).check();
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("Passau: 2.5 feet over 3 days, raw").waitFor();
+  await drawer(page).getByLabel("Structured result").waitFor();
+  await look(visitor, "tool-result");
+  await drawer(page).getByRole("button", { name: "Schemas" }).click();
+  await drawer(page).getByText('"How many days back"').waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("lists are typed as JSON, an empty result is said, and so is a tool that says it failed", async () => {
+  await using visitor = await arrive("/tools?tool=mail_report");
+  const { page } = visitor;
+  const to = drawer(page).getByRole("textbox", { name: "to" });
+  await to.fill("grace@example.test");
+  await drawer(page).getByRole("textbox", { name: "priority" }).fill("1.5");
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("This is no JSON").waitFor();
+  await to.fill('["grace@example.test"]');
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("It gave nothing.").waitFor();
+  expect(reports).toEqual([{ to: ["grace@example.test"], priority: 1.5 }]);
+  await visitor.go("/tools?tool=gauges_stop");
+  await drawer(page).getByText("It takes no arguments.").waitFor();
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByText("The tool says that it failed.").waitFor();
+  await drawer(page).getByText("The gauge is locked.").waitFor();
+  await look(visitor, "tool-failed");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a client is told the address of all servers, or of one", async () => {
+  await using visitor = await arrive("/tools");
+  const { page } = visitor;
+  await visitor.press("Connect a client");
+  await drawer(page).getByText(`${world.server.url}/mcp`, { exact: true }).waitFor();
+  await look(visitor, "tools-connect");
+  await drawer(page).getByRole("combobox", { name: "Servers" }).selectOption("gauges");
+  await drawer(page).getByText(`${world.server.url}/mcp/gauges`, { exact: true }).waitFor();
+  for (const client of ["Claude Code", "Codex", "opencode", "Inspector", "AI SDK"]) {
+    await drawer(page).getByRole("tab", { name: client }).click();
+    await drawer(page).getByLabel(`Copy for ${client}`).first().waitFor();
+    expect(await drawer(page).getByLabel(`Copy for ${client}`).first().textContent()).toContain("/mcp/gauges");
+  }
+  expect(visitor.trouble).toEqual([]);
+});
