@@ -215,6 +215,11 @@ batches:
   unbounded_concurrency: 4             # at a server that does not say how many it takes
   price_factor: 0.5                    # half of the price of tokens
 
+# Tools of servers that the gateway stands before.
+tools:
+  record: none                         # or content: what was said in calls is kept, sealed, as stored chats are
+  sampling_model: small                # for servers that ask a model and name none that is there
+
 # Which lines are written to the log. Errors, refusals and slow requests always are.
 logs:
   level: info                          # or warn, or error

@@ -77,6 +77,7 @@ export interface ReloadableConfig {
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
   readonly batches: InCode<FileData["batches"]>;
+  readonly tools: InCode<FileData["tools"]>;
   readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
@@ -108,6 +109,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
     batches: inCode(data.batches),
+    tools: inCode(data.tools),
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },
     logs: {

@@ -63,6 +63,7 @@ import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
+import { tools } from "./sections/tool-schema.ts";
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 const nameText = "1 to 63 lower-case letters, digits, dots, underscores or hyphens, beginning with a letter or digit";
@@ -558,6 +559,7 @@ export const fileSchema = field(
     stored_chats: storedChats.prefault({}),
     files: storedFiles.prefault({}),
     batches: batches.prefault({}),
+    tools: tools.prefault({}),
     retention: retention.prefault({}),
     cors: cors.prefault({}),
     logs: logs.prefault({}),
@@ -580,6 +582,7 @@ export const reloadableKeys: readonly string[] = [
   "tags",
   "stored_chats",
   "batches",
+  "tools",
   "retention",
   "cors",
   "logs",

@@ -8,8 +8,10 @@ import type { Config, ReloadableConfig } from "../config/config.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { LimitSet } from "../domain/limits/limits.ts";
+import type { NewChat } from "../domain/models/stored-chat.ts";
 import type { KeyChain } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
+import type { ToolContent } from "../domain/tools/tool-content.ts";
 import { SqlComparisons } from "../ledger/comparisons.ts";
 import { SpoolLedger } from "../ledger/ledger.ts";
 import { recentUsage } from "../ledger/recent-usage.ts";
@@ -47,8 +49,8 @@ import { deriveKeys, loadSecrets } from "../storage/files/secret-file.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlAuditLog } from "../storage/tables/audit-log.ts";
-import { ChatQueue } from "../storage/tables/chats/chat-queue.ts";
 import { SqlChatStore } from "../storage/tables/chats/chat-store.ts";
+import { ContentQueue } from "../storage/tables/chats/content-queue.ts";
 import { SqlContentKeyStore } from "../storage/tables/content-key-store.ts";
 import { onCredentialChange } from "../storage/tables/credential-change.ts";
 import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
@@ -61,6 +63,7 @@ import { SqlResponseStore } from "../storage/tables/responses/response-store.ts"
 import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
+import { SqlToolContents } from "../storage/tables/tools/tool-content-store.ts";
 import { SqlUsageParties } from "../storage/tables/usage-parties.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
@@ -102,7 +105,10 @@ export interface Governance {
   accounts: SqlAccountStore;
   audit: SqlAuditLog;
   chats: SqlChatStore;
-  chatWriter: ChatQueue;
+  chatWriter: ContentQueue<NewChat>;
+  toolContents: SqlToolContents;
+  /** Keeps what was said in calls of tools, where that is wanted. */
+  toolContentWriter: ContentQueue<ToolContent>;
   responses: SqlResponseStore;
   /** Keeps responses before their clients hear that they have ended. */
   responseKeeper: ResponseWriter;
@@ -195,13 +201,23 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     await flush();
     await ledger.catchUp();
   };
-  const chatWriter = opened.add(new ChatQueue({ chats, log, retentionDays: () => reloadable.chatRetentionDays }));
+  const chatWriter = opened.add(
+    new ContentQueue({ what: "chat", store: chats, log, retentionDays: () => reloadable.chatRetentionDays }),
+  );
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
   opened.add(new ExpirySweep({ what: "chat", store: chats, deletionClock, log }));
   const contentKeys = new SqlContentKeyStore(db);
   const contentSeal = await openContentKey(contentKeys, deriveKeys(secrets, "content-key-seal-v1"));
   const pseudonymKey = await openPseudonymKey(contentKeys, deriveKeys(secrets, "content-key-seal-v1"));
+  const toolContents = new SqlToolContents(db, contentSeal);
+  const toolContentWriter = opened.add(
+    new ContentQueue({
+      ...({ what: "tool_content", store: toolContents, log } as const),
+      retentionDays: () => (reloadable.tools.record === "content" ? reloadable.chatRetentionDays : 0),
+    }),
+  );
+  opened.add(new ExpirySweep({ what: "tool_content", store: toolContents, deletionClock, log }));
   const responses = new SqlResponseStore(db, contentSeal);
   const responseKeeper = opened.add(
     new ResponseWriter({ responses, log, retentionDays: () => reloadable.chatRetentionDays }),
@@ -313,6 +329,8 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     audit,
     chats,
     chatWriter,
+    toolContents,
+    toolContentWriter,
     responses,
     responseKeeper,
     background: new SqlBackgroundStore(db, contentSeal),

@@ -8,8 +8,8 @@ import type { Principal } from "../../src/domain/principal.ts";
 import { chatRoutes } from "../../src/http/api/chat-routes.ts";
 import type { ScopedRoute } from "../../src/http/exchange/route.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
-import { ChatQueue } from "../../src/storage/tables/chats/chat-queue.ts";
 import { SqlChatStore } from "../../src/storage/tables/chats/chat-store.ts";
+import { ContentQueue } from "../../src/storage/tables/chats/content-queue.ts";
 import { deletedChat, storedChat, storedMessage } from "../../src/wire/stored-chats.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { withinMs } from "../support/long.ts";
@@ -20,7 +20,7 @@ const silent = { info() {}, warn() {}, error() {} };
 let nowSeconds: number;
 let directory: string;
 let db: Database;
-let queue: ChatQueue;
+let queue: ContentQueue<NewChat>;
 let routes: ScopedRoute[];
 
 beforeEach(async () => {
@@ -28,7 +28,7 @@ beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "headrace-chat-routes-"));
   db = await openDatabase(join(directory, "headrace.db"));
   const chats = new SqlChatStore(db);
-  queue = new ChatQueue({ chats, log: silent, retentionDays: () => 30 });
+  queue = new ContentQueue({ what: "chat", store: chats, log: silent, retentionDays: () => 30 });
   routes = chatRoutes({
     chats,
     chatWriter: queue,

@@ -19,8 +19,10 @@ import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlChatStore } from "../../src/storage/tables/chats/chat-store.ts";
 import { accounts, apiKeys } from "../../src/storage/tables/credential-rows.ts";
 import { SqlRefusedRequests } from "../../src/storage/tables/refused-request-store.ts";
+import { SqlToolContents } from "../../src/storage/tables/tools/tool-content-store.ts";
 import { exchangeFor, incoming, responseOf } from "../support/exchange.ts";
 import { manualClock } from "../support/manual-clock.ts";
+import { noSeal } from "../support/no-seal.ts";
 import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
 import { answerMismatches } from "./json-schema.ts";
 
@@ -135,6 +137,8 @@ beforeAll(async () => {
     refusedRequests: idle,
     chats,
     chatWriter: idle,
+    toolContents: new SqlToolContents(db, () => noSeal),
+    toolContentWriter: idle,
     clock,
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
@@ -327,7 +331,10 @@ describe("GET /v1/requests/{id}", () => {
     const [listed] = (await get("/v1/requests?limit=1")).body.data;
     const { status, body } = await get("/v1/requests/req_streamed");
     const { trail, ...others } = body;
-    expect([status, others]).toEqual([200, { ...listed, usage_details: null, chat: "chatcmpl-streamed" }]);
+    expect([status, others]).toEqual([
+      200,
+      { ...listed, usage_details: null, chat: "chatcmpl-streamed", tool_content: null },
+    ]);
     expect(trail).toEqual([
       {
         ...{ server: 1, model: "m", result: "answered", status: null, started_ms: 12, duration_ms: 2_738 },

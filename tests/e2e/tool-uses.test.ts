@@ -1,5 +1,7 @@
 // Calls of tools on the ledger: what they cost, what bounds them, and what is told of them.
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import type { OpenToolUse } from "../../src/domain/tools/tool-use.ts";
@@ -200,6 +202,62 @@ describe("places at a server", () => {
     await expect(waiting).rejects.toThrow("left");
     await first.ended(completed);
     expect(await requests("model=busy/left")).toEqual([]);
+  });
+});
+
+describe("content", () => {
+  test("arguments and results are kept only where the operator says so, sealed, without credentials, for their owner alone", async () => {
+    const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
+    const said = { content: () => JSON.stringify({ query: "cheese", key: secret }) };
+    const result = { ...completed, content: () => '{"content":[{"type":"text","text":"brie"}]}' };
+    const callBy = async (by: Principal) => {
+      const use = toolUseFor(by, said);
+      await (await server.tools.toolUses.begin(use)).ended(result);
+      return use.requestId;
+    };
+    const read = async (id: string, key = server.key) => {
+      const headers = { authorization: `Bearer ${key}` };
+      return (await (await server.request(`/v1/requests/${id}`, { headers })).json()).tool_content;
+    };
+    expect(await read(await callBy(principal))).toBeNull();
+    await server.reconfigure("tools: { record: content }\n");
+    const id = await callBy(principal);
+    const content = await read(id);
+    expect(content.result).toBe('{"content":[{"type":"text","text":"brie"}]}');
+    expect(content.arguments).toContain("cheese");
+    expect(content.arguments).not.toContain(secret);
+    // Whoever may see usage alone is not given what was said.
+    const usage = await (await server.request("/v1/keys", { body: { name: "usage", scopes: ["usage:read"] } })).json();
+    expect(await read(id, usage.key)).toBeNull();
+    const stored = await server.governance.toolContents.find(
+      { accountId: "another", environment: principal.environment, appId: null, personId: null },
+      ...([id, 0] as const),
+    );
+    expect(stored).toBeUndefined();
+    const files = new Database(join(server.dataDir, "headrace.db"), { readonly: true });
+    const rows = files.query("SELECT * FROM tool_contents").all();
+    files.close();
+    expect(rows).toHaveLength(1);
+    expect(JSON.stringify(rows)).not.toContain("brie");
+    await server.reconfigure("stored_chats: { retention_days: 0 }\ntools: { record: content }\n");
+    expect(await read(await callBy(principal))).toBeNull();
+    await server.reconfigure("");
+  });
+
+  test("what is kept is cut where it is long, and gone once its time is over", async () => {
+    await server.reconfigure("tools: { record: content }\n");
+    const use = toolUseFor(principal, { content: () => JSON.stringify({ text: "x".repeat(300_000) }) });
+    await (await server.tools.toolUses.begin(use)).ended(completed);
+    const one = await (await server.request(`/v1/requests/${use.requestId}`)).json();
+    expect(one.tool_content.arguments.length).toBeLessThan(65_600);
+    expect(one.usage_details.bytes_in).toBeGreaterThan(300_000);
+    const { toolContents } = server.governance;
+    const later = Math.floor(Date.now() / 1000) + 31 * 86_400;
+    const owner = { accountId: principal.account.id, environment: principal.environment, appId: null, personId: null };
+    expect(await toolContents.find(owner, use.requestId, later)).toBeUndefined();
+    expect(await toolContents.deleteExpired(later, 100)).toBeGreaterThan(0);
+    expect(await toolContents.deleteExpired(later, 100)).toBe(0);
+    await server.reconfigure("");
   });
 });
 

@@ -45,7 +45,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (database) => {
       else charged++;
       await open.ended(end);
     };
-    // As many callers as fit between a waiting line and the bound of one key in it.
+    // The waiting line has room for all of these callers.
     const callers = Array.from({ length: 32 }, async () => {
       for (let i = 0; i < calls / 32; i++) await call();
     });

@@ -5160,6 +5160,19 @@ export interface RequestDetail {
    * Id of the stored chat completion that it made; null where none is kept, or for who may not read it.
    */
   chat: string | null;
+  /**
+   * What was said in a call of a tool, where `tools.record` keeps it; null likewise.
+   */
+  tool_content: {
+    /**
+     * JSON of what the tool was called with, cut where it is long.
+     */
+    arguments: string;
+    /**
+     * JSON of what it gave, likewise.
+     */
+    result: string;
+  } | null;
 }
 export interface UsageDetails {
   /**

@@ -7,6 +7,8 @@ import { usdOf } from "../../base/money.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { Price } from "../../domain/models/price.ts";
 import { keyOf, type Principal, partyOf } from "../../domain/principal.ts";
+import { redactCredentials } from "../../domain/redaction.ts";
+import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
@@ -26,6 +28,7 @@ export interface MeteredUsesOptions {
   /** Told of each call that has settled: what its limits have left is looked at later. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
+  contents: ToolContentWriter;
   clock: Clock;
 }
 
@@ -33,6 +36,9 @@ type End = Parameters<OpenToolUse["ended"]>[0];
 
 /** No call has tokens; its price is that of the call. */
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
+/** Characters of what is kept; somebody looks at it, and a whole file is no help. */
+const longestKept = 65_536;
+const daySeconds = 86_400;
 const noLimitsTold = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
@@ -168,8 +174,22 @@ export class MeteredUses implements ToolUses {
       queueMs,
     });
     for (const tell of others) tell();
+    if (this.#options.contents.retentionDays > 0) this.#keep(use, end);
     quotaWatch.used(use.principal);
     return kept;
+  }
+
+  #keep({ requestId, principal, content }: ToolUse, end: End): void {
+    const { contents, clock } = this.#options;
+    const [asked, result] = [keptText(content()), keptText(end.content())];
+    const { account, environment, appId } = principal;
+    contents.add(
+      {
+        ...{ requestId, accountId: account.id, environment, appId, personId: keyOf(principal).personId },
+        ...{ expiresAt: clock.nowSeconds() + contents.retentionDays * daySeconds, arguments: asked, result },
+      },
+      asked.length + result.length,
+    );
   }
 
   #refused(use: ToolUse, startedMs: number, error: unknown): void {
@@ -192,6 +212,12 @@ interface BookedUse {
   nanoUsd: number;
   startedMs: number;
   queueMs: number;
+}
+
+/** Neither with credentials in it nor endless; PostgreSQL keeps no half characters. */
+function keptText(text: string): string {
+  const cut = text.length > longestKept ? `${text.slice(0, longestKept)}…` : text;
+  return redactCredentials(cut.toWellFormed());
 }
 
 function outcomeOf({ outcome, isError }: End): ToolOutcome {

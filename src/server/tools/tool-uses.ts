@@ -14,7 +14,7 @@ import type { Governance } from "../governance.ts";
 
 export interface ToolUsesOptions {
   /** The configuration as it is now. */
-  current(): Pick<ReloadableConfig, "limits">;
+  current(): Pick<ReloadableConfig, "limits" | "tools">;
   governance: Governance;
   inference: InferenceDeps;
   catalog: Pick<Catalog, "list">;
@@ -37,12 +37,13 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
   return {
     toolUses: new MeteredUses({
       ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
+      contents: governance.toolContentWriter,
       noteRefused: ({ requestId, principal }, model, error, durationMs) =>
         noteRefused("tool", { requestId, line: { model, stream: false } }, principal, error, durationMs, noting),
     }),
     toolSampler: new ModelSampler({
       ...{ inference, catalog, openRequests, renderError },
-      defaultModel: () => undefined,
+      defaultModel: () => current().tools.samplingModel,
       decode: (body) => decodeRequest("chat", ByteSpan.of(body), current().limits),
       noteRefused: ({ requestId, model, principal }, error) =>
         noteRefused("chat", { requestId, line: { model, stream: false } }, principal, error, 0, noting),

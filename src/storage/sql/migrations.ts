@@ -849,4 +849,17 @@ const migrations: readonly (readonly string[])[] = [
     // People may use tools wherever they are members; their keys may not until somebody says so.
     `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
   ],
+  [
+    // What was said in calls of tools, where that is kept: sealed.
+    `CREATE TABLE tool_contents (
+      request_id TEXT PRIMARY KEY,
+      account_id TEXT NOT NULL,
+      environment TEXT NOT NULL,
+      app_id TEXT,
+      person_id TEXT,
+      expires_at BIGINT NOT NULL,
+      content TEXT NOT NULL
+    )`,
+    `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
+  ],
 ];

@@ -187,7 +187,24 @@ function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; v
   );
 }
 
-function Content({ request: { chat, operation } }: { request: RequestDetail }) {
+function Content({ request: { chat, operation, tool_content } }: { request: RequestDetail }) {
+  if (tool_content !== null) {
+    return (
+      <Stack gap="sm">
+        <Note>What the tool was called with, and what it gave; credentials are taken out.</Note>
+        <Code block>{tool_content.arguments}</Code>
+        <Code block>{tool_content.result}</Code>
+      </Stack>
+    );
+  }
+  if (operation === "tool") {
+    return (
+      <Note>
+        What the tool was called with and what it gave is not kept, or you may not see it. An operator switches that on
+        in <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
+      </Note>
+    );
+  }
   if (chat !== null) {
     return (
       <Group gap="sm">

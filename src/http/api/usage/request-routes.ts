@@ -6,6 +6,7 @@ import { dialects } from "../../../dialects/dialects.ts";
 import { modelOperation } from "../../../domain/models/operation.ts";
 import type { ChatStore, ChatWriter } from "../../../domain/models/stored-chat.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import type { SaidInCall, ToolContentStore } from "../../../domain/tools/tool-content.ts";
 import type { Ledger } from "../../../domain/usage/usage.ts";
 import { isOperator } from "../../../policy/manage/operator.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
@@ -27,6 +28,8 @@ export interface RequestRouteDeps extends EndpointDeps {
   refusedRequests: Pick<RefusedRequests, "flush">;
   chats: Pick<ChatStore, "has">;
   chatWriter: Pick<ChatWriter, "flush">;
+  toolContents: Pick<ToolContentStore, "find">;
+  toolContentWriter: { flush(): Promise<void> };
   /** From when on requests are kept. */
   retention?: Pick<Retention, "keptSince">;
 }
@@ -85,7 +88,8 @@ const retrieve = endpoint("GET", "/v1/requests/:id", {
     const forOperator = isOperator(principal);
     const trail = trailToWire(request, forOperator);
     const details = detailsToWire(request, forOperator);
-    return { ...toWire(request), usage_details: details, trail, chat: await chatOf(request, principal, deps) };
+    const [chat, said] = [await chatOf(request, principal, deps), await saidIn(request, principal, deps)];
+    return { ...toWire(request), usage_details: details, trail, chat, tool_content: said };
   },
 });
 
@@ -126,4 +130,16 @@ async function chatOf(request: PastRequest, principal: Principal, deps: RequestR
   const id = chatIdOf(request.requestId);
   await writtenSoon(deps.chatWriter);
   return (await deps.chats.has(chatOwnerOf(principal), id, deps.clock.nowSeconds())) ? id : null;
+}
+
+/** What was said in a call of a tool, where it is kept; for whom stored chats are for. */
+async function saidIn(
+  request: PastRequest,
+  principal: Principal,
+  { toolContents, toolContentWriter, clock }: RequestRouteDeps,
+): Promise<SaidInCall | null> {
+  const isCall = modelOperation(request.operation) === undefined && !isRefused(request);
+  if (!isCall || !principal.scopes.has("chat:read")) return null;
+  await writtenSoon(toolContentWriter);
+  return (await toolContents.find(chatOwnerOf(principal), request.requestId, clock.nowSeconds())) ?? null;
 }

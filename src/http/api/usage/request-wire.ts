@@ -147,6 +147,13 @@ export const oneRequest = requestShape
       .string()
       .nullable()
       .describe("Id of the stored chat completion that it made; null where none is kept, or for who may not read it."),
+    tool_content: z
+      .object({
+        arguments: z.string().describe("JSON of what the tool was called with, cut where it is long."),
+        result: z.string().describe("JSON of what it gave, likewise."),
+      })
+      .nullable()
+      .describe("What was said in a call of a tool, where `tools.record` keeps it; null likewise."),
   })
   .meta({ id: "RequestDetail" });
 

@@ -1,12 +1,14 @@
-// Brings recorded chats to their store off the request path: a bounded queue, written in batches, kept while the store is away.
+// Brings content that is kept to its store off the request path: a bounded queue, written in batches, kept while the store is away.
 import { heldBytes } from "../../../base/bytes/held-bytes.ts";
 import type { Log } from "../../../base/log.ts";
-import type { ChatStore, ChatWriter, NewChat } from "../../../domain/models/stored-chat.ts";
 
-export interface ChatQueueOptions {
-  chats: ChatStore;
+export interface ContentQueueOptions<Content> {
+  /** What the log calls one of them. */
+  what: "chat" | "tool_content";
+  /** All or none; those that are there already are left as they are. */
+  store: { insert(contents: readonly Content[]): Promise<void> };
   log: Log;
-  /** Is read for every chat: a reload may change it. */
+  /** Is read for each: a reload may change it. 0: none is kept. */
   retentionDays(): number;
 }
 
@@ -21,14 +23,14 @@ const maxPendingPart = 1 / 2;
 const maxBatch = 100;
 const maxBatchSize = 4_000_000;
 
-interface Pending {
-  chat: NewChat;
+interface Pending<Content> {
+  content: Content;
   size: number;
 }
 
-export class ChatQueue implements ChatWriter {
-  readonly #options: ChatQueueOptions;
-  #pending: Pending[] = [];
+export class ContentQueue<Content> {
+  readonly #options: ContentQueueOptions<Content>;
+  #pending: Pending<Content>[] = [];
   #pendingSize = 0;
   #dropped = 0;
   #droppedInAll = 0;
@@ -37,7 +39,7 @@ export class ChatQueue implements ChatWriter {
   #writing: Promise<void> | undefined;
   #closed = false;
 
-  constructor(options: ChatQueueOptions) {
+  constructor(options: ContentQueueOptions<Content>) {
     this.#options = options;
   }
 
@@ -45,16 +47,16 @@ export class ChatQueue implements ChatWriter {
     return this.#options.retentionDays();
   }
 
-  /** Chats that wait to be written, about their bytes, and how many were given up. */
+  /** Those that wait to be written, about their bytes, and how many were given up. */
   get figures(): { pending: number; bytes: number; dropped: number } {
     return { pending: this.#pending.length, bytes: this.#pendingSize, dropped: this.#droppedInAll + this.#dropped };
   }
 
   notStored(accountId: string, reason: string): void {
-    this.#options.log.warn("chat_not_stored", { account: accountId, reason });
+    this.#options.log.warn(`${this.#options.what}_not_stored`, { account: accountId, reason });
   }
 
-  add(chat: NewChat, size: number): void {
+  add(content: Content, size: number): void {
     if (
       this.#closed ||
       this.#pending.length >= maxPending ||
@@ -62,7 +64,7 @@ export class ChatQueue implements ChatWriter {
     ) {
       this.#dropped++;
     } else {
-      this.#pending.push({ chat, size });
+      this.#pending.push({ content, size });
       this.#count(size);
     }
     if (this.#closed) this.#reportDropped();
@@ -97,13 +99,14 @@ export class ChatQueue implements ChatWriter {
   }
 
   async #write(): Promise<void> {
+    const { what, store, log } = this.#options;
     try {
       while (this.#pending.length > 0) {
         const batch = this.#nextBatch();
-        await this.#options.chats.insert(batch.map(({ chat }) => chat));
+        await store.insert(batch.map(({ content }) => content));
         this.#pending.splice(0, batch.length);
         for (const { size } of batch) this.#count(-size);
-        if (this.#failing) this.#options.log.info("chat_write_recovered");
+        if (this.#failing) log.info(`${what}_write_recovered`);
         this.#failing = false;
         await new Promise(setImmediate);
       }
@@ -111,10 +114,7 @@ export class ChatQueue implements ChatWriter {
       // The error itself may quote what was to be stored.
       const { detail } = error as { detail?: unknown };
       if (!this.#failing) {
-        this.#options.log.error("chat_write_failed", {
-          pending: this.#pending.length,
-          detail: String(detail ?? "unknown"),
-        });
+        log.error(`${what}_write_failed`, { pending: this.#pending.length, detail: String(detail ?? "unknown") });
       }
       this.#failing = true;
       if (!this.#closed) this.#timer ??= setTimeout(() => void this.#onTimer(), retryAfterMs);
@@ -123,7 +123,7 @@ export class ChatQueue implements ChatWriter {
     }
   }
 
-  #nextBatch(): Pending[] {
+  #nextBatch(): Pending<Content>[] {
     let size = 0;
     let count = 0;
     for (const pending of this.#pending) {
@@ -136,7 +136,10 @@ export class ChatQueue implements ChatWriter {
 
   #reportDropped(): void {
     if (this.#dropped === 0) return;
-    this.#options.log.error("chats_not_stored", { count: this.#dropped, pending: this.#pending.length });
+    this.#options.log.error(`${this.#options.what}s_not_stored`, {
+      count: this.#dropped,
+      pending: this.#pending.length,
+    });
     this.#droppedInAll += this.#dropped;
     this.#dropped = 0;
   }

@@ -4,12 +4,12 @@ import { onEachDatabase, type TestDatabase } from "../../../../tests/support/dat
 import type { Log } from "../../../base/log.ts";
 import type { NewChat } from "../../../domain/models/stored-chat.ts";
 import type { Database } from "../../sql/database.ts";
-import { ChatQueue } from "./chat-queue.ts";
 import { SqlChatStore } from "./chat-store.ts";
+import { ContentQueue } from "./content-queue.ts";
 
 let opened: TestDatabase;
 let db: Database;
-let queue: ChatQueue;
+let queue: ContentQueue<NewChat>;
 let logged: { event: string; fields: unknown }[];
 
 onEachDatabase((databases) => {
@@ -19,7 +19,7 @@ onEachDatabase((databases) => {
     logged = [];
     const note = (event: string, fields?: unknown) => void logged.push({ event, fields });
     const log: Log = { info: note, warn: note, error: note };
-    queue = new ChatQueue({ chats: new SqlChatStore(db), log, retentionDays: () => 30 });
+    queue = new ContentQueue({ what: "chat", store: new SqlChatStore(db), log, retentionDays: () => 30 });
   });
 
   afterEach(async () => {
