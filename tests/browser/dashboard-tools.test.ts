@@ -5,7 +5,9 @@ import type { Page } from "playwright-core";
 import { z } from "zod";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
+import { completed, principalOf, toolServerFor, toolUseFor } from "../support/tool-uses.ts";
 
 let world: DashboardWorld;
 
@@ -57,7 +59,7 @@ const servers = createMcpHandler(() => {
 });
 
 beforeAll(async () => {
-  world = await openDashboardWorld();
+  world = await openDashboardWorld({ yaml: "\ntools:\n  record: content\n" });
   await world.fill({ keys: 2, requests: 50, chats: 2, events: 5 });
 });
 
@@ -157,5 +159,29 @@ test("a client is told the address of all servers, or of one", async () => {
     await drawer(page).getByLabel(`Copy for ${client}`).first().waitFor();
     expect(await drawer(page).getByLabel(`Copy for ${client}`).first().textContent()).toContain("/mcp/gauges");
   }
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a call in the logs is one of a tool, without tokens, with what was said where that is kept", async () => {
+  const principal = await principalOf(world.server, world.server.key);
+  const server = toolServerFor({ name: "gauges", nanoUsdPerCall: 2_000_000 });
+  const use = toolUseFor(principal, { server, name: "level", content: () => '{"station":"Passau"}' });
+  await (await world.server.tools.toolUses.begin(use)).ended({ ...completed, content: () => '{"content":["2.5"]}' });
+  await until(
+    async () => (await world.browser.ask(`/v1/requests/${use.requestId}`))["tool_content"] !== null,
+    "what was said is kept",
+  );
+  await using visitor = await arrive("/requests?model=gauges%2Flevel");
+  const { page } = visitor;
+  const row = page.locator("tbody tr:has(a)").first();
+  await row.getByText("Tool call").waitFor();
+  expect(await row.getByText("No tokens").count()).toBe(1);
+  await look(visitor, "logs-tool");
+  await visitor.go(`/requests/${use.requestId}`);
+  await drawer(page).getByText("Bytes of the result").waitFor();
+  expect(await drawer(page).getByLabel("Called with").textContent()).toContain('"station": "Passau"');
+  expect(await drawer(page).getByLabel("Result").textContent()).toContain("2.5");
+  expect(await drawer(page).getByText("Tokens in all").count()).toBe(0);
+  await look(visitor, "log-of-a-tool");
   expect(visitor.trouble).toEqual([]);
 });

@@ -10,9 +10,10 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { errorMeaning, Outcome, outcomeLooks, remedyFor } from "./outcome.tsx";
-import { modelName, operations } from "./request-columns.tsx";
+import { isToolCall, modelName, operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
 import { isWorthTelling, RequestTrail } from "./request-trail.tsx";
+import { ToolContent } from "./tool-content.tsx";
 
 export function RequestView({ request }: { request: RequestDetail }) {
   const { outcome } = request;
@@ -77,16 +78,21 @@ function Remedy({ code }: { code: string }) {
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
   const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped, from_cache } = request;
+  const isTool = isToolCall(request);
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
-    ["Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
+    [isTool ? "Tool" : "Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
     ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
     ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
     ...(tags.length === 0 ? [] : [["Tags", <Tags key="tags" tags={tags} />] satisfies Fact]),
     ["Operation", operations[operation] + (stream ? ", streamed" : "")],
   ];
   if (request.outcome === "refused") return <Facts facts={asked} />;
+  if (isTool) {
+    const priced: Fact = ["Cost", cost === null ? "The server has no price" : money(cost)];
+    return <Facts facts={[...asked, ...detailsOf(request), priced]} />;
+  }
   return (
     <>
       <Facts
@@ -187,24 +193,9 @@ function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; v
   );
 }
 
-function Content({ request: { chat, operation, tool_content } }: { request: RequestDetail }) {
-  if (tool_content !== null) {
-    return (
-      <Stack gap="sm">
-        <Note>What the tool was called with, and what it gave; credentials are taken out.</Note>
-        <Code block>{tool_content.arguments}</Code>
-        <Code block>{tool_content.result}</Code>
-      </Stack>
-    );
-  }
-  if (operation === "tool") {
-    return (
-      <Note>
-        What the tool was called with and what it gave is not kept, or you may not see it. An operator switches that on
-        in <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
-      </Note>
-    );
-  }
+function Content({ request }: { request: RequestDetail }) {
+  const { chat, operation } = request;
+  if (isToolCall(request)) return <ToolContent request={request} />;
   if (chat !== null) {
     return (
       <Group gap="sm">

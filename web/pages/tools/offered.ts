@@ -32,6 +32,11 @@ export function ownName(name: string): string {
   return name.slice(serverOf(name).length + 1) || name;
 }
 
+/** Whether clients may know it by another name than its server: one that was cut or changed ends with a piece of a hash. */
+export function isCut(name: string): boolean {
+  return /_[0-9a-f]{6}$/.test(name);
+}
+
 /** `headrace+server:…` */
 function serverOfResource(uri: unknown): string {
   return /^headrace\+([a-z0-9-]+):/.exec(String(uri))?.[1] ?? "";

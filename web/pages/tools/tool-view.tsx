@@ -2,11 +2,12 @@
 import { Group, Stack, Text } from "@mantine/core";
 import { isObject, type Listed } from "../../api/tools.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
 import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
 import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
-import { ownName, serverOf, text } from "./offered.ts";
+import { isCut, ownName, serverOf, text } from "./offered.ts";
 import { ToolTest } from "./tool-test.tsx";
 
 export function ToolView({ tool }: { tool: Listed }) {
@@ -36,6 +37,11 @@ export function ToolView({ tool }: { tool: Listed }) {
         )}
       </MoreSettings>
       <ToolTest tool={tool} />
+      {!isCut(name) && (
+        <PlainLink href={`/requests?model=${encodeURIComponent(`${serverOf(name)}/${ownName(name)}`)}`}>
+          Its calls in the logs
+        </PlainLink>
+      )}
     </Stack>
   );
 }
