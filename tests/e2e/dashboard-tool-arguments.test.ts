@@ -63,7 +63,9 @@ test.each([
 });
 
 test("a tool may have arguments with the names of what every object has", () => {
-  const named = fieldsOf(JSON.parse('{"properties": {"__proto__": {"type": "string"}, "constructor": {"type": "string"}}}'));
+  const named = fieldsOf(
+    JSON.parse('{"properties": {"__proto__": {"type": "string"}, "constructor": {"type": "string"}}}'),
+  );
   const typed = JSON.parse('{"__proto__": "a", "constructor": "b"}');
   const read = argumentsOf(named ?? [], typed);
   expect(JSON.stringify(read)).toBe('{"given":{"__proto__":"a","constructor":"b"}}');

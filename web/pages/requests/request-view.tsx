@@ -82,7 +82,10 @@ function Figures({ request }: { request: RequestDetail }) {
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
-    [isTool ? "Tool" : "Model", model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />],
+    [
+      isTool ? "Tool" : "Model",
+      model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />,
+    ],
     ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
     ["App", app === null ? "None" : <Only key="app" name="app" value={app} label={names.app(app)} />],
     ...(tags.length === 0 ? [] : [["Tags", <Tags key="tags" tags={tags} />] satisfies Fact]),

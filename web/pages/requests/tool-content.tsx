@@ -27,7 +27,13 @@ function Kept({ label, children }: { label: string; children: string }) {
       <Text size="sm" mb={4}>
         {label}
       </Text>
-      <Code block tabIndex={0} aria-label={label} mah="20rem" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>
+      <Code
+        block
+        tabIndex={0}
+        aria-label={label}
+        mah="20rem"
+        style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}
+      >
         {indented(children)}
       </Code>
     </div>
