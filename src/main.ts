@@ -3,7 +3,7 @@ import type { Role } from "./installation/places.ts";
 
 const roles: Readonly<Record<Role, () => Promise<(args: readonly string[]) => Promise<void>>>> = {
   "check-database": async () => (await import("./storage/sql/quick-check-process.ts")).checkDatabase,
-  "guard-process": async () => (await import("./engines/commands/guard.ts")).guardProcess,
+  "guard-process": async () => (await import("./processes/guard.ts")).guardProcess,
   "probe-engine": async () => (await import("./engines/llama/engine-probe.ts")).probeEngine,
   "serve-requests": async () => (await import("./server/worker/worker.ts")).serveRequests,
   "run-model": async () => (await import("./engines/llama/worker/main.ts")).runModel,

@@ -47,6 +47,11 @@ export const layers: Layers = {
     because: "how a form is read and kept does not depend on what is asked by it.",
   },
   "src/http1": { may: ["src/base"], packages: ["bun", "node:fs", "node:os"], because: protocol },
+  "src/outward": {
+    may: ["src/base", "src/http1"],
+    packages: ["bun"],
+    because: "what is asked of an address that somebody else chose does not decide whether it may be asked.",
+  },
   "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
   "src/workers": {
     may: ["src/base", "src/domain", "src/http1"],
@@ -71,6 +76,11 @@ export const layers: Layers = {
   },
   "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
+  "src/processes": {
+    may: ["src/base", "src/domain", "src/installation"],
+    packages: ["bun", "node:*"],
+    because: "how a command lives and ends does not depend on what it is for.",
+  },
   "src/engines": {
     may: ["src/base", "src/domain", "src/http1", "src/websocket", "package.json"],
     packages: ["zod"],
@@ -82,7 +92,7 @@ export const layers: Layers = {
     because: "what is set aside does not depend on who runs models.",
   },
   "src/engines/commands": {
-    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation"],
+    may: ["src/base", "src/domain", "src/engines", "src/engines/memory", "src/installation", "src/processes"],
     packages: ["node:*"],
     because: adapter,
   },
@@ -164,7 +174,7 @@ export const layers: Layers = {
     because: "people and how they sign in do not depend on transport, storage or engines.",
   },
   "src/notices": {
-    may: ["src/base", "src/domain", "src/http1", "src/policy", "src/wire"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/policy", "src/wire"],
     packages: ["standardwebhooks"],
     because: "what is told, and to whom, does not depend on storage, engines and how mail is sent.",
   },
@@ -183,7 +193,7 @@ export const layers: Layers = {
     because: "what it asks another process for serves ports of its own.",
   },
   "src/oauth": {
-    may: ["src/base", "src/domain", "src/policy"],
+    may: ["src/base", "src/domain", "src/outward", "src/policy"],
     packages: ["node:crypto"],
     because: "the authorization server does not depend on transport, storage or engines.",
   },
@@ -197,11 +207,15 @@ export const layers: Layers = {
   },
   "src/mcp/front": {
     may: ["src/base", "src/domain", "src/policy"],
-    packages: ["@modelcontextprotocol/server", "node:crypto"],
+    packages: ["@modelcontextprotocol/server", "node:async_hooks"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
   },
+  "src/mcp/servers": {
+    may: ["src/base", "src/domain", "src/policy"],
+    because: "what is known of servers of tools does not depend on who uses them.",
+  },
   "src/mcp/links": {
-    may: ["src/base", "src/domain", "src/http1", "src/policy"],
+    may: ["src/base", "src/domain", "src/http1", "src/outward", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how a server of tools is reached does not depend on who asks it for what.",
   },
@@ -230,6 +244,7 @@ export const layers: Layers = {
         "inference",
         "installation",
         "mcp/front",
+        "mcp/servers",
         "nodes",
         "nodes/tunnel",
         "notices",
@@ -276,11 +291,13 @@ export const layers: Layers = {
       ...[
         "mcp/front",
         "mcp/links",
+        "mcp/servers",
         "mcp/uses",
         "metrics",
         "nodes",
         "notices",
         "oauth",
+        "outward",
         "policy",
         "prices",
         "tracing",
@@ -374,6 +391,7 @@ export const layers: Layers = {
         "engines/llama",
         "engines/llama/worker",
         "installation",
+        "processes",
         "server/worker",
         "storage/sql",
       ].map((name) => `src/${name}`),

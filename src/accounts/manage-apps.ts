@@ -9,11 +9,11 @@ import { type App, type AppChanges, type AppSecret, defaultAppScopes } from "../
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
+import { homepageUrl, redirectUris } from "../policy/manage/app-values.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/people/apps.ts";
 import { appName } from "./app-name.ts";
-import { homepageUrl, redirectUris } from "./app-values.ts";
 
 const secretPrefix = "hrs_";
 const secretBytes = 32;

@@ -18,6 +18,8 @@ import {
   type ModelFileConfig,
   memoryConfig,
   modelFileConfigs,
+  type OAuthConfig,
+  oauthConfig,
   type ReloadableConfig,
   reloadableConfig,
   type SsoConfig,
@@ -93,6 +95,7 @@ export interface Config extends ReloadableConfig {
   readonly mail: MailConfig | undefined;
   /** Undefined: none. */
   readonly sso: SsoConfig | undefined;
+  readonly oauth: OAuthConfig;
   readonly files: FilesConfig;
   readonly cache: CacheConfig;
   /** The built-in engine; undefined figures are chosen per model. */
@@ -182,6 +185,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
     dataDir: startup.dataDir ?? defaultDataDir(env),
     lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
     sso: ssoConfig(file.data),
+    oauth: oauthConfig(file.data),
     files: filesConfig(file.data, (path) => absolute(path, "file")),
     cache: cacheConfig(file.data),
     tracing: tracing.config,

@@ -13,6 +13,7 @@ import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 import { guardrailFault } from "./sections/guardrail-schema.ts";
+import { toolServerFault } from "./sections/tool-schema.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
   const aliasOwners = firstOwners(data);
@@ -21,6 +22,7 @@ export function crossProblems(file: YamlFile, data: FileData): Problem[] {
     ...duplicates(file, "models", "id", data.models),
     ...duplicates(file, "guardrails", "name", data.guardrails),
     ...duplicates(file, "tiers", "name", data.tiers),
+    ...toolProblems(file, data),
     ...guardrailProblems(file, data),
     ...quotaProblems(file, data),
     ...reservedNames(file, data),
@@ -67,6 +69,19 @@ function duplicates<Key extends string>(
     if (first === index) return [];
     const message = `is the same as ${section}[${first}].${key}`;
     return [problemAt(file, [section, index, key], message, `Give each entry of ${section} its own ${key}.`)];
+  });
+}
+
+function toolProblems(file: YamlFile, { tools: { servers } }: FileData): Problem[] {
+  return servers.flatMap(({ name }, index) => {
+    const first = servers.findIndex((server) => server.name === name);
+    const at = (member: string, message: string, fix: string) =>
+      problemAt(file, ["tools", "servers", index, member], message, fix);
+    const fault = toolServerFault(servers[index] as (typeof servers)[number]);
+    return [
+      ...(first === index ? [] : [at("name", `is that of tools.servers[${first}], too`, "Give each its own name.")]),
+      ...(fault ? [at(fault.at, fault.message, fault.fix)] : []),
+    ];
   });
 }
 

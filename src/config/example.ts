@@ -159,6 +159,24 @@ cache:
   max_bytes: 67108864
   max_answer_bytes: 1048576
 
+# Servers of tools (MCP), which clients get at /mcp with the scope tools:use.
+tools:
+  record: none                         # or content: what was said in calls is kept, sealed, as stored chats are
+  sampling_model: small                # for servers that ask a model and name none that is there
+  search_from: 40                      # with more tools, a search is offered in their place
+  servers:
+    - name: issues                     # its tools are issues_…
+      url: https://tools.example.com/mcp
+      headers:
+        authorization: Bearer \${ISSUES_TOKEN}
+      tools: [search_*, get_issue]     # left out: all of them
+      approval: first                  # changes wait for an operator; or each, or all
+      timeout_seconds: 60
+    - name: files
+      command: mcp-server-filesystem /srv/shared
+      env: { LOG_LEVEL: info }         # nothing else of this server's environment
+      sharing: all                     # one process for everybody; left out: one for each person
+
 # What accounts may use; null means no limit. free, pro and enterprise exist without being named here.
 tiers:
   - name: free
@@ -215,11 +233,6 @@ batches:
   unbounded_concurrency: 4             # at a server that does not say how many it takes
   price_factor: 0.5                    # half of the price of tokens
 
-# Tools of servers that the gateway stands before.
-tools:
-  record: none                         # or content: what was said in calls is kept, sealed, as stored chats are
-  sampling_model: small                # for servers that ask a model and name none that is there
-
 # Which lines are written to the log. Errors, refusals and slow requests always are.
 logs:
   level: info                          # or warn, or error
@@ -257,6 +270,12 @@ sso:
   allowed_domains: [example.com]       # none: only who was invited
   account: acct_0199                   # that they join; left out: the first
   role: member
+
+# Clients that no account registered, as those of tools are mostly.
+oauth:
+  registration: on                     # they may register by themselves
+  client_documents: on                 # or be known by the address of a document that describes them
+  client_document_hosts: [claude.ai]   # left out: any
 
 # Web pages that may call the API; "*" allows every site.
 cors:

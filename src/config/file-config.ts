@@ -8,12 +8,14 @@ import type { ModelPolicies } from "../domain/models/policies/model-policies.ts"
 import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
+import type { ToolServer } from "../domain/tools/tool-server.ts";
 import type { TagSettings } from "../domain/usage/request-tags.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { byteSize, splitWords } from "./command-text.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 import { guardrailSettings } from "./sections/guardrail-schema.ts";
+import { toolServerOf } from "./sections/tool-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
@@ -31,6 +33,7 @@ export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "poli
   /** Undefined where all of them are off. */
   readonly policies: ModelPolicies | undefined;
 };
+export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonly servers: readonly ToolServer[] };
 /** Where answers that are given again are kept, and how much of them. */
 export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];
@@ -66,18 +69,21 @@ export type SsoConfig = InCode<Omit<NonNullable<FileData["sso"]>, "account">> & 
   readonly accountId: string | undefined;
 };
 
+/** Which clients there may be that no account registered. */
+export type OAuthConfig = InCode<FileData["oauth"]>;
+
 /** The part of the configuration that a running server takes over from a changed file. */
 export interface ReloadableConfig {
   readonly upstreams: readonly UpstreamConfig[];
   readonly models: readonly ModelConfig[];
   readonly guardrails: readonly GuardrailSettings[];
+  readonly tools: ToolsConfig;
   readonly tiers: readonly Tier[];
   readonly limits: InCode<FileData["limits"]>;
   readonly tags: TagSettings;
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
   readonly batches: InCode<FileData["batches"]>;
-  readonly tools: InCode<FileData["tools"]>;
   readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
   readonly cors: { readonly origins: readonly string[] };
@@ -99,6 +105,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
     guardrails: data.guardrails.map(guardrailSettings),
+    tools: { ...inCode(data.tools), servers: data.tools.servers.map(toolServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: {
@@ -109,7 +116,6 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
     batches: inCode(data.batches),
-    tools: inCode(data.tools),
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },
     logs: {
@@ -145,6 +151,10 @@ export function ssoConfig({ sso }: FileData): SsoConfig | undefined {
   if (!sso) return undefined;
   const { account, ...others } = sso;
   return { ...inCode(others), accountId: account };
+}
+
+export function oauthConfig({ oauth }: FileData): OAuthConfig {
+  return inCode(oauth);
 }
 
 /** `absolute` makes a path of the file absolute. */

@@ -61,6 +61,7 @@ import { type Option, options } from "./options.ts";
 import { price } from "./price-schema.ts";
 import { batches, files as storedFiles } from "./sections/batch-schema.ts";
 import { cache, guardrails } from "./sections/guardrail-schema.ts";
+import { oauth } from "./sections/oauth-schema.ts";
 import { policies } from "./sections/policy-schema.ts";
 import { sso } from "./sections/sso-schema.ts";
 import { tools } from "./sections/tool-schema.ts";
@@ -566,6 +567,7 @@ export const fileSchema = field(
     tracing: tracing.optional(),
     mail: mail.optional(),
     sso: sso.optional(),
+    oauth: oauth.prefault({}),
   }),
   { doc: "Configuration of Headrace.", must: "a mapping of keys to values", fix: "Write lines such as `port: 7545`." },
 );

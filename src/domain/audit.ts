@@ -18,6 +18,7 @@ export const auditActions = [
   "account.updated",
   "tier.changed",
   "tier.deleted",
+  "tool.decided",
   "upstream.created",
   "upstream.updated",
   "upstream.deleted",

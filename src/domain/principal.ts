@@ -10,6 +10,7 @@ import type { Priority } from "./models/policies/priority.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
+import type { ToolReach } from "./tools/tool-reach.ts";
 
 export interface Principal {
   account: Account;
@@ -28,6 +29,8 @@ export interface Principal {
   limits: LimitSet;
   /** What bounds the models that it may use beyond its environment; undefined: nothing. */
   reach?: ModelReach | undefined;
+  /** What bounds the tools that it may use; undefined: nothing. */
+  tools?: ToolReach | undefined;
   /** The highest that its requests may have: of all of `keys`, and of the account's tier. Left out: normal. */
   priority?: Priority | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */

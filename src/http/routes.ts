@@ -11,6 +11,7 @@ import { fileRoutes } from "./api/files/file-routes.ts";
 import { uploadRoutes } from "./api/files/upload-routes.ts";
 import { inferenceRoutes } from "./api/inference-routes.ts";
 import { keyRoutes } from "./api/key-routes.ts";
+import { mcpRoutes } from "./api/mcp/mcp-routes.ts";
 import { messageRoutes } from "./api/message-routes.ts";
 import { metricsRoutes } from "./api/metrics-routes.ts";
 import { modelRoutes } from "./api/model-routes.ts";
@@ -62,6 +63,7 @@ const makers = [
   modelRoutes,
   modelStatusRoutes,
   priceRoutes,
+  mcpRoutes,
   overviewRoutes,
   usageRoutes,
   statementRoutes,

@@ -22,6 +22,7 @@ import type { RequestTags } from "../policy/request-tags.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Guarding, Guardrails } from "./guarding.ts";
+import type { HostedTools } from "./hosted/model-tools.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Overflow } from "./overflow/overflow.ts";
 import type { Capacity, Standing } from "./routing/capacity.ts";
@@ -104,6 +105,8 @@ export interface InferenceDeps {
   sealFor(accountId: string): AccountSeal;
   /** Looks at requests and answers of models that name some; left out: nobody does. */
   guardrails?: Guardrails | undefined;
+  /** Runs tools of servers within responses; left out: nothing of the kind is known. */
+  hosted?: HostedTools | undefined;
   clock: Clock;
   stopping: Stopping;
   /** Answers that are given again; left out: none are. */

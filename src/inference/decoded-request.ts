@@ -3,6 +3,7 @@ import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { GoesOnFrom } from "../dialects/answer.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { namesServers } from "../dialects/response/hosted/asked-servers.ts";
 import { servedOf } from "../dialects/told-parts.ts";
 import type { IsolatedMember } from "../domain/models/isolation.ts";
 import type { MessageHeaders } from "../domain/models/message-headers.ts";
@@ -127,6 +128,11 @@ export class DecodedRequest implements RequestFacts {
   /** Whether all that has to be corrected is that it does not say that it is not to be kept. */
   get leavesStoreUnsaid(): boolean {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
+  }
+
+  /** Whether it names servers of tools: those that do had to be parsed to be checked. */
+  get namesServers(): boolean {
+    return !this.#isScanned && namesServers(this.body);
   }
 
   get #isScanned(): boolean {

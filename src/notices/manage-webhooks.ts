@@ -20,18 +20,19 @@ import {
 } from "../domain/notices/webhook.ts";
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
+import type { OutwardRules } from "../outward/addresses.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { DeliveryWire, WebhookWire } from "../wire/webhooks.ts";
 import { webhookSecretPlace } from "./delivery/deliverer.ts";
-import { type ReceiverRules, receiverUrl } from "./delivery/receiver.ts";
+import { receiverUrl } from "./delivery/receiver.ts";
 import { newWebhookSecret } from "./delivery/signature.ts";
 
 export interface WebhooksOptions {
   store: WebhookStore;
   notices: Pick<NoticeStore, "add">;
   sealFor: SealFor;
-  rules: ReceiverRules;
+  rules: OutwardRules;
   /** Called once there is something to deliver. */
   wake(): void;
 }

@@ -1,8 +1,10 @@
 // Device authorization (RFC 8628, 3.1): a device without a browser gets a code for itself and one for its user to type.
 import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
 import { newOpaqueToken, tokenDigest } from "../policy/credentials/opaque-token.ts";
+import { usualResources } from "../policy/credentials/resources.ts";
 import type { ClientThrottle } from "./client/client-throttle.ts";
 import { OAuthError } from "./oauth-error.ts";
+import { namedResources } from "./resources.ts";
 import { requestedScopes } from "./scopes.ts";
 import type { ClientRequest } from "./token/stage.ts";
 import { newUserCode, normalizedUserCode } from "./user-code.ts";
@@ -29,13 +31,19 @@ const intervalSeconds = 5;
 /** A code is taken once in billions; more than once in a row is a fault of ours. */
 const attempts = 4;
 
-/** Throws `invalid_scope`, and a GatewayError `rate_limit_exceeded`. */
+/** Throws `unauthorized_client`, `invalid_scope`, `invalid_target`, and a GatewayError `rate_limit_exceeded`. */
 export async function authorizeDevice(
-  { client, parameters, origin }: ClientRequest,
+  { client, parameters, resources: named, origin }: ClientRequest,
   { oauth, clientThrottle, issuer }: DeviceAuthorizationDeps,
 ): Promise<DeviceAuthorization> {
+  // It has nowhere to be sent back to: a person who is talked into typing a code would find out nothing of who asks.
+  if (client.unverified) {
+    throw new OAuthError("unauthorized_client", "Devices need an app that an account here has registered.");
+  }
   const scopes = requestedScopes(parameters.get("scope"), client);
   if ("fault" in scopes) throw new OAuthError("invalid_scope", scopes.fault);
+  const resources = namedResources(named, issuer());
+  if ("fault" in resources) throw new OAuthError("invalid_target", resources.fault);
   await clientThrottle.requireDevice(client, origin.clientAddress);
   for (let attempt = 0; attempt < attempts; attempt++) {
     const deviceCode = newOpaqueToken("hrd_");
@@ -46,6 +54,7 @@ export async function authorizeDevice(
       appId: client.id,
       environment: client.environment,
       scopes,
+      resources: resources.length > 0 ? resources : usualResources(scopes),
       createdAt: origin.nowSeconds,
       expiresAt: origin.nowSeconds + lifeSeconds,
       intervalSeconds,

@@ -8,6 +8,7 @@ import {
   type PublishedApp,
 } from "../domain/people/app.ts";
 import { accountScopes } from "../domain/scope.ts";
+import { appIdOf } from "./client/document-url.ts";
 
 /** Public, and by the device flow alone: it has nowhere to be redirected to. */
 export function commandLineApp(environment: Environment): PublishedApp {
@@ -35,5 +36,5 @@ export function findClient(
   apps: Pick<AppStore, "findApp">,
   environment: Environment,
 ): Promise<PublishedApp | undefined> {
-  return id === commandLineAppId ? Promise.resolve(commandLineApp(environment)) : apps.findApp(id);
+  return id === commandLineAppId ? Promise.resolve(commandLineApp(environment)) : apps.findApp(appIdOf(id));
 }

@@ -6,8 +6,6 @@ import { type ClientRequest, required } from "./token/stage.ts";
 
 export interface IntrospectionDeps extends FindTokenDeps {
   issuer(): string;
-  /** The base URL of the API. */
-  audience(): string;
 }
 
 /** RFC 7662, 2.2. */
@@ -23,7 +21,7 @@ export type Introspection =
       iat?: number;
       /** Only access tokens have it. */
       token_type?: "Bearer";
-      aud?: string;
+      aud?: string | string[];
       jti?: string;
     };
 
@@ -49,7 +47,7 @@ export async function introspectToken(request: ClientRequest, deps: Introspectio
   }
   const { scopes, expiresAt: exp } = found.access;
   const scope = grant.scopes.filter((name) => scopes.has(name)).join(" ");
-  return { ...common, scope, exp, token_type: "Bearer", aud: deps.audience(), ...claimsOf(text) };
+  return { ...common, scope, exp, token_type: "Bearer", ...claimsOf(text) };
 }
 
 function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
@@ -61,8 +59,16 @@ function isGood({ grant, ...token }: FoundToken, nowSeconds: number): boolean {
 }
 
 /** The answer about a token that was verified. */
-function claimsOf(token: string): { iat?: number; jti?: string } {
+function claimsOf(token: string): { iat?: number; jti?: string; aud?: string | string[] } {
   const [, payload = ""] = token.split(".");
-  const { iat, jti } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>;
-  return { ...(typeof iat === "number" ? { iat } : {}), ...(typeof jti === "string" ? { jti } : {}) };
+  const { iat, jti, aud } = JSON.parse(Buffer.from(payload, "base64url").toString("utf8")) as Record<string, unknown>;
+  return {
+    ...(typeof iat === "number" ? { iat } : {}),
+    ...(typeof jti === "string" ? { jti } : {}),
+    ...(typeof aud === "string" || isTexts(aud) ? { aud } : {}),
+  };
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
 }

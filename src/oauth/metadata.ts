@@ -1,11 +1,15 @@
 // What clients find out by themselves: of the authorization server (RFC 8414), and of the API that it protects (RFC 9728).
 import { appScopes } from "../domain/people/app.ts";
+import type { Scope } from "../domain/scope.ts";
 import { grantTypes } from "./token/flow.ts";
 
 const clientAuthentication = ["client_secret_basic", "client_secret_post"];
 
-/** `issuer`: the public URL, without a slash at the end. */
-export function authorizationServerMetadata(issuer: string) {
+/** `issuer`: the public URL, without a slash at the end; which clients there may be that no account registered. */
+export function authorizationServerMetadata(
+  issuer: string,
+  { mayRegister, hasDocuments }: { mayRegister: boolean; hasDocuments: boolean },
+) {
   return {
     issuer,
     authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -13,6 +17,8 @@ export function authorizationServerMetadata(issuer: string) {
     revocation_endpoint: `${issuer}/oauth/revoke`,
     introspection_endpoint: `${issuer}/oauth/introspect`,
     device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+    ...(mayRegister ? { registration_endpoint: `${issuer}/oauth/register` } : {}),
+    client_id_metadata_document_supported: hasDocuments,
     jwks_uri: `${issuer}/.well-known/jwks.json`,
     scopes_supported: [...appScopes],
     response_types_supported: ["code"],
@@ -27,13 +33,13 @@ export function authorizationServerMetadata(issuer: string) {
   };
 }
 
-/** `resource`: the base URL of the API, which is the audience of access tokens. */
-export function protectedResourceMetadata(resource: string, issuer: string) {
+/** `resource`: the base URL of the API, or the address of tools, which is the audience of access tokens. */
+export function protectedResourceMetadata(resource: string, scopes: readonly Scope[], issuer: string) {
   return {
     resource,
     resource_name: "Headrace",
     authorization_servers: [issuer],
-    scopes_supported: [...appScopes],
+    scopes_supported: [...scopes],
     bearer_methods_supported: ["header"],
     resource_documentation: `${issuer}/docs`,
   };

@@ -1,6 +1,6 @@
 // What an OAuth endpoint refuses with: the codes of its RFCs, and a reason for the log alone.
 
-/** RFC 6749, 5.2, and 8628, 3.5. `temporarily_unavailable` (4.1.2.1) for what is worth another try. */
+/** RFC 6749, 5.2; 8628, 3.5; 8707, 2; 7591, 3.2.2. `temporarily_unavailable` (4.1.2.1) for what is worth another try. */
 export type OAuthErrorCode =
   | "invalid_request"
   | "invalid_client"
@@ -8,6 +8,9 @@ export type OAuthErrorCode =
   | "unauthorized_client"
   | "unsupported_grant_type"
   | "invalid_scope"
+  | "invalid_target"
+  | "invalid_redirect_uri"
+  | "invalid_client_metadata"
   | "authorization_pending"
   | "slow_down"
   | "access_denied"

@@ -2,6 +2,8 @@
 import type { App } from "../domain/people/app.ts";
 import { type Scope, scopes } from "../domain/scope.ts";
 
+/** A refresh token comes with every access token: clients of tools ask for one by this name (OpenID Connect Core, 11). */
+const alwaysGiven = "offline_access";
 /** What may be told back: anything else could be made to say something in an error's text. */
 const nameable = /^[\w:./-]{1,64}$/;
 
@@ -13,6 +15,7 @@ export function requestedScopes(text: string | undefined, app: Pick<App, "scopes
   const allowed = scopes.filter((scope) => app.scopes.includes(scope));
   if (text === undefined || text === "") return allowed;
   const wanted = new Set(text.split(" "));
+  if (wanted.delete(alwaysGiven) && wanted.size === 0) return allowed;
   for (const name of wanted) {
     if (allowed.some((scope) => scope === name)) continue;
     const which = nameable.test(name) ? `${name} is` : "one name is";

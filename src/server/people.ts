@@ -18,12 +18,15 @@ import type { Locality } from "../http/exchange/locality.ts";
 import { SessionPrincipals } from "../http/exchange/session-principal.ts";
 import type { IncomingRequest } from "../http1/message.ts";
 import { SmtpMailer } from "../mail/smtp-mailer.ts";
+import { ClientDocuments, type ClientDocumentsOptions } from "../oauth/client/client-documents.ts";
 import { ClientThrottle } from "../oauth/client/client-throttle.ts";
 import { Housekeeper } from "../oauth/housekeeper.ts";
+import { resolveBySystem } from "../outward/addresses.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { SqlAppStore } from "../storage/tables/people/app-store.ts";
 import { SqlOAuthStore } from "../storage/tables/people/oauth-store.ts";
+import { SqlOutsideClientStore } from "../storage/tables/people/outside-client-store.ts";
 import { SqlPendingStore } from "../storage/tables/people/pending-store.ts";
 import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { SqlSessionStore } from "../storage/tables/people/session-store.ts";
@@ -40,6 +43,8 @@ export interface PeopleOptions {
   locality: Locality;
   /** The address that clients use, with `/v1`; asked late, as a port of 0 is known only once the server listens. */
   baseUrl(): string;
+  /** How documents of clients are fetched; as usual unless a test has them on this machine. */
+  documentFetch?: Partial<Pick<ClientDocumentsOptions, "resolve" | "ca" | "timeoutMs">> | undefined;
   opened: Opened;
 }
 
@@ -49,7 +54,8 @@ export type People = ReturnType<typeof openPeople>;
 const retiredKeysKeptSeconds = 30 * 86_400;
 
 /** Opens what the routes for people and apps need beside `Governance`. */
-export function openPeople({ db, config, clock, log, governance, locality, baseUrl, opened }: PeopleOptions) {
+export function openPeople(options: PeopleOptions) {
+  const { db, config, clock, log, governance, locality, baseUrl, opened } = options;
   const { accounts, audit, authenticator, keyFor, limits, pepper, peppers, secretId, secretRotation } = governance;
   const { publicUrl, mail, sso } = config;
   const environment: Environment = config.mode === "development" ? "dev" : "live";
@@ -60,6 +66,8 @@ export function openPeople({ db, config, clock, log, governance, locality, baseU
   const people = new SqlPersonStore(db);
   const sessionStore = new SqlSessionStore(db);
   const oauth = new SqlOAuthStore(db);
+  const outsideClients = new SqlOutsideClientStore(db);
+  const clientThrottle = new ClientThrottle(limits);
   const pendingStore = new SqlPendingStore(db);
   const signingKeyStore = new SqlSigningKeyStore(db);
   const pending = { store: pendingStore, sealingKey: keyFor("pending-seal-v1"), clock };
@@ -97,6 +105,7 @@ export function openPeople({ db, config, clock, log, governance, locality, baseU
       tasks: {
         sessions: (nowSeconds) => sessionStore.prune(nowSeconds, idleSeconds),
         oauth: (nowSeconds) => oauth.prune(nowSeconds),
+        outside_clients: (nowSeconds) => outsideClients.prune(nowSeconds),
         links: (nowSeconds) => people.pruneLinks(nowSeconds),
         // There may be many of them, and in minutes each is worth nothing.
         pending: () => pendingStore.prune(clock.nowSeconds()),
@@ -114,14 +123,24 @@ export function openPeople({ db, config, clock, log, governance, locality, baseU
     sessionStore,
     oauth,
     links,
-    apps: new SqlAppStore(db, { secretId }),
+    apps: new SqlAppStore(db, { secretId, environment }),
+    outsideClients,
+    mayRegister: config.oauth.registration === "on",
+    clientDocuments:
+      config.oauth.clientDocuments === "off"
+        ? undefined
+        : new ClientDocuments({
+            ...{ clientThrottle, environment, clock, hosts: config.oauth.clientDocumentHosts ?? null },
+            rules: { allowLoopback: config.mode === "development" },
+            ...{ resolve: resolveBySystem, ...options.documentFetch },
+          }),
     signIn: new SignIn({ people, sessions, limits, failures, clock, log, pending }),
     ownAccount: new OwnAccount({ people, limits, clock }),
     failures,
     passkeys: new Passkeys({ people, failures, clock, pending }),
     singleSignOn,
     singleSignOnName: () => singleSignOn?.name,
-    clientThrottle: new ClientThrottle(limits),
+    clientThrottle,
     matchesSecret(app: App, secret: string): boolean {
       const match = matchingSecret(app, secret, peppers, clock.nowSeconds());
       const digest = match && keyDigest(secret, pepper);

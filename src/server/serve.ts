@@ -55,11 +55,12 @@ import { type NoticeParts, type NoticeTimes, openNotices } from "./notices.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openOwnCalls } from "./own-calls.ts";
-import { openPeople, type People } from "./people.ts";
+import { openPeople, type People, type PeopleOptions } from "./people.ts";
 import { openRecords } from "./records.ts";
 import { replySeals } from "./reply-seals.ts";
 import { startFailure } from "./start-failure.ts";
 import { openToolUses, type ToolUseParts } from "./tools/tool-uses.ts";
+import { openTools } from "./tools/tools.ts";
 import { freePort, innerSocket, removeLeftSockets, socketDirectory, Workers } from "./workers.ts";
 
 export type { FirstKey };
@@ -89,6 +90,8 @@ export interface ServeOptions {
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of what is told and delivered; the usual unless a test has less patience. */
   noticeTimes?: NoticeTimes;
+  /** How documents of clients are fetched; a test has them on this machine. */
+  documentFetch?: PeopleOptions["documentFetch"];
   /** Times of the work on batches; the usual unless a test has less patience. */
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
@@ -184,6 +187,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const people = openPeople({
     ...{ db: used, config, clock, log, governance, locality },
     baseUrl: () => baseUrl,
+    documentFetch: options.documentFetch,
     opened,
   });
 
@@ -260,6 +264,11 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     observer: observation.toolObserver,
     current: () => sources.config,
   });
+  const toolParts = openTools({
+    ...{ db, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    current: () => sources.config,
+    installationUrl: () => baseUrl.replace(/\/v1$/, ""),
+  });
   const batches = openBatches({
     ...{ db, config, governance, files, openRequests, inference, clock, log, opened },
     current: () => sources.config,
@@ -274,6 +283,10 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...people,
     ...network.routes,
     ...notices.routes,
+    ...toolParts,
+    isAllowedOrigin: (origin, exchange) =>
+      people.isOwnOrigin(origin, exchange.req) ||
+      sources.config.cors.origins.some((one) => one === "*" || one === origin),
     upstreams,
     managedModels,
     pulledModels: new PulledModels({

@@ -206,7 +206,7 @@ describe("taking it back", () => {
     for (const other of ["grt_other", "grt_login", "grt_hers"]) expect((await grantOf(other))?.quotas).toEqual([]);
     const own = { kind: "grant", accountId: "acct_1", personId: "usr_1", environment: "live", appId } as const;
     const grant = keyRecordFor({ id: "grt_3", ...own, parentId: membershipId("usr_1", "acct_1") });
-    const refreshToken = { digest: "of grt_3", grantId: "grt_3", createdAt: now, expiresAt: now + 9 };
+    const refreshToken = { digest: "of grt_3", grantId: "grt_3", resources: [], createdAt: now, expiresAt: now + 9 };
     await addGrant(db, { grant, refreshToken: { ...refreshToken, usedAt: null, sealedAnswer: null } }, testEvent());
     expect(await grantOf("grt_3")).toMatchObject({ quotas, limitId: "grt_1" });
     const [event] = await new SqlAuditLog(db).list({ action: "grant.limited" }, { after: undefined, limit: 9 });

@@ -282,7 +282,13 @@ describe("introspection", () => {
     const tokens = await tokensOf();
     const [grantId = ""] = await server.liveGrants();
     const { accountId } = server;
-    const issued = { personId: "usr_1", appId: "web", scopes: ["models:read"], expiresIn: 600 } as const;
+    const issued = {
+      personId: "usr_1",
+      appId: "web",
+      scopes: ["models:read"],
+      resources: ["/v1"],
+      expiresIn: 600,
+    } as const;
     const issue = async (grant: { id: string; accountId: string }) =>
       (await server.tokens.issueForGrant({ ...issued, grant: { ...grant, environment: "live" } })).accessToken;
     expect(await introspect(await issue({ id: grantId, accountId }))).toMatchObject({ active: true });
@@ -342,6 +348,8 @@ describe("metadata", () => {
   test("metadata of the authorization server names its endpoints and what they take", async () => {
     const methods = ["client_secret_basic", "client_secret_post"];
     expect(await read("oauth-authorization-server")).toEqual({
+      registration_endpoint: `${issuer}/oauth/register`,
+      client_id_metadata_document_supported: false,
       issuer,
       authorization_endpoint: `${issuer}/oauth/authorize`,
       token_endpoint: `${issuer}/oauth/token`,

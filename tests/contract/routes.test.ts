@@ -22,6 +22,8 @@ const ofPeople = closed.filter((route) => route.access === "person");
 const openToAll = [
   "GET /.well-known/jwks.json",
   "GET /.well-known/oauth-authorization-server",
+  "GET /.well-known/oauth-protected-resource/mcp",
+  "GET /.well-known/oauth-protected-resource/mcp/:server",
   "GET /.well-known/oauth-protected-resource/v1",
   "GET /docs/api",
   "GET /health",
@@ -32,6 +34,7 @@ const openToAll = [
   "GET /v1/health",
   "POST /oauth/device_authorization",
   "POST /oauth/introspect",
+  "POST /oauth/register",
   "POST /oauth/revoke",
   "POST /oauth/token",
   "POST /sign-in/passkey",

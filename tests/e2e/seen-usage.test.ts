@@ -238,6 +238,7 @@ const elsewhere = [
   // An item of a conversation, which is found first.
   "/v1/conversations/{id}/items/{item}",
   ...["/healthz", "/health", "/v1/health", "/ping", "/readyz", "/openapi.json", "/docs/api"],
+  ...["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource/mcp/{server}"],
   ...["/.well-known/jwks.json", "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/v1"],
 ];
 /** For owners and admins, who see all of the account. */

@@ -17,6 +17,7 @@ import type { Authenticator } from "../../src/policy/credentials/authenticate.ts
 import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
 import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
+import { SqlOutsideClientStore } from "../../src/storage/tables/people/outside-client-store.ts";
 import { testEvent } from "../support/credentials.ts";
 import { hiddenIn, partsOf } from "../support/page-parts.ts";
 import { openTestPeople, type StartedSession } from "../support/people.ts";
@@ -34,10 +35,21 @@ export async function startAuthorizeServer() {
   const { db, clock, accountId } = people;
   const apps = new SqlAppStore(db);
   const oauth = new SqlOAuthStore(db);
+  const outsideClients = new SqlOutsideClientStore(db);
   const limits = new MemoryLimits({ clock, ledger: { readTotals: () => Promise.reject(new Error("no quotas here")) } });
   const pages = { sessions: people.sessions, isOwnOrigin: (origin: string) => origin === ownOrigin };
   const formKey = new Uint8Array(32).fill(3);
-  const deps = { ...pages, apps, oauth, keys: people.keys, limits, issuer: () => issuer, formKey, clock };
+  const deps = {
+    ...pages,
+    apps,
+    outsideClients,
+    oauth,
+    keys: people.keys,
+    limits,
+    issuer: () => issuer,
+    formKey,
+    clock,
+  };
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
@@ -62,6 +74,7 @@ export async function startAuthorizeServer() {
   return {
     ...people,
     apps,
+    outsideClients,
     oauth,
     url: ownOrigin,
     browser,
@@ -114,7 +127,13 @@ export async function startAuthorizeServer() {
         ...{ digest: id, limitId: id, parentId: `${membershipId}_${environment}`, createdAt: clock.nowSeconds() },
       });
       const now = clock.nowSeconds();
-      const token = { digest: `token of ${id}`, grantId: id, createdAt: now, expiresAt: now + 86_400 };
+      const token = {
+        digest: `token of ${id}`,
+        grantId: id,
+        resources: ["/v1"],
+        createdAt: now,
+        expiresAt: now + 86_400,
+      };
       const event = { ...testEvent(now), action: "grant.created" as const, accountId: inAccount };
       const refreshToken = { ...token, usedAt: null, sealedAnswer: null };
       await oauth.redeemCode(code.digest, { grant, refreshToken }, { issued: event, replayed: testEvent(now) });
@@ -123,7 +142,13 @@ export async function startAuthorizeServer() {
     async addDeviceCode(userCode: string, app: Pick<PublishedApp, "id">, changes: Partial<DeviceCode> = {}) {
       const now = clock.nowSeconds();
       await oauth.insertDeviceCode({
-        ...{ digest: `digest of ${userCode} ${++made}`, userCode, appId: app.id, environment: "live" },
+        ...{
+          digest: `digest of ${userCode} ${++made}`,
+          userCode,
+          appId: app.id,
+          environment: "live",
+          resources: ["/v1"],
+        },
         ...{ scopes: ["chat:write"], createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null },
         ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },
         ...changes,

@@ -225,7 +225,7 @@ test("an app of somebody else manages no keys, whatever its grant says and whoev
   // It does not pass for the command line tool either with a token of its own name, or the other way about.
   const { accessToken } = await server.governance.tokens.issueForGrant({
     grant: { id: (await people.allow(owner)).grantId, accountId: people.accountId, environment: "dev" },
-    ...{ personId: owner.person.id, appId: "app_other", scopes: ["models:read"], expiresIn: 60 },
+    ...{ personId: owner.person.id, appId: "app_other", scopes: ["models:read"], resources: ["/v1"], expiresIn: 60 },
   });
   expect((await send({ authorization: `Bearer ${accessToken}` }, "/v1/models")).status).toBe(401);
 });

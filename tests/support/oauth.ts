@@ -16,6 +16,7 @@ import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { OpenRequests } from "../../src/policy/open-requests.ts";
 import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
 import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
+import { SqlOutsideClientStore } from "../../src/storage/tables/people/outside-client-store.ts";
 import { audience, issuer, openCredentials, sealingKey, testEvent } from "./credentials.ts";
 import { basicHeader, refreshFields } from "./oauth-apps.ts";
 import { keyRecordFor, noSessions } from "./principal.ts";
@@ -71,6 +72,7 @@ export async function startOAuth() {
     doc: { operationId: "probe", summary: "", tag: "Service", response: { description: "" } },
     handle: (_, principal) => Response.json({ app: principal.appId, scopes: [...principal.scopes] }),
   };
+  const tools = (path: string): ScopedRoute => ({ ...probe, path, access: "tools:use" });
   const server = startHttpServer({
     openRequests: new OpenRequests(() => 1_000, heldBytes),
     addressThrottle: anyAddress,
@@ -78,9 +80,13 @@ export async function startOAuth() {
     baseUrl: () => `${issuer}/v1`,
     routes: [
       probe,
+      tools("/mcp"),
+      tools("/mcp/:server"),
       ...oauthRoutes({
         ...{ oauth, apps, keys, tokens, refusals, clock, sealingKey, environment: "live" },
         clientThrottle: new ClientThrottle(limits),
+        outsideClients: new SqlOutsideClientStore(db),
+        mayRegister: true,
         matchesSecret: ({ id }, secret) => secret === secretOf(id),
         issuer: () => issuer,
         audience: () => audience,
@@ -116,7 +122,7 @@ export async function startOAuth() {
         {
           ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
           ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
-          ...{ createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
+          ...{ resources: ["/v1"], createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
           ...more,
         },
         testEvent(now.seconds),
@@ -142,10 +148,10 @@ export async function startOAuth() {
       const rows: { id: string }[] = await db`SELECT id FROM api_keys WHERE kind = 'grant' AND revoked = 0`;
       return rows.map(({ id }) => id);
     },
-    /** Status of an API request with an access token. */
-    async probe(accessToken: unknown): Promise<number> {
+    /** Status of an API request with an access token, or of one at `path`. */
+    async probe(accessToken: unknown, path = "/v1/probe"): Promise<number> {
       const headers = { authorization: `Bearer ${String(accessToken)}` };
-      return (await fetch(`${url}/v1/probe`, { headers })).status;
+      return (await fetch(`${url}${path}`, { headers })).status;
     },
     /** `grant.…` events, oldest first. */
     async grantEvents() {

@@ -153,7 +153,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
         parentId: membershipCredentialId(membership.id, "dev"),
       });
       const { accessToken } = await tokens.issueForGrant({
-        ...{ grant, personId: person.id, appId, scopes: granted, expiresIn: 600 },
+        ...{ grant, personId: person.id, appId, scopes: granted, resources: ["/v1"], expiresIn: 600 },
       });
       return { authorization: `Bearer ${accessToken}` };
     },

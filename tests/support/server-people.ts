@@ -142,7 +142,7 @@ export function openServerPeople(server: TestServer) {
       });
       await write(() => keys.insertKey(grant, event("grant.created")));
       const { accessToken } = await server.governance.tokens.issueForGrant({
-        ...{ grant, personId: person.id, appId, scopes, expiresIn: 600 },
+        ...{ grant, personId: person.id, appId, scopes, resources: ["/v1"], expiresIn: 600 },
       });
       return { grantId: id, headers: { authorization: `Bearer ${accessToken}` } };
     },

@@ -947,6 +947,7 @@ export interface Shapes {
   DeploymentStatus?: DeploymentStatus;
   PriceList?: PriceList;
   ListedPrice?: ListedPrice;
+  JsonRpcMessage?: JsonRpcMessage;
   Overview?: Overview;
   AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
@@ -994,6 +995,8 @@ export interface Shapes {
   OAuthDeviceAuthorization?: OAuthDeviceAuthorization;
   OAuthTokenReference?: OAuthTokenReference;
   OAuthIntrospection?: OAuthIntrospection;
+  OAuthRegistrationRequest?: OAuthRegistrationRequest;
+  OAuthRegistration?: OAuthRegistration;
   AuthorizationServerMetadata?: AuthorizationServerMetadata;
   ProtectedResourceMetadata?: ProtectedResourceMetadata;
   CreateAppRequest?: CreateAppRequest;
@@ -1065,6 +1068,11 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   GuardrailList?: GuardrailList;
   Guardrail?: Guardrail;
+  ToolServerList?: ToolServerList;
+  ToolServer?: ToolServer;
+  ToolDefinitionList?: ToolDefinitionList;
+  ToolDefinition?: ToolDefinition;
+  DecideToolDefinition?: DecideToolDefinition;
   ComparisonList?: ComparisonList;
   Comparison?: Comparison;
   ComparedModel?: ComparedModel;
@@ -4195,6 +4203,10 @@ export interface ListedPrice {
     }[];
   };
 }
+export interface JsonRpcMessage {
+  jsonrpc: "2.0";
+  [k: string]: unknown;
+}
 export interface Overview {
   object: "overview";
   range: "24h" | "7d" | "30d";
@@ -6301,6 +6313,10 @@ export interface OAuthTokenRequest {
    * For devices.
    */
   device_code?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthTokens {
   /**
@@ -6338,6 +6354,10 @@ export interface OAuthDeviceRequest {
    * Separated by spaces; default: all of the app's.
    */
   scope?: string;
+  /**
+   * RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.
+   */
+  resource?: string;
 }
 export interface OAuthDeviceAuthorization {
   device_code: string;
@@ -6374,8 +6394,41 @@ export interface OAuthIntrospection {
   exp?: number;
   iat?: number;
   token_type?: string;
-  aud?: string;
+  aud?: string | string[];
   jti?: string;
+}
+export interface OAuthRegistrationRequest {
+  /**
+   * 1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own.
+   */
+  redirect_uris: string[];
+  /**
+   * Shown to people who are asked to allow it; at most 100 characters.
+   */
+  client_name?: string;
+  /**
+   * An https address, shown beside the name.
+   */
+  client_uri?: string;
+  /**
+   * `authorization_code` among them.
+   */
+  grant_types?: string[];
+  /**
+   * `code` among them.
+   */
+  response_types?: string[];
+}
+export interface OAuthRegistration {
+  client_id: string;
+  client_id_issued_at: number;
+  client_name?: string;
+  client_uri?: string;
+  redirect_uris: string[];
+  grant_types: string[];
+  response_types: string[];
+  token_endpoint_auth_method: "none";
+  scope: string;
 }
 export interface AuthorizationServerMetadata {
   issuer: string;
@@ -7487,6 +7540,7 @@ export interface AuditEvent {
     | "account.updated"
     | "tier.changed"
     | "tier.deleted"
+    | "tool.decided"
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
@@ -10429,6 +10483,98 @@ export interface Guardrail {
   kind: "patterns" | "secrets" | "judge" | "http";
   sides: ("request" | "answer")[];
   action: "block" | "mask" | "note";
+}
+export interface ToolServerList {
+  object: "list";
+  data: ToolServer[];
+}
+export interface ToolServer {
+  object: "tool_server";
+  name: string;
+  title: string | null;
+  description: string | null;
+  /**
+   * Where it is; `command`: a process of this machine.
+   */
+  place: "http" | "command" | "node";
+  /**
+   * Null unless it is reached over HTTP.
+   */
+  url: string | null;
+  /**
+   * The identity by which it is asked: nobody, the same headers for all, or each person.
+   */
+  credentials: "none" | "headers" | "person";
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts: string[] | null;
+  /**
+   * Tools that are offered at all; null: all.
+   */
+  tools: string[] | null;
+  approval: "first" | "each" | "all";
+  sharing: "person" | "all";
+  timeout_seconds: number;
+  max_result_bytes: number;
+  max_concurrency: number;
+  enabled: boolean;
+  /**
+   * Tools and prompts that wait for approval: they are new, or say something else now.
+   */
+  waiting: number;
+}
+export interface ToolDefinitionList {
+  object: "list";
+  data: ToolDefinition[];
+}
+export interface ToolDefinition {
+  object: "tool_definition";
+  server: string;
+  kind: "tool" | "prompt";
+  /**
+   * The server's own name of it.
+   */
+  name: string;
+  /**
+   * `changed`: it was approved, and says something else now.
+   */
+  state: "approved" | "pending" | "changed" | "refused";
+  /**
+   * The digest of what it says now, by which it is decided about.
+   */
+  digest: string;
+  /**
+   * What it says now.
+   */
+  definition: {
+    [k: string]: unknown;
+  };
+  /**
+   * What it said when it was approved; null: never.
+   */
+  approved: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * Unix seconds.
+   */
+  seen_at: number;
+  decided_at: number | null;
+  /**
+   * Null where nobody decided: it was there at first.
+   */
+  decided_by: string | null;
+}
+export interface DecideToolDefinition {
+  kind?: "tool" | "prompt";
+  name: string;
+  digest: string;
+  decision: "approved" | "refused";
 }
 export interface ComparisonList {
   object: "list";

@@ -1,9 +1,134 @@
-// The part of headrace.yaml about tools of servers that the gateway stands before.
+// The part of headrace.yaml about servers of tools (MCP).
 import * as z from "zod";
-import { field, mapping } from "../field.ts";
+import { parseHttpUrl } from "../../base/text/http-url.ts";
+import { environments } from "../../domain/api-key.ts";
+import { type ToolServer, toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import { splitWords } from "../command-text.ts";
+import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
+
+const usual = { timeoutSeconds: 60, resultBytes: 4_194_304, concurrency: 32 } as const;
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+
+const toolPattern = field(z.string().max(256).regex(printablePattern), {
+  doc: "Name of a tool, or its beginning with an asterisk.",
+  must: "1 to 256 printable ASCII characters without spaces",
+  fix: "Give a name such as search_issues, or a beginning such as search_*.",
+});
+
+const server = field(
+  z.strictObject({
+    name: field(z.string().regex(toolServerName), {
+      doc: "Name, with which the names of its tools begin.",
+      must: "1 to 24 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
+      fix: "Give a name such as github.",
+    }),
+    title: field(z.string().trim().min(1).max(128), {
+      doc: "Name for people.",
+      must: "a text of 1 to 128 characters",
+      fix: "Give a name such as GitHub, or leave it out.",
+    }).optional(),
+    description: field(z.string().trim().min(1).max(1_024), {
+      doc: "What it is for.",
+      must: "a text of 1 to 1024 characters",
+      fix: "Write a sentence, or leave it out.",
+    }).optional(),
+    url: field(
+      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      {
+        doc: "Its address over streamable HTTP. Left out: it is started by `command`.",
+        must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
+        fix: "Give a URL such as https://tools.example.com/mcp. Where it had a user or password: a credential goes under headers.",
+        quiet: true,
+      },
+    ).optional(),
+    command: field(
+      z.union([z.string().refine((text) => (splitWords(text) ?? []).length > 0), z.array(z.string().min(1)).min(1)]),
+      {
+        doc: "Program and arguments, as a line or a list; it speaks over its standard input and output. No shell reads it.",
+        must: "a command line, or a list of its words, with its quotes closed",
+        fix: "Write a line such as npx -y @modelcontextprotocol/server-everything.",
+        quiet: true,
+      },
+    ).optional(),
+    env: field(
+      z.record(
+        z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+        field(z.string(), {
+          doc: "A variable.",
+          must: "a text",
+          fix: "Quote it where it looks like a number or a switch.",
+          quiet: true,
+        }),
+      ),
+      mapping("With `command`: variables that it gets on top of PATH and the like; nothing else is given to it."),
+    ).optional(),
+    directory: field(z.string().min(1), {
+      doc: "With `command`: directory to start it in. Left out: an empty one of its own.",
+      must: "a path",
+      fix: "Give the path of a directory, or leave it out.",
+    }).optional(),
+    headers: field(
+      z.record(
+        z.string().regex(headerName),
+        field(
+          z
+            .string()
+            .min(1)
+            .max(8_192)
+            .regex(/^[ -~]+$/),
+          {
+            doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
+            must: "1 to 8192 printable ASCII characters",
+            fix: "Write a text such as Bearer and the token.",
+            quiet: true,
+          },
+        ),
+      ),
+      mapping(
+        "With `url`: headers of each request to it, such as `authorization`. Left out: it is asked without a credential.",
+      ),
+    ).optional(),
+    environments: field(
+      z.array(said("An environment.", oneOf(environments))).min(1),
+      list("Environments whose keys may use it. Left out: all.", "live, test and dev, with one entry at least"),
+    ).optional(),
+    accounts: field(
+      z.array(
+        field(z.string().max(64).regex(printablePattern), {
+          doc: "Id of an account.",
+          must: "an id such as acct_…",
+          fix: "Give the id that headrace accounts lists.",
+        }),
+      ),
+      list("Accounts that may use it. Left out: all.", "ids of accounts"),
+    ).optional(),
+    tools: field(
+      z.array(toolPattern),
+      list("Tools that are offered at all. Left out: all.", "names of tools"),
+    ).optional(),
+    approval: said(
+      "What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.",
+      oneOf(toolApprovals),
+    ).default("first"),
+    sharing: said(
+      "Who shares a connection to it, or a process of it: nobody with anybody else (`person`), or `all` who use it.",
+      oneOf(toolSharings),
+    ).default("person"),
+    timeout_seconds: said("How long one call may take.", whole([1, 3_600], usual.timeoutSeconds, "seconds")).default(
+      usual.timeoutSeconds,
+    ),
+    max_result_bytes: said("Largest result of a call.", whole([1_024, 67_108_864], usual.resultBytes, "bytes")).default(
+      usual.resultBytes,
+    ),
+    max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.concurrency)).default(usual.concurrency),
+    enabled: said("Whether it may be used.", trueOrFalse()).default(true),
+  }),
+  entry("A server of tools.", "name, and url or command"),
+);
 
 export const tools = field(
   z.strictObject({
+    servers: field(z.array(server), list("Servers whose tools clients get by this gateway.", "servers")).default([]),
     record: field(z.enum(["none", "content"]), {
       doc: "What is kept of a call of a tool beside who called which when, how it ended and its bytes: nothing, or what it was called with and what it gave, sealed, for `stored_chats.retention_days`.",
       must: "none or content",
@@ -14,6 +139,54 @@ export const tools = field(
       must: "the id of a model, 1 to 256 characters",
       fix: "Give an id that `GET /v1/models` lists, or leave it out.",
     }).optional(),
+    search_from: said(
+      "With more tools than this, all servers together offer a search in place of their schemas.",
+      whole([1, 10_000], 40),
+    ).default(40),
   }),
-  mapping("Tools of servers that the gateway stands before."),
+  mapping("Tools for models and agents, over the Model Context Protocol."),
 );
+
+type FileTools = z.output<typeof tools>;
+type FileServer = FileTools["servers"][number];
+
+/** What of it does not go together. `at` is its member. */
+export function toolServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
+  const { url, command } = given;
+  if (url === undefined && command === undefined) {
+    return { at: "url", message: "is missing", fix: "Give a url, or a command." };
+  }
+  if (url !== undefined && command !== undefined) {
+    return { at: "command", message: "is there beside url", fix: "Keep one of them." };
+  }
+  const foreign = (url === undefined ? (["headers"] as const) : (["env", "directory"] as const)).find(
+    (member) => given[member] !== undefined,
+  );
+  const other = url === undefined ? "url" : "command";
+  return foreign && { at: foreign, message: `is for servers with a ${other}`, fix: "Leave it out." };
+}
+
+/** One without a fault, in the names of the code. */
+export function toolServerOf(given: FileServer): ToolServer {
+  const { name, url, command, env = {}, directory = null, headers } = given;
+  const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);
+  const [program = "", ...rest] = words;
+  return {
+    name,
+    title: given.title ?? null,
+    description: given.description ?? null,
+    place: url === undefined ? { kind: "command", command: [program, ...rest], env, directory } : { kind: "http", url },
+    credentials: headers ? { kind: "headers", headers } : { kind: "none" },
+    environments: given.environments ?? null,
+    accounts: given.accounts ?? null,
+    tools: given.tools ?? null,
+    approval: given.approval,
+    sharing: given.sharing,
+    timeoutMs: given.timeout_seconds * 1_000,
+    maxResultBytes: given.max_result_bytes,
+    maxConcurrency: given.max_concurrency,
+    nanoUsdPerCall: null,
+    enabled: given.enabled,
+    isDeclared: true,
+  };
+}

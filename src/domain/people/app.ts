@@ -48,6 +48,8 @@ export type AppChanges = Partial<Pick<App, "name" | "homepageUrl" | "redirectUri
 /** An app with the name of the account that publishes it. */
 export interface PublishedApp extends App {
   publisher: string;
+  /** Only clients that no account registered have it: where their document is, null where they registered by themselves. */
+  unverified?: { documentUrl: string | null };
 }
 
 /** Every write puts its event into the audit log in the same transaction. */

@@ -19,8 +19,13 @@ export interface Authorization {
   scopes: readonly Scope[];
 }
 
+/** Paths of the resources for which tokens may be had (RFC 8707). */
+interface Targeted {
+  resources: readonly string[];
+}
+
 /** RFC 6749, 4.1. */
-export interface AuthorizationCode extends Authorization {
+export interface AuthorizationCode extends Authorization, Targeted {
   digest: string;
   /**
    * The address as it was sent, to be repeated when the code is redeemed; null where it was left out (one is
@@ -36,7 +41,7 @@ export interface AuthorizationCode extends Authorization {
 }
 
 /** One of a chain: each use puts another in its place. All of a chain belong to one grant. */
-export interface RefreshToken {
+export interface RefreshToken extends Targeted {
   digest: string;
   grantId: string;
   createdAt: number;
@@ -50,7 +55,7 @@ export interface RefreshToken {
 export type DeviceState = "pending" | "approved" | "denied" | "redeemed";
 
 /** RFC 8628. */
-export interface DeviceCode {
+export interface DeviceCode extends Targeted {
   digest: string;
   /** The code in the form of `normalizedUserCode` of oauth/. */
   userCode: string;

@@ -1,4 +1,6 @@
 // What servers say of their tools, and what of it an operator has approved: a description is read by models as if it were ours.
+import type { AuditEvent } from "../audit.ts";
+import type { ToolServer } from "./tool-server.ts";
 
 export const definitionStates = ["approved", "pending", "changed", "refused"] as const;
 /** `pending`: it is new. `changed`: it was approved, and says something else now. */
@@ -22,6 +24,15 @@ export interface ToolDefinition {
   readonly decidedBy: string | null;
 }
 
+export interface DefinitionStore {
+  /** Those of one server, or of all. */
+  listDefinitions(server?: string): Promise<ToolDefinition[]>;
+  /** What servers were seen to say; what was decided before of the same stays, unless `definition` says otherwise. */
+  putSeen(definitions: readonly ToolDefinition[]): Promise<void>;
+  /** Writes the decision. False where the definition is not there, or was seen to be another one since `seen`. */
+  decide(definition: ToolDefinition, seen: string, event: AuditEvent): Promise<boolean>;
+}
+
 /** The lists of servers, checked against what is approved; kept in memory, and asked on every list and every call. */
 export interface DefinitionGuard {
   /**
@@ -29,10 +40,8 @@ export interface DefinitionGuard {
    * changed is put on record.
    */
   offered(
-    server: string,
+    server: Pick<ToolServer, "name" | "approval">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
   ): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** Why it may not be called; undefined: it may. As far as it was listed before. */
-  refusal(server: string, kind: ToolDefinition["kind"], name: string): DefinitionState | "unknown" | undefined;
 }

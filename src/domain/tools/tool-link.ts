@@ -20,6 +20,8 @@ export interface ToolExchange {
   readonly cancellation: Cancellation;
   /** Capabilities of the client that asks, which the server is told; undefined: none. */
   readonly clientCapabilities?: JsonObject | undefined;
+  /** Fields `mcp-param-*` of the client's request, for servers that have them mirrored. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Whether the server may tell what it does while it works on it: progress and log lines. */
   notified?(method: string, params: JsonObject): void;
   /** The server asks back: for a form (elicitation), a model (sampling), or roots. Rejects with the error of JSON-RPC. */

@@ -18,11 +18,11 @@ import type { ModelProcessControl, ModelProcessFigures, OutputLine } from "../..
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import { isolationOf, speechOf, type UpstreamSpeech } from "../../domain/models/upstream-speech.ts";
 import { redactSecrets } from "../../domain/redaction.ts";
+import { Output } from "../../processes/output.ts";
 import type { MemoryBudget } from "../memory/budget.ts";
 import { UpstreamEngine } from "../upstream-engine.ts";
 import type { MemoryKnowledge } from "./memory-knowledge.ts";
 import { ModelProcess } from "./model-process.ts";
-import { Output } from "./output.ts";
 import type { ServerRun } from "./server-run.ts";
 import { type CommandSettings, secretsOf } from "./settings.ts";
 

@@ -1,10 +1,10 @@
 // All commands of this server: made from the configuration, with one budget.
 import { join } from "node:path";
+import { endMarked, markOf } from "../../processes/strays.ts";
 import type { Amounts } from "../memory/amounts.ts";
 import { CommandEngine, type CommandEngineOptions } from "./command-engine.ts";
 import { MemoryKnowledge } from "./memory-knowledge.ts";
 import type { CommandSettings } from "./settings.ts";
-import { endMarked, markOf } from "./strays.ts";
 
 /** The data directory is locked by this process. */
 export interface CommandsOptions extends Omit<CommandEngineOptions, "settings" | "knowledge"> {

@@ -3,10 +3,10 @@ import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Log } from "../../base/log.ts";
+import { markedProcesses } from "../../processes/strays.ts";
 import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amounts.ts";
 import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";
-import { markedProcesses } from "./strays.ts";
 
 /** Beside its file, a model has what it computes with. */
 const filePart = 1.2;

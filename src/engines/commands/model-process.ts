@@ -5,15 +5,15 @@ import type { Log } from "../../base/log.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { ModelProcessFigures } from "../../domain/models/model-process.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
+import { howItEnded } from "../../processes/guard.ts";
+import type { Output } from "../../processes/output.ts";
+import { markOf } from "../../processes/strays.ts";
 import { type Amounts, gpuPool, groupPool, isMemory, ramPool, sum } from "../memory/amounts.ts";
 import { type Lease, type MemoryBudget, NeverFits, type Tenant } from "../memory/budget.ts";
 import type { Leaving } from "../memory/plan.ts";
-import { howItEnded } from "./guard.ts";
-import type { Output } from "./output.ts";
 import { ServerRun } from "./server-run.ts";
 import type { CommandSettings } from "./settings.ts";
 import { fallAsleep, wakeUp } from "./sleep.ts";
-import { markOf } from "./strays.ts";
 
 export interface ModelProcessOptions {
   settings: CommandSettings;

@@ -1,10 +1,9 @@
 // One run of a command: started behind its guard, asked until it is ready, stopped, and gone once nothing of it is left.
 import { exactMs } from "../../base/clock.ts";
-import { selfCommand } from "../../installation/places.ts";
-import { type Guarded, howItEnded } from "./guard.ts";
-import type { Output } from "./output.ts";
+import { howItEnded } from "../../processes/guard.ts";
+import { GuardedProcess } from "../../processes/guarded-process.ts";
+import type { Output } from "../../processes/output.ts";
 import { type CommandSettings, commonEnvironment, withPort } from "./settings.ts";
-import { endMarked } from "./strays.ts";
 
 export interface RunOptions {
   settings: CommandSettings;
@@ -17,8 +16,6 @@ export interface RunOptions {
 }
 
 const usualStopMs = 10_000;
-/** Beyond the time that the guard gives the command: the system may take long to free what it held. */
-const guardGraceMs = 35_000;
 const firstLookMs = 50;
 const longestLookMs = 1_000;
 const lookTimeoutMs = 5_000;
@@ -28,9 +25,7 @@ export class ServerRun {
   /** Resolves with the exit code once all of it has ended. Never rejects. */
   readonly gone: Promise<number>;
   readonly #options: RunOptions;
-  readonly #guard: Bun.Subprocess<"pipe", "pipe", "pipe">;
-  #isGone = false;
-  #stopping: Promise<number> | undefined;
+  readonly #process: GuardedProcess;
 
   /** Throws where no process could be made. */
   constructor(options: RunOptions) {
@@ -39,21 +34,12 @@ export class ServerRun {
     const { settings, environment, mark, output, stopMs = usualStopMs } = options;
     const { command, env } = withPort(settings, this.port);
     const { directory } = settings;
-    const guarded: Guarded = { command, directory, env: { ...commonEnvironment(environment), ...env }, mark, stopMs };
-    const pipes = { stdin: "pipe", stdout: "pipe", stderr: "pipe" } as const;
-    this.#guard = Bun.spawn(selfCommand("guard-process"), pipes);
+    const variables = { ...commonEnvironment(environment), ...env };
+    this.#process = new GuardedProcess({ command, directory, env: variables, mark, stopMs });
     takenPorts.add(this.port);
-    this.#guard.stdin.write(`${JSON.stringify(guarded)}\n`);
-    void this.#guard.stdin.flush();
-    void output.read(this.#guard.stdout);
-    void output.read(this.#guard.stderr);
-    this.gone = this.#guard.exited.then(async (code) => {
-      // What killed the guard alone has left its command.
-      if (this.#guard.signalCode !== null) await endMarked(mark);
-      this.#isGone = true;
-      takenPorts.delete(this.port);
-      return code;
-    });
+    void output.read(this.#process.stdout);
+    void output.read(this.#process.stderr);
+    this.gone = this.#process.gone.finally(() => takenPorts.delete(this.port));
   }
 
   /** The mark that all of its processes have. */
@@ -71,7 +57,7 @@ export class ServerRun {
     const untilMs = exactMs() + readySeconds * 1000;
     for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, longestLookMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
-      if (this.#isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
+      if (this.#process.isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
       if (await this.#isReady()) return;
       if (exactMs() > untilMs) throw new Error(`it was not ready within ${readySeconds} s`);
     }
@@ -79,19 +65,7 @@ export class ServerRun {
 
   /** Ends it, by SIGTERM and then by SIGKILL, and resolves once it is gone. */
   stop(): Promise<number> {
-    this.#stopping ??= this.#stop();
-    return this.#stopping;
-  }
-
-  async #stop(): Promise<number> {
-    const { stopMs = usualStopMs } = this.#options;
-    void this.#guard.stdin.end();
-    const killer = setTimeout(() => this.#guard.kill("SIGKILL"), stopMs + guardGraceMs);
-    try {
-      return await this.gone;
-    } finally {
-      clearTimeout(killer);
-    }
+    return this.#process.stop();
   }
 
   /** By the path that the configuration names, else by the usual one, which not every server has. */

@@ -176,10 +176,11 @@ export function runFor(
   principal: Principal,
   request: DecodedRequest,
   deps: InferenceDeps,
+  runs: typeof run = run,
 ): Eventual<Answer> {
   tellAsked(exchange, request);
   exchange.trace?.asked(request);
-  return run(new HttpCall(exchange, principal, request, deps), deps);
+  return runs(new HttpCall(exchange, principal, request, deps), deps);
 }
 
 export function tellAsked({ line }: Exchange, request: DecodedRequest): void {

@@ -1,23 +1,32 @@
 // The endpoints that OAuth clients ask without a browser: tokens, devices, revocation, introspection and metadata.
 import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { appScopes } from "../../domain/people/app.ts";
+import { toolServerName } from "../../domain/tools/tool-server.ts";
 import { authorizeDevice } from "../../oauth/authorize-device.ts";
 import { authenticateClient, type ClientAuthenticationDeps } from "../../oauth/client/authenticate-client.ts";
+import { type RegistrationDeps, registerClient } from "../../oauth/client/register-client.ts";
 import { type IntrospectionDeps, introspectToken } from "../../oauth/introspect-token.ts";
 import { authorizationServerMetadata, protectedResourceMetadata } from "../../oauth/metadata.ts";
 import { isSentOnce, presentParameters } from "../../oauth/parameters.ts";
 import { type RevocationDeps, revokeToken } from "../../oauth/revoke-token.ts";
 import { answerTokenRequest } from "../../oauth/token/flow.ts";
 import type { ClientRequest, TokenDeps } from "../../oauth/token/stage.ts";
+import { apiResource, resourceMetadataUrl, rootAsAsked, toolsResource } from "../../policy/credentials/resources.ts";
+import { readJsonBody } from "../content/body.ts";
 import { oauthErrorAnswer } from "../exchange/oauth-errors.ts";
 import type { Exchange, PlainAnswer, PublicRoute, RouteDoc } from "../exchange/route.ts";
-import { readFields } from "../pages/page.ts";
+import { fieldsOf, readPairs } from "../pages/page.ts";
 import {
   deviceDoc,
   introspectionDoc,
+  registrationDoc,
   resourceMetadataDoc,
   revocationDoc,
   serverMetadataDoc,
   tokenDoc,
+  toolServerMetadataDoc,
+  toolsMetadataDoc,
 } from "../reference/oauth-docs.ts";
 import { originOf } from "./changes.ts";
 
@@ -28,16 +37,33 @@ export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthent
   /** The public URL, without a slash at the end. */
   issuer: IntrospectionDeps["issuer"];
   /** The base URL of the API, with `/v1`. */
-  audience: IntrospectionDeps["audience"];
+  audience(): string;
   clock: Clock;
+  outsideClients: RegistrationDeps["outsideClients"];
+  /** Whether clients may register by themselves. */
+  mayRegister: boolean;
+  /** Left out where clients are not known by documents. */
+  clientDocuments?: object | undefined;
 }
+
+/** Several times what clients send. */
+const registrationLimits = { bodyBytes: 65_536, depth: 8 };
 
 /** What it answers with; undefined: with nothing. */
 type Handler = (request: ClientRequest) => Promise<object | undefined>;
 
 export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
-  const server = () => authorizationServerMetadata(deps.issuer());
-  const resource = () => protectedResourceMetadata(deps.audience(), deps.issuer());
+  const clients = { mayRegister: deps.mayRegister, hasDocuments: deps.clientDocuments !== undefined };
+  const server = () => authorizationServerMetadata(deps.issuer(), clients);
+  const api = () => protectedResourceMetadata(deps.audience(), appScopes, deps.issuer());
+  const tools = (exchange: Exchange) => {
+    const { server: name } = exchange.params;
+    // Whether there is a server by that name is not looked at: nobody who asks here is known.
+    if (name !== undefined && !toolServerName.test(name)) throw unknownResource();
+    const root = rootAsAsked(deps.issuer(), exchange.req.headers.get("host"));
+    const resource = `${root}${toolsResource}${name === undefined ? "" : `/${name}`}`;
+    return protectedResourceMetadata(resource, ["tools:use"], deps.issuer());
+  };
   return [
     clientRoute("/oauth/token", tokenDoc, deps, (request) => answerTokenRequest(request, deps)),
     clientRoute("/oauth/device_authorization", deviceDoc, deps, (request) => authorizeDevice(request, deps)),
@@ -46,9 +72,12 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
       return undefined;
     }),
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
+    registrationRoute(deps),
     metadataRoute("/.well-known/oauth-authorization-server", serverMetadataDoc, server),
     // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
-    metadataRoute("/.well-known/oauth-protected-resource/v1", resourceMetadataDoc, resource),
+    metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
+    metadataRoute(resourceMetadataUrl(toolsResource, ""), toolsMetadataDoc, tools),
+    metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), toolServerMetadataDoc, tools),
   ];
 }
 
@@ -64,12 +93,34 @@ function clientRoute(path: string, doc: RouteDoc, deps: OAuthRouteDeps, handler:
   };
 }
 
-async function answerClient(exchange: Exchange, handle: () => Promise<object | undefined>): Promise<PlainAnswer> {
+function registrationRoute(deps: OAuthRouteDeps): PublicRoute {
+  const register = async (exchange: Exchange) => {
+    if (!deps.mayRegister) throw new GatewayError("not_found", "Clients do not register by themselves here.");
+    await deps.clientThrottle.requireRegistration(exchange.clientAddress);
+    const { body } = await readJsonBody(exchange.req, registrationLimits);
+    return registerClient(body, originOf(exchange, deps), deps);
+  };
+  return {
+    method: "POST",
+    path: "/oauth/register",
+    access: "public",
+    throttle: "client",
+    doc: registrationDoc,
+    handle: (exchange) => answerClient(exchange, () => register(exchange), 201),
+    refuse: refuseClient,
+  };
+}
+
+async function answerClient(
+  exchange: Exchange,
+  handle: () => Promise<object | undefined>,
+  status = 200,
+): Promise<PlainAnswer> {
   doNotKeep(exchange);
   try {
     const answer = await handle();
     if (answer === undefined) return { status: 200, headers: {}, body: "" };
-    return { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
+    return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
   } catch (error) {
     return refuseClient(exchange, error);
   }
@@ -94,29 +145,35 @@ function doNotKeep({ answerHeaders }: Exchange): void {
 async function clientRequest(exchange: Exchange, deps: OAuthRouteDeps): Promise<ClientRequest> {
   const { req, clientAddress } = exchange;
   await deps.clientThrottle.requireAddress(clientAddress);
-  const parameters = presentParameters(await readFields(req, isSentOnce));
+  const pairs = await readPairs(req);
+  const parameters = presentParameters(fieldsOf(pairs, isSentOnce));
+  const resources = pairs.getAll("resource").filter((uri) => uri !== "");
   const origin = originOf(exchange, deps);
   const client = await authenticateClient(req.headers.get("authorization"), parameters, origin, deps);
   exchange.line["app"] = client.id;
-  return { parameters, client, origin };
+  return { parameters, resources, client, origin };
 }
 
 /** Public by its nature: any page may read it. */
-function metadataRoute(path: string, doc: RouteDoc, metadata: () => object): PublicRoute {
+function metadataRoute(path: string, doc: RouteDoc, metadata: (exchange: Exchange) => object): PublicRoute {
   return {
     method: "GET",
     path,
     access: "public",
     throttle: "file",
     doc,
-    handle: () => ({
+    handle: (exchange) => ({
       status: 200,
       headers: {
         "content-type": "application/json",
         "cache-control": "public, max-age=300",
         "access-control-allow-origin": "*",
       },
-      body: JSON.stringify(metadata()),
+      body: JSON.stringify(metadata(exchange)),
     }),
   };
+}
+
+function unknownResource(): GatewayError {
+  return new GatewayError("not_found", "server: must be the name of a server of tools: a-z, 0-9 and -, 24 at most.");
 }

@@ -10,6 +10,7 @@ import type { HeaderFields, OverListener, PassableRequest, Reply } from "../../h
 import { stoppingError } from "../../inference/stopping.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { PresentedCredentials } from "../../policy/credentials/authenticate.ts";
+import { apiResource, resourceAt, resourceMetadataUrl, rootAsAsked } from "../../policy/credentials/resources.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
 import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../decode/query.ts";
@@ -126,6 +127,10 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
 
   get apiKey(): string | null {
     return apiKeyOf(this.req.headers);
+  }
+
+  get resource(): string {
+    return resourceAt(pathOf(this.req.target));
   }
 
   get trace(): RequestTrace | undefined {
@@ -336,7 +341,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.answerHeaders["allow"] = this.#table.allowed(pathOf(this.req.target)).join(", ");
     }
     Object.assign(this.answerHeaders, headers);
-    if (status === 401) this.#nameAuthorizationServer();
+    if (status === 401 || status === 403) this.#nameAuthorizationServer(status);
     // RFC 9111, 4.2.2: some errors, such as 404, would be kept by caches that are told nothing.
     this.answerHeaders["cache-control"] ??= "no-store";
     tellBrowsers(this.answerHeaders, this.#isPage, this.#options.publicUrl);
@@ -369,13 +374,19 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return !pathOf(target).startsWith("/v1/") && /\btext\/html\b/i.test(headers.get("accept") ?? "");
   }
 
-  /** A client that knows only the address of the API learns where to get a token. */
-  #nameAuthorizationServer(): void {
+  /**
+   * A client that knows only the address of the API, or of tools, learns where to get a token, and of tools for what: their
+   * clients ask for what they are told here.
+   */
+  #nameAuthorizationServer(status: number): void {
     const challenge = this.answerHeaders["www-authenticate"];
-    if (challenge === undefined) return;
-    const root = this.#options.baseUrl().replace(/\/v1$/, "");
-    const metadata = `${root}/.well-known/oauth-protected-resource/v1`;
-    this.answerHeaders["www-authenticate"] = `${challenge}, resource_metadata="${metadata}"`;
+    const { resource } = this;
+    if (challenge === undefined || (status === 403 && resource === apiResource)) return;
+    const issuer = this.#options.baseUrl().replace(/\/v1$/, "");
+    const scope = resource === apiResource || status === 403 ? "" : ', scope="tools:use"';
+    const root = resource === apiResource ? issuer : rootAsAsked(issuer, this.req.headers.get("host"));
+    const metadata = resourceMetadataUrl(resource, root);
+    this.answerHeaders["www-authenticate"] = `${challenge}, resource_metadata="${metadata}"${scope}`;
   }
 
   #write(error?: GatewayError): void {

@@ -111,6 +111,7 @@ export interface RouteDoc {
     | "Files"
     | "Batches"
     | "Models"
+    | "Tools"
     | "Usage"
     | "Keys"
     | "Webhooks"

@@ -5,6 +5,7 @@ import { commandLineAppId, type PublishedApp } from "../../domain/people/app.ts"
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { toolsResource } from "../../policy/credentials/resources.ts";
 import { hidden } from "./form.ts";
 import { type Html, type HtmlValue, html } from "./html.ts";
 import type { Page } from "./layout.ts";
@@ -39,7 +40,17 @@ export function nameOf(app: Named): Html {
 
 function publisherLine(app: PublishedApp): Html {
   if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
+  if (app.unverified) return unverifiedNotice(app.unverified.documentUrl);
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
+}
+
+/** The host is in ASCII: a foreign letter that looks like another one stands as its `xn--` form. */
+function unverifiedNotice(documentUrl: string | null): Html {
+  const who =
+    documentUrl === null
+      ? html`This app registered itself at this server, and nobody has verified its name.`
+      : html`This app is of <strong>${new URL(documentUrl).host}</strong>, as its document there says (<code>${documentUrl}</code>). Nobody here has verified its name.`;
+  return html`<div class="notice" role="note"><p>${who} Allow it only if you have just begun to connect it yourself.</p></div>`;
 }
 
 /** A warning for an app from before such names were refused. */
@@ -70,15 +81,29 @@ function scopeList(scopes: readonly Scope[]): Html {
 <ul class="plain">${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
 
+/** At which servers it may use tools; nothing where it is to use none. Whether there is one by that name is told to nobody. */
+function toolsLine(scopes: readonly Scope[], resources: readonly string[]): Html | undefined {
+  const names = resources.flatMap((path) =>
+    path.startsWith(`${toolsResource}/`) ? [path.slice(toolsResource.length + 1)] : [],
+  );
+  if (!scopes.includes("tools:use")) return undefined;
+  if (resources.includes(toolsResource))
+    return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
+  if (names.length === 0) return undefined;
+  const which = names.map((name, i) => html`${i > 0 && ", "}<strong>${name}</strong>`);
+  return html`<p>It may use the tools of ${which}, and of no other server.</p>`;
+}
+
 const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   live: undefined,
   test: "This app is still being tested: it works in the account’s test environment, and not with what is live.",
   dev: "This app is under development: it works in the account’s development environment, and not with what is live.",
 };
 
-/** The command line tool acts where the server does: that is no sign of anything unfinished. */
-function environmentWarning(app: Pick<PublishedApp, "id" | "environment">): Html | undefined {
-  const warning = app.id === commandLineAppId ? undefined : environmentWarnings[app.environment];
+/** What no account registered acts where the server does: that is no sign of anything unfinished. */
+function environmentWarning(app: PublishedApp): Html | undefined {
+  const isOfNobody = app.id === commandLineAppId || app.unverified !== undefined;
+  const warning = isOfNobody ? undefined : environmentWarnings[app.environment];
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
@@ -117,6 +142,8 @@ export interface DecisionParts {
   app: PublishedApp;
   signedIn: SignedIn;
   scopes: readonly Scope[];
+  /** Paths of the resources at which it is to use them. */
+  resources: readonly string[];
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
   /** About the account that was chosen before. */
@@ -132,7 +159,8 @@ export interface DecisionParts {
 
 /** The page on which a person decides about an app. */
 export function decisionPage(parts: DecisionParts): Page {
-  const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
+  const { question, app, signedIn, scopes, resources, memberships, fault, action, hiddenFields, notice, consequence } =
+    parts;
   const [before, after] = question;
   return {
     title: `${before} ${titleOf(app)}?`,
@@ -143,6 +171,7 @@ ${publisherLine(app)}
 ${imitationWarning(app)}
 ${notice && html`${notice}\n`}${environmentWarning(app)}
 ${scopeList(scopes)}
+${toolsLine(scopes, resources)}
 <form method="post" action="${action}" class="fields">
 ${hiddenFields}
 ${accountChoice(memberships, { signedIn, fault })}

@@ -20,10 +20,10 @@ export interface ConsentPageParts {
 }
 
 export function consentPage({ request, query, ticket, signedIn, memberships, fault }: ConsentPageParts): Page {
-  const { app, redirectUri, scopes } = request;
+  const { app, redirectUri, scopes, resources } = request;
   return {
     ...decisionPage({
-      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, memberships, fault },
+      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, resources, memberships, fault },
       action: "/oauth/authorize",
       hiddenFields: hiddenFields(signedIn, query, ticket),
       consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,

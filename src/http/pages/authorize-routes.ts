@@ -7,6 +7,7 @@ import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { AppStore } from "../../domain/people/app.ts";
 import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { OutsideClientStore } from "../../domain/people/outside-client.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
@@ -17,6 +18,8 @@ import { newCode } from "../../oauth/authorize/code.ts";
 import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
 import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
+import type { ClientDocuments } from "../../oauth/client/client-documents.ts";
+import { isDocumentUrl } from "../../oauth/client/document-url.ts";
 import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership } from "./app-parts.ts";
@@ -27,6 +30,9 @@ import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signed
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
+  /** Left out where no documents of clients are fetched. */
+  clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
+  outsideClients: Pick<OutsideClientStore, "allowed">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedScopes">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;
@@ -52,8 +58,12 @@ export function authorizeRoutes(deps: AuthorizeDeps): PageRoute[] {
 
 async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const query = queryOf(exchange.req.target);
-  const client = await readClient(query, deps);
   const signedIn = await signedInAt(exchange, deps);
+  // Nobody has a document fetched who is not known.
+  if (!signedIn && isDocumentUrl(new Parameters(query).get("client_id") ?? "")) {
+    return redirectTo(signInPath(`${path}?${query}`));
+  }
+  const client = await readClient(query, exchange, deps);
   if (!signedIn) return redirectTo(signInPath(`${path}?${query}`));
   const request = validRequest(client);
   if ("error" in request) return toApp(client, request, deps);
@@ -75,8 +85,8 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const signedIn = await signedInAt(exchange, deps);
   const fields = await readForm(exchange, deps, signedIn);
   const query = fields.get("request") ?? "";
-  const client = await readClient(query, deps);
   if (!signedIn) return redirectTo(signInPath(`${path}?${query}`));
+  const client = await readClient(query, exchange, deps);
   const request = validRequest(client);
   if ("error" in request) return toApp(client, request, deps);
   requireTicket(deps.formKey, subjectOf(request, query, signedIn), fields.get("ticket"));
@@ -107,6 +117,12 @@ async function allow(
   if (!(await hasCredential(membership, request.app.environment, deps.keys, now))) return undefined;
   const rule = { id: `authorize:${membership.personId}`, limit: codesPerMinute, windowSeconds: 60 };
   await deps.attempts.count([rule], "You have allowed too much in too short a time.");
+  const { app } = request;
+  if (app.unverified) {
+    const { id, name, homepageUrl, redirectUris, unverified } = app;
+    const client = { id, name, homepageUrl, redirectUris, documentUrl: unverified.documentUrl };
+    await deps.outsideClients.allowed({ ...client, createdAt: now, allowedAt: now });
+  }
   const { code, record } = newCode(request, membership, now);
   const isKept = await deps.oauth.insertCode(record, actingOf(signedIn, now, membership.accountId));
   return isKept ? toApp(request, { code }, deps) : undefined;
@@ -134,11 +150,16 @@ function subjectOf({ app, redirectUri, scopes }: ValidRequest, query: string, si
   return { purpose: "consent", signedIn, about: [query, id, name, publisher, environment, redirectUri, ...scopes] };
 }
 
-async function readClient(query: string, { apps }: AuthorizeDeps): Promise<ClientRequest> {
+async function readClient(
+  query: string,
+  { clientAddress }: Exchange,
+  { apps, clientDocuments, issuer }: AuthorizeDeps,
+): Promise<ClientRequest> {
   if (query.length > longestQuery) {
     throw refused(`its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
   }
-  const client = await clientRequest(new Parameters(query), apps);
+  const findDocument = clientDocuments && ((url: string) => clientDocuments.find(url, clientAddress));
+  const client = await clientRequest(new Parameters(query), { apps, findDocument }, issuer());
   if ("reason" in client) throw refused(client.message, `oauth_${client.reason}`);
   return client;
 }

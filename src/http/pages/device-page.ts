@@ -52,7 +52,8 @@ export interface ConfirmationParts {
 
 export function confirmationPage({ app, code, ticket, signedIn, memberships, fault }: ConfirmationParts): Page {
   return decisionPage({
-    ...{ question: ["Connect", ""], app, signedIn, scopes: code.scopes, memberships, fault },
+    ...{ question: ["Connect", ""], app, signedIn, memberships, fault },
+    ...{ scopes: code.scopes, resources: code.resources },
     action: "/device/decision",
     hiddenFields: html`${csrfField(signedIn)}
 ${hidden("ticket", ticket)}

@@ -122,14 +122,23 @@ function whereFrom(req: IncomingRequest, isOwnOrigin: PageDeps["isOwnOrigin"]): 
   return site === null ? "untold" : "here";
 }
 
-/**
- * The fields of a form, from wherever it comes; of these `once` names, each at most once. Throws `unsupported_media_type`,
- * `request_too_large`, `invalid_request`.
- */
-export async function readFields(
-  req: IncomingRequest,
-  once: (name: string) => boolean = () => true,
-): Promise<Map<string, string>> {
+/** The fields of a form, from wherever it comes, each at most once. Throws as `readPairs` and `fieldsOf` do. */
+export async function readFields(req: IncomingRequest): Promise<Map<string, string>> {
+  return fieldsOf(await readPairs(req), () => true);
+}
+
+/** Throws `invalid_request` where one of these `once` names comes twice; of others the last one counts. */
+export function fieldsOf(pairs: URLSearchParams, once: (name: string) => boolean): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const [name, value] of pairs) {
+    if (fields.has(name) && once(name)) throw invalidRequest(`${name.slice(0, 64)}: was sent twice; send it once.`);
+    fields.set(name, value);
+  }
+  return fields;
+}
+
+/** Throws `unsupported_media_type`, `request_too_large`, `invalid_request`. */
+export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> {
   if (!formType.test(req.headers.get("content-type") ?? "")) {
     throw new GatewayError("unsupported_media_type", "Send the body as application/x-www-form-urlencoded.");
   }
@@ -141,12 +150,7 @@ export async function readFields(
     if (error.fault !== "too_large") throw invalidRequest("The form did not arrive whole.");
     throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
   }
-  const fields = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(new TextDecoder().decode(bytes.view))) {
-    if (fields.has(name) && once(name)) throw invalidRequest(`${name.slice(0, 64)}: was sent twice; send it once.`);
-    fields.set(name, value);
-  }
-  return fields;
+  return new URLSearchParams(new TextDecoder().decode(bytes.view));
 }
 
 function stale(detail: string): GatewayError {

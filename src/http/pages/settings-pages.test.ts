@@ -58,10 +58,11 @@ async function allowAs(appId: string, of: Person, member: Membership): Promise<v
   const [digest, codeDigest] = [Bun.randomUUIDv7(), Bun.randomUUIDv7()];
   const scopes = ["chat:write"] as const;
   const common = { appId, personId: of.id, accountId: member.accountId, environment, scopes };
+  const resources = ["/v1"];
   await pages.oauth.insertCode(
     {
       ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
-      ...{ createdAt: now, expiresAt: now + 60, grantId: null },
+      ...{ resources, createdAt: now, expiresAt: now + 60, grantId: null },
     },
     testEvent(now),
   );
@@ -73,6 +74,7 @@ async function allowAs(appId: string, of: Person, member: Membership): Promise<v
         parentId: membershipCredentialId(member.id, environment),
       }),
       refreshToken: {
+        resources,
         ...{ digest, grantId: grant, createdAt: now, expiresAt: now + 86_400, usedAt: null, sealedAnswer: null },
       },
     },

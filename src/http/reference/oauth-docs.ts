@@ -12,6 +12,13 @@ const credentials = {
   client_secret: z.string().optional().describe("The secret of a confidential app that does not use HTTP Basic."),
 };
 
+const resource = z
+  .string()
+  .optional()
+  .describe(
+    "RFC 8707: where the access token is to work, the base URL of the API, or the address of `/mcp` or `/mcp/{server}`; may be repeated. At the token endpoint it narrows what was allowed.",
+  );
+
 const authentication =
   "A confidential app authenticates by HTTP Basic, with its form-encoded `client_id` and secret, or by `client_id` and `client_secret` in the body; a public app sends its `client_id` alone.";
 
@@ -56,6 +63,7 @@ export const tokenDoc: RouteDoc = {
       refresh_token: z.string().optional().describe("For `refresh_token`."),
       scope: z.string().optional().describe("For `refresh_token`: fewer scopes for this access token."),
       device_code: z.string().optional().describe("For devices."),
+      resource,
     })
     .meta({ id: "OAuthTokenRequest" }),
   response: {
@@ -81,6 +89,7 @@ export const deviceDoc: RouteDoc = {
     .object({
       ...credentials,
       scope: z.string().optional().describe("Separated by spaces; default: all of the app's."),
+      resource,
     })
     .meta({ id: "OAuthDeviceRequest" }),
   response: {
@@ -129,11 +138,51 @@ export const introspectionDoc: RouteDoc = {
         exp: z.int().optional(),
         iat: z.int().optional(),
         token_type: z.string().optional(),
-        aud: z.string().optional(),
+        aud: z.union([z.string(), z.array(z.string())]).optional(),
         jti: z.string().optional(),
       })
       .meta({ id: "OAuthIntrospection" }),
   },
+};
+
+const { 401: _, ...registrationRefusals } = refusals;
+
+export const registrationDoc: RouteDoc = {
+  tag: "OAuth",
+  otherResponses: registrationRefusals,
+  operationId: "oauthRegister",
+  summary: "Register a client",
+  description:
+    "RFC 7591, for clients of tools that know no account here. Such a client is public and uses PKCE, whatever it asks for, can be granted `tools:use` alone, and is shown to people as one that nobody has verified. It is forgotten after a day in which nobody allowed it, and once it was not used for 90 days. Members that are not named here are of no account. The operator may switch it off (`oauth.registration`).",
+  requestBody: z
+    .object({
+      redirect_uris: z
+        .array(z.string())
+        .describe("1 to 20: https, http on 127.0.0.1, [::1] or localhost (any port), or a scheme of its own."),
+      client_name: z.string().optional().describe("Shown to people who are asked to allow it; at most 100 characters."),
+      client_uri: z.string().optional().describe("An https address, shown beside the name."),
+      grant_types: z.array(z.string()).optional().describe("`authorization_code` among them."),
+      response_types: z.array(z.string()).optional().describe("`code` among them."),
+    })
+    .meta({ id: "OAuthRegistrationRequest" }),
+  response: {
+    status: 201,
+    description: "The client, with its id.",
+    json: z
+      .object({
+        client_id: z.string(),
+        client_id_issued_at: z.int(),
+        client_name: z.string().optional(),
+        client_uri: z.string().optional(),
+        redirect_uris: z.array(z.string()),
+        grant_types: z.array(z.string()),
+        response_types: z.array(z.string()),
+        token_endpoint_auth_method: z.literal("none"),
+        scope: z.string(),
+      })
+      .meta({ id: "OAuthRegistration" }),
+  },
+  errors: ["not_found"],
 };
 
 export const serverMetadataDoc: RouteDoc = {
@@ -149,15 +198,36 @@ export const serverMetadataDoc: RouteDoc = {
   },
 };
 
-export const resourceMetadataDoc: RouteDoc = {
+const resourceMetadata = {
   tag: "OAuth",
-  operationId: "protectedResourceMetadata",
-  summary: "Metadata of the API as a protected resource",
-  description: "RFC 9728. Answers of status 401 name this address.",
   response: {
     description: "Which authorization server issues tokens for it.",
     json: z
       .looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) })
       .meta({ id: "ProtectedResourceMetadata" }),
   },
+} as const;
+
+export const resourceMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "protectedResourceMetadata",
+  summary: "Metadata of the API as a protected resource",
+  description: "RFC 9728. Answers of status 401 name this address.",
+};
+
+export const toolsMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "toolsResourceMetadata",
+  summary: "Metadata of all tools as a protected resource",
+  description: "RFC 9728. Answers of `/mcp` with status 401 name this address.",
+};
+
+export const toolServerMetadataDoc: RouteDoc = {
+  ...resourceMetadata,
+  operationId: "toolServerResourceMetadata",
+  summary: "Metadata of the tools of one server as a protected resource",
+  description:
+    "RFC 9728. Answers of `/mcp/{server}` with status 401 name this address. It is the same whether or not there is such a server.",
+  parameters: [{ name: "server", in: "path", description: "The name of the server." }],
+  errors: ["not_found"],
 };

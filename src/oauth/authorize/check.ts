@@ -7,15 +7,18 @@ export interface ClientRequest {
   parameters: Parameters;
   app: PublishedApp;
   redirectUri: string;
+  /** The public URL, without a slash at the end. */
+  issuer: string;
 }
 
-/** RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6 for what RFC 9101 and `prompt` need. */
+/** RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core, 3.1.2.6 for what RFC 9101 and `prompt` need. */
 export type AuthorizeError =
   | "invalid_request"
   | "unauthorized_client"
   | "access_denied"
   | "unsupported_response_type"
   | "invalid_scope"
+  | "invalid_target"
   | "request_not_supported"
   | "request_uri_not_supported"
   | "consent_required"

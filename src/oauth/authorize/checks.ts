@@ -1,8 +1,10 @@
 // What an authorization request has to keep to, one check a parameter, in the order in which they are asked.
-import { type App, appScopes } from "../../domain/people/app.ts";
+import { appScopes } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { apiResource } from "../../policy/credentials/resources.ts";
+import { namedResources } from "../resources.ts";
 import { requestedScopes } from "../scopes.ts";
-import type { Check, Fault } from "./check.ts";
+import type { Check, ClientRequest, Fault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
 /** Those that may come once. What is unknown is ignored, and `resource` may be repeated (RFC 8707, 2). */
@@ -77,15 +79,27 @@ const codeChallenge: Check = ({ parameters, app }) => {
  * What is asked for is within what the app was registered with, and within what any app may be granted: never `keys:manage`
  * nor `admin:manage`, whatever a record says.
  */
-export function askedScopes(parameters: Parameters, app: Pick<App, "scopes">): Scope[] | { fault: string } {
-  return requestedScopes(parameters.get("scope"), { scopes: appScopes.filter((scope) => app.scopes.includes(scope)) });
+export function askedScopes({ parameters, app, issuer }: ClientRequest): Scope[] | { fault: string } {
+  const most = appScopes.filter((scope) => app.scopes.includes(scope));
+  const resources = namedResources(parameters.all("resource"), issuer);
+  // Whoever asks for tools, and names no scope, gets no more than those need.
+  const isForTools = "fault" in resources ? false : resources.length > 0 && !resources.includes(apiResource);
+  const isNamed = parameters.get("scope") !== undefined;
+  const usual = isForTools && !isNamed ? most.filter((scope) => scope === "tools:use") : most;
+  return requestedScopes(parameters.get("scope"), { scopes: usual });
 }
 
-const scope: Check = ({ parameters, app }) => {
-  const asked = askedScopes(parameters, app);
+const scope: Check = (request) => {
+  const asked = askedScopes(request);
   if ("fault" in asked) return { error: "invalid_scope", description: asked.fault };
   if (asked.length > 0) return undefined;
   return { error: "invalid_scope", description: "scope: this app has none that it could be granted." };
+};
+
+/** For what the tokens are to be (RFC 8707, 2): it is ours. */
+const resource: Check = ({ parameters, issuer }) => {
+  const named = namedResources(parameters.all("resource"), issuer);
+  return "fault" in named ? { error: "invalid_target", description: named.fault } : undefined;
 };
 
 /** Whether the person may be asked (OpenID Connect Core, 3.1.2.1). */
@@ -109,6 +123,7 @@ export const checks: readonly Check[] = [
   responseMode,
   stateLength,
   codeChallenge,
+  resource,
   scope,
   prompt,
 ];

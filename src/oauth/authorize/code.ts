@@ -9,7 +9,7 @@ export const codeSeconds = 60;
 
 /** `code` is shown to the app alone; `record` is what is kept of it. */
 export function newCode(
-  { app, scopes, parameters }: ValidRequest,
+  { app, scopes, resources, parameters }: ValidRequest,
   { id, personId, accountId }: OwnMembership,
   nowSeconds: number,
 ): { code: string; record: AuthorizationCode } {
@@ -22,6 +22,7 @@ export function newCode(
     membershipId: id,
     environment: app.environment,
     scopes,
+    resources,
     redirectUri: parameters.get("redirect_uri") ?? null,
     codeChallenge: parameters.get("code_challenge") ?? null,
     createdAt: nowSeconds,

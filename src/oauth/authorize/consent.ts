@@ -3,6 +3,7 @@ import type { OAuthStore } from "../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type KeyStore, keyStatus } from "../../domain/principal.ts";
+import { apiResource } from "../../policy/credentials/resources.ts";
 import type { ValidRequest } from "./flow.ts";
 
 /** Accounts that the person can act for; nobody can act for one that is suspended. */
@@ -24,16 +25,18 @@ export async function hasCredential(
 
 /**
  * Whether the person allowed the app all of it, for the only account there is, and the app can prove that it is this app: by
- * a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1).
+ * a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). Tools are asked for each time: at
+ * which servers they were allowed is no part of what is kept of that.
  */
 export async function isAllowedAlready(
-  { app, redirectUri, scopes }: ValidRequest,
+  { app, redirectUri, scopes, resources }: ValidRequest,
   memberships: readonly OwnMembership[],
   oauth: Pick<OAuthStore, "allowedScopes">,
   nowSeconds: number,
 ): Promise<boolean> {
   const [membership] = memberships;
   if (!membership || memberships.length > 1) return false;
+  if (resources.some((one) => one !== apiResource)) return false;
   if (app.type !== "confidential" || !redirectUri.startsWith("https://")) return false;
   const { id: membershipId, personId, accountId } = membership;
   const { id: appId, environment } = app;

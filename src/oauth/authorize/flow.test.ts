@@ -11,10 +11,15 @@ const app: PublishedApp = {
   ...{ environment: "live", requirePkce: false, secrets: [], createdBy: null, createdAt: 1 },
 };
 
+const issuer = "https://gateway.example";
+
 async function judged(query: string, changes: Partial<PublishedApp> = {}) {
-  const client = await clientRequest(new Parameters(`client_id=app_1&${query}`), {
-    findApp: async (id) => (id === app.id ? { ...app, ...changes } : undefined),
-  });
+  const findApp = async (id: string) => (id === app.id ? { ...app, ...changes } : undefined);
+  const client = await clientRequest(
+    new Parameters(`client_id=app_1&${query}`),
+    { apps: { findApp }, findDocument: undefined },
+    issuer,
+  );
   return "reason" in client ? client.reason : validRequest(client);
 }
 
@@ -58,13 +63,14 @@ test("a fault of the client comes before any other", async () => {
 });
 
 test("unknown parameters are ignored, and resource may come twice", async () => {
-  const query = "response_type=code&nonce=1&nonce=2&resource=a&resource=b&__proto__=x";
+  const query =
+    "response_type=code&nonce=1&nonce=2&resource=https://gateway.example/v1&resource=https://gateway.example/mcp&__proto__=x";
   expect(await judged(query)).toMatchObject({ scopes: ["chat:read", "usage:read"] });
 });
 
 test("no description says back what was sent, and each is what RFC 6749 lets it be", () => {
   const parameters = new Parameters('response_type="\\é&response_mode=<é>&scope=\\&code_challenge="é&prompt=none "é');
-  const request = { parameters, app, redirectUri: "https://notes.example/callback" };
+  const request = { parameters, app, redirectUri: "https://notes.example/callback", issuer };
   const faults = checks.flatMap((check) => check(request) ?? []);
   expect(faults.length).toBeGreaterThanOrEqual(5);
   for (const { description } of faults) expect(description).toMatch(/^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);

@@ -1,9 +1,10 @@
 // The order in which an authorization request is judged.
-import type { AppStore } from "../../domain/people/app.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { usualResources } from "../../policy/credentials/resources.ts";
+import { namedResources } from "../resources.ts";
 import type { ClientRequest, Fault, PageFault } from "./check.ts";
 import { askedScopes, checks } from "./checks.ts";
-import { knownClient } from "./known-client.ts";
+import { type ClientSources, knownClient } from "./known-client.ts";
 import type { Parameters } from "./parameters.ts";
 import { registeredRedirectUri } from "./redirect-uri.ts";
 
@@ -13,17 +14,20 @@ import { registeredRedirectUri } from "./redirect-uri.ts";
  */
 export async function clientRequest(
   parameters: Parameters,
-  apps: Pick<AppStore, "findApp">,
+  sources: ClientSources,
+  issuer: string,
 ): Promise<ClientRequest | PageFault> {
-  const app = await knownClient(parameters, apps);
+  const app = await knownClient(parameters, sources);
   if ("reason" in app) return app;
   const redirectUri = registeredRedirectUri(parameters, app);
-  return typeof redirectUri === "string" ? { parameters, app, redirectUri } : redirectUri;
+  return typeof redirectUri === "string" ? { parameters, app, redirectUri, issuer } : redirectUri;
 }
 
 /** A request that may be put to the person. */
 export interface ValidRequest extends ClientRequest {
   scopes: Scope[];
+  /** Paths of the resources for which tokens may be had. */
+  resources: readonly string[];
 }
 
 /**
@@ -35,6 +39,9 @@ export function validRequest(request: ClientRequest): ValidRequest | Fault {
     const fault = check(request);
     if (fault) return fault;
   }
-  const scopes = askedScopes(request.parameters, request.app);
-  return "fault" in scopes ? { error: "invalid_scope", description: scopes.fault } : { ...request, scopes };
+  const scopes = askedScopes(request);
+  if ("fault" in scopes) return { error: "invalid_scope", description: scopes.fault };
+  const named = namedResources(request.parameters.all("resource"), request.issuer);
+  if ("fault" in named) return { error: "invalid_target", description: named.fault };
+  return { ...request, scopes, resources: named.length > 0 ? named : usualResources(scopes) };
 }

@@ -1,17 +1,25 @@
-// The app that asks: named once, and known.
+// The app that asks: named once, and known, or described by the document that its name leads to.
 import type { AppStore, PublishedApp } from "../../domain/people/app.ts";
+import { isDocumentUrl } from "../client/document-url.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
+
+export interface ClientSources {
+  apps: Pick<AppStore, "findApp">;
+  /** What the document at that address says now; undefined where none are asked. */
+  findDocument: ((url: string) => Promise<PublishedApp | PageFault>) | undefined;
+}
 
 const longestId = 100;
 
 export async function knownClient(
   parameters: Parameters,
-  apps: Pick<AppStore, "findApp">,
+  { apps, findDocument }: ClientSources,
 ): Promise<PublishedApp | PageFault> {
   if (parameters.isRepeated("client_id")) return { message: "client_id was sent twice.", reason: "client_id_repeated" };
   const id = parameters.get("client_id");
   if (id === undefined) return { message: "client_id is missing.", reason: "client_id_missing" };
+  if (findDocument && isDocumentUrl(id)) return findDocument(id);
   const app = id.length > longestId ? undefined : await apps.findApp(id);
   return (
     app ?? { message: "client_id is not that of an app here; it may have been deleted.", reason: "client_unknown" }

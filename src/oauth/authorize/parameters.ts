@@ -4,12 +4,14 @@
 export const longestQuery = 4_000;
 
 export class Parameters {
+  readonly #all: readonly (readonly [string, string])[];
   readonly #values = new Map<string, string>();
   readonly #repeated = new Set<string>();
 
   /** `query`: without the question mark; percent-encoding that is not UTF-8 is replaced by U+FFFD. */
   constructor(query: string) {
-    for (const [name, value] of new URLSearchParams(query)) {
+    this.#all = [...new URLSearchParams(query)];
+    for (const [name, value] of this.#all) {
       if (this.#values.has(name)) this.#repeated.add(name);
       this.#values.set(name, value);
     }
@@ -19,6 +21,11 @@ export class Parameters {
   get(name: string): string | undefined {
     const value = this.#repeated.has(name) ? undefined : this.#values.get(name);
     return value === "" ? undefined : value;
+  }
+
+  /** All values of one that may be repeated, without empty ones. */
+  all(name: string): readonly string[] {
+    return this.#all.filter(([of, value]) => of === name && value !== "").map(([, value]) => value);
   }
 
   isRepeated(name: string): boolean {

@@ -16,6 +16,12 @@ const perMinute = {
   deviceByAddress: 20,
   /** Bounds how many rows are made, as nobody has to be known for that. */
   device: 600,
+  /** Clients that register themselves. Each sign-in of some programs is one. */
+  registrationByAddress: 30,
+  registration: 300,
+  /** Documents of clients that have to be fetched. */
+  documentByAddress: 30,
+  document: 300,
 } as const;
 const windowSeconds = 60;
 const nothing = { tokens: 0, nanoUsd: 0, minTokens: 0, minNanoUsd: 0 };
@@ -50,6 +56,16 @@ export class ClientThrottle {
   async requireDevice({ id }: Pick<PublishedApp, "id">, clientAddress: string): Promise<void> {
     await this.#take(rule("deviceByAddress", clientNetwork(clientAddress)));
     await this.#take(rule("device", id));
+  }
+
+  async requireRegistration(clientAddress: string): Promise<void> {
+    await this.#take(rule("registrationByAddress", clientNetwork(clientAddress)));
+    await this.#take(rule("registration"));
+  }
+
+  async requireDocument(clientAddress: string): Promise<void> {
+    await this.#take(rule("documentByAddress", clientNetwork(clientAddress)));
+    await this.#take(rule("document"));
   }
 
   async #take(limit: RateLimit): Promise<void> {

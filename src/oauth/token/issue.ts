@@ -1,10 +1,10 @@
 // Issues tokens: an access token that is signed, a refresh token that is random, and the grant that they are of.
-import type { PublishedApp } from "../../domain/people/app.ts";
 import type { Authorization, RefreshToken } from "../../domain/people/oauth.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
 import { type ApiKeyRecord, newAndUnbounded } from "../../domain/principal.ts";
 import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import { OAuthError } from "../oauth-error.ts";
+import { narrowedResources } from "../resources.ts";
 import { requestedScopes } from "../scopes.ts";
 import type { ClientRequest, TokenAnswer, TokenDeps } from "./stage.ts";
 
@@ -13,11 +13,15 @@ const accessTokenSeconds = 3_600;
 const refreshTokenSeconds = 30 * 86_400;
 export const refreshTokenPrefix = "hrr_";
 
-export function newRefreshToken(grantId: string, nowSeconds: number): { token: string; record: RefreshToken } {
+export function newRefreshToken(
+  { grantId, resources }: Pick<RefreshToken, "grantId" | "resources">,
+  nowSeconds: number,
+): { token: string; record: RefreshToken } {
   const token = newOpaqueToken(refreshTokenPrefix);
   const record: RefreshToken = {
     digest: tokenDigest(token),
     grantId,
+    resources,
     createdAt: nowSeconds,
     expiresAt: nowSeconds + refreshTokenSeconds,
     usedAt: null,
@@ -27,16 +31,18 @@ export function newRefreshToken(grantId: string, nowSeconds: number): { token: s
 }
 
 /**
- * `scope` narrows the access token within what was granted, of which only counts what the app still may have. Throws
- * `invalid_scope`.
+ * `scope` narrows the access token within what was granted, of which only counts what the app still may have; the request's
+ * `resource` within those of the refresh token. Throws `invalid_scope` or `invalid_target`.
  */
 export async function signedAnswer(
   grant: ApiKeyRecord,
   scope: string | undefined,
-  refreshToken: string,
-  client: PublishedApp,
-  { tokens }: TokenDeps,
+  refreshToken: { token: string; record: Pick<RefreshToken, "resources"> },
+  { client, resources: named }: Pick<ClientRequest, "client" | "resources">,
+  { tokens, issuer }: TokenDeps,
 ): Promise<TokenAnswer> {
+  const resources = narrowedResources(named, refreshToken.record.resources, issuer());
+  if ("fault" in resources) throw new OAuthError("invalid_target", resources.fault);
   const granted = grant.scopes.filter((name) => client.scopes.includes(name));
   const scopes = requestedScopes(scope, { scopes: granted });
   if ("fault" in scopes) throw new OAuthError("invalid_scope", scopes.fault);
@@ -56,13 +62,14 @@ export async function signedAnswer(
     personId: grant.personId ?? "",
     appId: client.id,
     scopes,
+    resources,
     expiresIn: accessTokenSeconds,
   });
   return {
     access_token: accessToken,
     token_type: "Bearer",
     expires_in: expiresIn,
-    refresh_token: refreshToken,
+    refresh_token: refreshToken.token,
     scope: given,
   };
 }
@@ -72,10 +79,18 @@ export async function signedAnswer(
  * Throws `invalid_scope` where the app was registered for none of the scopes any more.
  */
 export async function newGrant(
-  { personId, accountId, membershipId, environment, scopes }: Authorization,
-  { client, origin }: ClientRequest,
+  {
+    personId,
+    accountId,
+    membershipId,
+    environment,
+    scopes,
+    resources,
+  }: Authorization & Pick<RefreshToken, "resources">,
+  request: ClientRequest,
   deps: TokenDeps,
 ): Promise<{ grant: ApiKeyRecord; refreshToken: RefreshToken; answer: TokenAnswer }> {
+  const { client, origin } = request;
   const id = `grt_${Bun.randomUUIDv7()}`;
   const grant: ApiKeyRecord = {
     id,
@@ -97,7 +112,7 @@ export async function newGrant(
     createdAt: origin.nowSeconds,
     ...newAndUnbounded,
   };
-  const { token, record } = newRefreshToken(id, origin.nowSeconds);
-  const answer = await signedAnswer(grant, undefined, token, client, deps);
-  return { grant, refreshToken: record, answer };
+  const refreshToken = newRefreshToken({ grantId: id, resources }, origin.nowSeconds);
+  const answer = await signedAnswer(grant, undefined, refreshToken, request, deps);
+  return { grant, refreshToken: refreshToken.record, answer };
 }

@@ -70,17 +70,17 @@ function refreshTokenIsFresh({ token }: FoundRefreshToken, { origin }: ClientReq
 
 /**
  * Puts another refresh token in the place of the presented one, and issues an access token (RFC 6749, 6; RFC 9700, 4.14.2).
- * What the grant allows stays as it is; a narrower `scope` is of this access token alone.
+ * What the grant allows stays as it is; a narrower `scope` or `resource` is of this access token alone.
  */
 async function rotateRefreshToken(
   found: FoundRefreshToken,
   request: ClientRequest,
   deps: TokenDeps,
 ): Promise<TokenAnswer> {
-  const { client, origin, parameters } = request;
+  const { origin, parameters } = request;
   const [grant] = found.grant.keys;
-  const successor = newRefreshToken(grant.id, origin.nowSeconds);
-  const answer = await signedAnswer(grant, parameters.get("scope"), successor.token, client, deps);
+  const successor = newRefreshToken(found.token, origin.nowSeconds);
+  const answer = await signedAnswer(grant, parameters.get("scope"), successor, request, deps);
   const outcome = await deps.oauth.rotateRefreshToken(
     found.token.digest,
     successor.record,

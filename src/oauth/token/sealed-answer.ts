@@ -25,6 +25,6 @@ function keyOf(token: string, { sealingKey }: Keys): KeyRing {
 }
 
 /** What makes two requests with the same token the same. */
-function contextOf({ client, parameters }: ClientRequest): string {
-  return JSON.stringify(["refresh-answer", client.id, parameters.get("scope") ?? null]);
+function contextOf({ client, parameters, resources }: ClientRequest): string {
+  return JSON.stringify(["refresh-answer", client.id, parameters.get("scope") ?? null, ...resources]);
 }

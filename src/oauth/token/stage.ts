@@ -11,6 +11,8 @@ import { OAuthError } from "../oauth-error.ts";
 export interface ClientRequest {
   /** Without those that have no value: those are as if they had been left out (RFC 6749, 3.2). */
   parameters: ReadonlyMap<string, string>;
+  /** Values of `resource`, the only parameter that may be repeated (RFC 8707, 2.2). */
+  resources: readonly string[];
   client: PublishedApp;
   origin: RequestOrigin;
 }
@@ -20,6 +22,8 @@ export interface TokenDeps {
   tokens: Pick<AccessTokens, "issueForGrant">;
   /** 32 bytes; keys for sealed answers are derived from it and the presented token. */
   sealingKey: Keys;
+  /** The public URL, without a slash at the end. */
+  issuer(): string;
   /** To be called when something was revoked: from then on this process asks the store again. */
   changed(ids?: readonly string[]): void;
 }

@@ -162,7 +162,7 @@ describe("its scopes", () => {
       const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
       return principal.scopes;
     };
-    expect((await granted()).size).toBe(5);
+    expect((await granted()).size).toBe(6);
     await change(id, { scopes: ["chat:read", "chat:write"] });
     expect(await granted()).toEqual(new Set(["chat:read", "chat:write"]));
     await change(root.id, { scopes: ["chat:write", "models:read"] });

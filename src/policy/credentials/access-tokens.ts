@@ -9,6 +9,7 @@ import { type Scope, scopes } from "../../domain/scope.ts";
 import { LruMap } from "../lru-map.ts";
 import { auditEvent, type Origin } from "../records/audit.ts";
 import { Turns } from "../turns.ts";
+import { resourceOf } from "./resources.ts";
 import { maxTokenSeconds, type SigningKeys } from "./signing-keys.ts";
 
 export interface AccessTokensOptions {
@@ -38,6 +39,8 @@ export interface GrantTokenRequest {
   personId: string;
   appId: string;
   scopes: readonly Scope[];
+  /** Paths of the resources at which it is to work. */
+  resources: readonly string[];
   /** Seconds. */
   expiresIn: number;
 }
@@ -62,6 +65,8 @@ export interface VerifiedToken {
   personId: string | null;
   environment: Environment;
   scopes: ReadonlySet<Scope>;
+  /** Paths of the resources for which it was issued. */
+  resources: readonly string[];
   /** Unix seconds. */
   expiresAt: number;
 }
@@ -71,6 +76,7 @@ export type Verification = { token: VerifiedToken } | { fault: string };
 
 export const minTokenSeconds = 60;
 export const defaultTokenSeconds = 3_600;
+const audienceFault = "token_claim_aud";
 const algorithm = "ES256";
 const type = "at+jwt";
 const requiredClaims = ["iss", "sub", "aud", "client_id", "scope", "iat", "exp", "jti", "key_id", "environment"];
@@ -134,11 +140,20 @@ export class AccessTokens {
   }
 
   /** Writes nothing: whoever issues the grant records it. The token works for as long as the grant does. */
-  async issueForGrant({ grant, personId, appId, scopes, expiresIn }: GrantTokenRequest): Promise<IssuedToken> {
+  async issueForGrant({
+    grant,
+    personId,
+    appId,
+    scopes,
+    resources,
+    expiresIn,
+  }: GrantTokenRequest): Promise<IssuedToken> {
     const now = this.#options.clock.nowSeconds();
     const id = `tok_${Bun.randomUUIDv7()}`;
     const scope = scopes.join(" ");
+    const audiences = resources.map((path) => `${this.#options.issuer()}${path}`);
     const accessToken = await this.#sign({
+      aud: audiences.length === 1 ? audiences[0] : audiences,
       sub: personId,
       client_id: appId,
       scope,
@@ -182,7 +197,7 @@ export class AccessTokens {
   }
 
   async #check(text: string, digest: string): Promise<Verification> {
-    const { signingKeys, issuer, audience, clock } = this.#options;
+    const { signingKeys, issuer, clock } = this.#options;
     const { jwtVerify } = await import("jose/jwt/verify");
     const now = clock.nowSeconds();
     try {
@@ -197,12 +212,13 @@ export class AccessTokens {
           algorithms: [algorithm],
           typ: type,
           issuer: issuer(),
-          audience: audience(),
           requiredClaims,
           currentDate: new Date(now * 1000),
         },
       );
-      const token = readClaims(payload);
+      const resources = this.#resourcesOf(payload);
+      if (resources.length === 0) return { fault: audienceFault };
+      const token = readClaims(payload, resources);
       if (!token) return { fault: "token_claims" };
       if (Number(payload.iat) > now + mostClockDifferenceSeconds) return { fault: "token_claim_iat" };
       // It may have ended while the signature was checked.
@@ -213,8 +229,20 @@ export class AccessTokens {
       return verification;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
-      return { fault: faultOf(error) };
+      // Its audience is read last of all, but one of somebody else's is no genuine one that has expired.
+      const { payload } = error as { payload?: Readonly<Record<string, unknown>> };
+      const fault = faultOf(error);
+      return { fault: fault === "expired" && this.#resourcesOf(payload ?? {}).length === 0 ? audienceFault : fault };
     }
+  }
+
+  /** None where it is for somebody else as well. */
+  #resourcesOf({ aud }: Readonly<Record<string, unknown>>): string[] {
+    const named: unknown[] = Array.isArray(aud) ? aud : [aud];
+    const issuer = this.#options.issuer();
+    const paths = named.map((uri) => (typeof uri === "string" ? resourceOf(uri, issuer) : undefined));
+    const known = paths.filter((path) => path !== undefined);
+    return known.length === paths.length ? known : [];
   }
 
   /** For each new one up to two that expired long ago are forgotten: there are as many as are in use, not as ever were. */
@@ -254,7 +282,10 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
 }
 
 /** The signature is ours; the shape is checked all the same, as an older version may have made it. */
-function readClaims(claims: Readonly<Record<string, unknown>>): VerifiedToken | undefined {
+function readClaims(
+  claims: Readonly<Record<string, unknown>>,
+  resources: readonly string[],
+): VerifiedToken | undefined {
   const { sub, key_id: keyId, client_id: clientId, account_id: ofGrant, scope, exp, environment: named } = claims;
   const environment = environments.find((name) => name === named);
   if (typeof sub !== "string" || typeof keyId !== "string" || typeof scope !== "string") return undefined;
@@ -267,7 +298,7 @@ function readClaims(claims: Readonly<Record<string, unknown>>): VerifiedToken | 
   const whose = isGrants
     ? { accountId: ofGrant, appId: clientId, personId: sub }
     : { accountId: sub, appId: null, personId: null };
-  return { ...whose, keyId, environment, scopes: granted, expiresAt: exp };
+  return { ...whose, keyId, environment, scopes: granted, resources, expiresAt: exp };
 }
 
 function faultOf(error: unknown): string {

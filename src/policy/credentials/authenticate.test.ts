@@ -566,7 +566,8 @@ describe("people and apps", () => {
     granted: readonly Scope[] = accountScopes,
   ) => {
     const grant = { id: "grt_1", personId: "usr_1", accountId: all.accountId, environment: "live" as const, ...more };
-    const request = { grant, personId: grant.personId, appId, scopes: granted, expiresIn: 600 };
+    const resources = ["/v1"];
+    const request = { grant, personId: grant.personId, appId, scopes: granted, resources, expiresIn: 600 };
     return `Bearer ${(await all.tokens.issueForGrant(request)).accessToken}`;
   };
   const asMember = (who = person, id = "mbr_1_live", environment: "live" | "dev" = "live", isLocal = true) =>

@@ -13,6 +13,7 @@ import type { CachedChain } from "./cached-chain.ts";
 import { CredentialCache, type CredentialCacheOptions, type Digests } from "./credential-cache.ts";
 import type { KeyActivity } from "./key-activity.ts";
 import { keyDigest, memoryIndex } from "./key-digest.ts";
+import { apiResource, coversResource } from "./resources.ts";
 import type { UnknownCredentials } from "./unknown-credentials.ts";
 
 /** What a request presents, and from where. */
@@ -23,6 +24,8 @@ export interface PresentedCredentials {
   apiKey: string | null;
   clientAddress: string;
   requestId: string;
+  /** Path of the resource that it is presented at; left out: the API. */
+  resource?: string;
   /** Why what is for this machine alone does not count from here; undefined: it does. Only asked for development keys. */
   whyNotLocal(): string | undefined;
 }
@@ -208,6 +211,9 @@ export class Authenticator {
           if (accountId !== token.accountId) throw this.#refuse("token_account", presented, entry);
           if (appId !== token.appId) throw this.#refuse("token_app", presented, entry);
           if (token.appId !== null && personId !== token.personId) throw this.#refuse("token_person", presented, entry);
+          // One that was made from a key works wherever the key does.
+          const isGood = token.appId === null || coversResource(token.resources, presented.resource ?? apiResource);
+          if (!isGood) throw this.#refuse("token_resource", presented, entry);
           return this.#narrow(entry.principal, token);
         }),
       );

@@ -348,7 +348,8 @@ class Worker {
   /** What is kept is written, and read, by the primary process alone. */
   #isElsewhere(request: DecodedRequest, { account, responseCache }: Principal): boolean {
     if (responseCache === "on") return true;
-    if (request.namesKept || request.background || !this.#routing.serves(request.model)) return true;
+    if (request.namesServers || request.namesKept || request.background || !this.#routing.serves(request.model))
+      return true;
     return request.dialect.kept !== undefined && wantsStoring(account, request, this.#config.chatRetentionDays);
   }
 

@@ -848,6 +848,38 @@ const migrations: readonly (readonly string[])[] = [
   [
     // People may use tools wherever they are members; their keys may not until somebody says so.
     `UPDATE api_keys SET scopes = scopes || ' tools:use' WHERE kind = 'membership' AND revoked = 0`,
+    // Paths of the resources that tokens are for (RFC 8707), separated by blanks.
+    `ALTER TABLE authorization_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    `ALTER TABLE refresh_tokens ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    `ALTER TABLE device_codes ADD COLUMN resources TEXT NOT NULL DEFAULT '/v1'`,
+    // Clients that no account registered. Without a document they registered by themselves.
+    `CREATE TABLE outside_clients (
+      id TEXT PRIMARY KEY,
+      document_url TEXT,
+      name TEXT NOT NULL,
+      homepage_url TEXT,
+      redirect_uris TEXT NOT NULL,
+      created_at BIGINT NOT NULL,
+      allowed_at BIGINT
+    )`,
+    `CREATE INDEX outside_clients_waiting ON outside_clients (created_at) WHERE allowed_at IS NULL`,
+    `CREATE INDEX outside_clients_allowed ON outside_clients (allowed_at) WHERE allowed_at IS NOT NULL`,
+  ],
+  [
+    // What servers of tools say of them, and what of it was approved: JSON as it was then, and as it was seen last.
+    `CREATE TABLE tool_definitions (
+      server TEXT NOT NULL,
+      kind TEXT NOT NULL,
+      name TEXT NOT NULL,
+      state TEXT NOT NULL,
+      approved_digest TEXT,
+      approved TEXT,
+      seen TEXT NOT NULL,
+      seen_at BIGINT NOT NULL,
+      decided_at BIGINT,
+      decided_by TEXT,
+      PRIMARY KEY (server, kind, name)
+    )`,
   ],
   [
     // What was said in calls of tools, where that is kept: sealed.

@@ -65,6 +65,7 @@ const groupsOfAll: typeof groups = {
   Installation: {
     "tier.changed": "Tier changed",
     "tier.deleted": "Tier deleted",
+    "tool.decided": "Tool approved or refused",
     "upstream.created": "Upstream added",
     "upstream.updated": "Upstream changed",
     "upstream.deleted": "Upstream removed",

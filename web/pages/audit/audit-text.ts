@@ -111,6 +111,9 @@ const phrases: Record<AuditAction, Phrase> = {
   }),
   "tier.changed": ({ target, detail }) => ({ did: `changed the tier ${target}`, more: changesOf(detail) }),
   "tier.deleted": ({ target }) => ({ did: `deleted the tier ${target}` }),
+  "tool.decided": ({ target, detail }) => ({
+    did: `${detail["decision"] === "refused" ? "refused" : "approved"} what the server of tools ${target} says of ${text(detail["name"])}`,
+  }),
   "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
   "upstream.updated": ({ target, detail }) => ({ did: `changed the upstream ${target}`, more: changesOf(detail) }),
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),

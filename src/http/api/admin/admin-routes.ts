@@ -11,6 +11,7 @@ import { adminNodeRoutes } from "./node-routes.ts";
 import { adminPulledModelRoutes } from "./pulled-model-routes.ts";
 import { adminSigningKeyRoutes } from "./signing-key-routes.ts";
 import { adminTierRoutes } from "./tier-routes.ts";
+import { adminToolRoutes } from "./tool-routes.ts";
 import { adminUpstreamRoutes } from "./upstream-routes.ts";
 import { adminWebhookRoutes } from "./webhook-routes.ts";
 
@@ -20,6 +21,7 @@ export const adminRoutes = [
   adminTierRoutes,
   adminUpstreamRoutes,
   adminModelRoutes,
+  adminToolRoutes,
   adminComparisonRoutes,
   adminPulledModelRoutes,
   adminCacheRoutes,

@@ -10,6 +10,7 @@ import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { cacheHeader } from "../../../inference/cache/answer-cache.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import { runResponse } from "../../../inference/hosted/run-response.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
 import { priorityHeader } from "../../../policy/request-priority.ts";
@@ -160,7 +161,7 @@ function runOrBegin(
   request: DecodedRequest,
   deps: ResponseRouteDeps,
 ): Eventual<Answer> {
-  if (!request.background) return runFor(exchange, principal, request, deps);
+  if (!request.background) return runFor(exchange, principal, request, deps, runResponse);
   return beginInBackground(exchange, principal, request, deps);
 }
 

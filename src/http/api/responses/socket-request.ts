@@ -17,8 +17,8 @@ import type { RequestTrace } from "../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
+import { runResponse } from "../../../inference/hosted/run-response.ts";
 import { requireServable } from "../../../inference/routing/servable.ts";
-import { run } from "../../../inference/run.ts";
 import { requireModel } from "../../../policy/authorize.ts";
 import { priorityAsked } from "../../../policy/request-priority.ts";
 import type { WebSocketLink } from "../../../websocket/websocket-link.ts";
@@ -79,7 +79,7 @@ export async function answerMessage(
   const call = new SocketCall(request, options);
   await new Promise<void>((resolve, reject) => {
     call.ended = resolve;
-    Promise.resolve(run(call, deps)).catch(reject);
+    Promise.resolve(runResponse(call, deps)).catch(reject);
   });
   return call.fault;
 }

@@ -1,14 +1,17 @@
 // Which apps a person allowed, read from the grants that have not ended.
 import { commandLineAppId, commandLineName, commandLinePublisher } from "../../../domain/people/app.ts";
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
+import { publisherOf } from "../../../domain/people/outside-client.ts";
 import { type Scope, scopes } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";
 import { integer, jsonList, table, text, words } from "../../sql/table.ts";
 
 export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
-  /** Null for the command line tool, which nobody registered. */
+  /** Null for the command line tool, which nobody registered; of clients that no account did, what they call themselves. */
   appName: string | null;
   publisher: string | null;
+  outsideId: string | null;
+  documentUrl: string | null;
   parentId: string;
   createdAt: number;
 }
@@ -17,6 +20,8 @@ const liveGrants = table<LiveGrant>({
   appId: text,
   appName: text,
   publisher: text,
+  outsideId: text,
+  documentUrl: text,
   homepageUrl: text,
   accountId: text,
   accountName: text,
@@ -33,15 +38,18 @@ const liveGrants = table<LiveGrant>({
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
     SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.quotas, g.limit_id, g.created_at, g.last_used_at,
-      accounts.name AS account_name, apps.name AS app_name, apps.homepage_url, publishers.name AS publisher
+      accounts.name AS account_name, COALESCE(apps.name, o.name) AS app_name,
+      COALESCE(apps.homepage_url, o.homepage_url) AS homepage_url, publishers.name AS publisher,
+      o.id AS outside_id, o.document_url
     FROM api_keys g
       JOIN api_keys m ON m.id = g.parent_id
       JOIN accounts ON accounts.id = g.account_id
       LEFT JOIN apps ON apps.id = g.app_id
+      LEFT JOIN outside_clients o ON o.id = g.app_id
       LEFT JOIN accounts publishers ON publishers.id = apps.account_id
     WHERE g.person_id = ${personId} AND g.kind = 'grant' AND g.revoked = 0
       AND m.revoked = 0 AND (m.revoked_at IS NULL OR m.revoked_at > ${nowSeconds})
-      AND (apps.id IS NOT NULL OR g.app_id = ${commandLineAppId})
+      AND (apps.id IS NOT NULL OR o.id IS NOT NULL OR g.app_id = ${commandLineAppId})
       AND EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id AND t.expires_at > ${nowSeconds})
     ORDER BY g.created_at, g.id`);
 }
@@ -60,12 +68,11 @@ export function scopesOf(grants: readonly Pick<LiveGrant, "scopes">[]): Scope[] 
 function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
   const [first] = grants;
   if (!first) return undefined;
-  const { appId, appName, publisher, homepageUrl, accountId, accountName, environment } = first;
+  const { appId, homepageUrl, accountId, accountName, environment } = first;
   const used = grants.flatMap(({ lastUsedAt: at }) => (at === null ? [] : [at]));
   return {
     appId,
-    appName: appName ?? commandLineName,
-    publisher: publisher ?? commandLinePublisher,
+    ...namesOf(first),
     homepageUrl,
     accountId,
     accountName,
@@ -76,4 +83,10 @@ function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
     allowedAt: first.createdAt,
     lastUsedAt: used.length === 0 ? null : Math.max(...used),
   };
+}
+
+function namesOf({ appName, publisher, outsideId, documentUrl }: LiveGrant): Pick<AllowedApp, "appName" | "publisher"> {
+  if (outsideId === null) return { appName: appName ?? commandLineName, publisher: publisher ?? commandLinePublisher };
+  const itself = publisherOf(documentUrl);
+  return { appName: appName || itself, publisher: itself };
 }

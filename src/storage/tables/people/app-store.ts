@@ -2,10 +2,12 @@
 import type { Environment } from "../../../domain/api-key.ts";
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { App, AppChanges, AppSecret, AppStore, PublishedApp } from "../../../domain/people/app.ts";
+import { outsideApp } from "../../../domain/people/outside-client.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { flag, integer, json, table, text, words } from "../../sql/table.ts";
 import { changeCredentials } from "../credential-change.ts";
+import { outsideClients } from "./outside-client-store.ts";
 
 const apps = table<Omit<App, "secrets">>({
   id: text,
@@ -22,7 +24,7 @@ const apps = table<Omit<App, "secrets">>({
   createdAt: integer,
 });
 
-const publishedApps = table<Omit<PublishedApp, "secrets">>({ ...apps.columns, publisher: text });
+const publishedApps = table<Omit<PublishedApp, "secrets" | "unverified">>({ ...apps.columns, publisher: text });
 
 const secrets = table<AppSecret>({
   id: text,
@@ -35,11 +37,19 @@ const secrets = table<AppSecret>({
 export class SqlAppStore implements AppStore {
   readonly #db: Database;
   readonly #secretId: string | null;
+  readonly #environment: Environment;
 
-  /** `secretId`: id of the installation's secret under which the digests of new ones are made. */
-  constructor(db: Database, { secretId = null }: { secretId?: string | null } = {}) {
+  /**
+   * `secretId`: id of the installation's secret under which the digests of new ones are made. `environment`: in which clients act
+   * that no account registered.
+   */
+  constructor(
+    db: Database,
+    { secretId = null, environment = "live" }: { secretId?: string | null; environment?: Environment } = {},
+  ) {
     this.#db = db;
     this.#secretId = secretId;
+    this.#environment = environment;
   }
 
   async findApp(id: string): Promise<PublishedApp | undefined> {
@@ -48,7 +58,9 @@ export class SqlAppStore implements AppStore {
       SELECT apps.*, accounts.name AS publisher FROM apps JOIN accounts ON accounts.id = apps.account_id
       WHERE apps.id = ${id} AND accounts.status = 'active'`);
     const [app] = await withSecrets(db, await available(found));
-    return app;
+    if (app) return app;
+    const outside = await available(outsideClients.first(db`SELECT * FROM outside_clients WHERE id = ${id}`));
+    return outside && outsideApp(outside, this.#environment);
   }
 
   /** Lists them in the order of their ids, which begin with the time. */

@@ -36,7 +36,8 @@ export async function mayGrant(tx: Database, grant: GrantBounds, nowSeconds: num
   if (grant.appId === commandLineAppId) return true;
   const found: unknown[] = await tx`
     SELECT apps.id FROM apps JOIN accounts ON accounts.id = apps.account_id
-    WHERE apps.id = ${grant.appId} AND accounts.status = 'active'`;
+    WHERE apps.id = ${grant.appId} AND accounts.status = 'active'
+    UNION ALL SELECT id FROM outside_clients WHERE id = ${grant.appId}`;
   return found.length > 0;
 }
 

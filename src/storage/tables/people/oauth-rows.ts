@@ -10,6 +10,7 @@ export const authorizationCodes = table<AuthorizationCode>({
   membershipId: text,
   environment: text,
   scopes: words,
+  resources: words,
   redirectUri: text,
   codeChallenge: text,
   createdAt: integer,
@@ -20,6 +21,7 @@ export const authorizationCodes = table<AuthorizationCode>({
 export const refreshTokens = table<RefreshToken>({
   digest: text,
   grantId: text,
+  resources: words,
   createdAt: integer,
   expiresAt: integer,
   usedAt: integer,
@@ -32,6 +34,7 @@ export const deviceCodes = table<DeviceCode>({
   appId: text,
   environment: text,
   scopes: words,
+  resources: words,
   createdAt: integer,
   expiresAt: integer,
   intervalSeconds: integer,

@@ -82,6 +82,7 @@ onEachDatabase((databases) => {
 
   const code = (more: Partial<AuthorizationCode> = {}): AuthorizationCode => ({
     ...authorization(),
+    resources: ["/v1", "/mcp"],
     ...{ digest: "code", redirectUri: "https://app.example/callback?a=1", codeChallenge: "challenge" },
     ...{ createdAt: now, expiresAt: now + 60, grantId: null },
     ...more,
@@ -89,12 +90,13 @@ onEachDatabase((databases) => {
 
   const refreshToken = (grantId: string, more: Partial<RefreshToken> = {}): RefreshToken => ({
     ...{ digest: `token of ${grantId}`, grantId, createdAt: now, expiresAt: now + 30 * day },
-    ...{ usedAt: null, sealedAnswer: null },
+    ...{ resources: ["/mcp/github"], usedAt: null, sealedAnswer: null },
     ...more,
   });
 
   const deviceCode = (more: Partial<DeviceCode> = {}): DeviceCode => ({
     ...{ digest: "device", userCode: "BCDFGHJK", appId: commandLineAppId, environment: "live", scopes: ["chat:write"] },
+    resources: ["/v1"],
     ...{ createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null, state: "pending" },
     ...{ personId: null, accountId: null, membershipId: null, grantId: null },
     ...more,
@@ -454,7 +456,7 @@ onEachDatabase((databases) => {
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
     INSERT INTO authorization_codes
     SELECT 'old ' || i, app_id, person_id, account_id, membership_id, environment, scopes, redirect_uri, code_challenge,
-      created_at, expires_at, grant_id
+      created_at, expires_at, grant_id, resources
     FROM n, authorization_codes`;
     await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }), event());
     await oauth.prune(now + 60 + day);

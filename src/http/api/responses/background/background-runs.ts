@@ -16,7 +16,7 @@ import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts"
 import { tagHeader } from "../../../../domain/usage/request-tags.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
-import { run } from "../../../../inference/run.ts";
+import { runResponse } from "../../../../inference/hosted/run-response.ts";
 import { priorityAsked, priorityHeader } from "../../../../policy/request-priority.ts";
 import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
 import type { Exchange } from "../../../exchange/route.ts";
@@ -107,7 +107,7 @@ export class BackgroundRuns {
       const { retentionDays } = responseKeeper;
       const keepsNothing = { retentionDays, keep: () => Promise.resolve(), notStored: () => {} };
       await one.begin({
-        ask: (call) => run(call, { ...deps, responseKeeper: keepsNothing }),
+        ask: (call) => runResponse(call, { ...deps, responseKeeper: keepsNothing }),
         onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
       });
       return one;

@@ -1,6 +1,6 @@
 // The last lines that a command wrote, for the operator: bounded, and without secrets.
-import type { OutputLine } from "../../domain/models/model-process.ts";
-import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
+import type { OutputLine } from "../domain/models/model-process.ts";
+import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 
 const mostLines = 1_000;
 /** Longer ones are cut: a progress bar is one line for minutes. */

@@ -1,5 +1,5 @@
-// Which addresses webhooks may be posted to: those of the public internet, and none by which the inside of a network is reached.
-import { parseRange, rangesContain } from "../../base/text/ip-range.ts";
+// Which addresses may be asked that somebody else chose: those of the public internet, and none by which the inside of a network is reached.
+import { parseRange, rangesContain } from "../base/text/ip-range.ts";
 
 const rangesOf = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
 

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { resolveBySystem } from "./receiver.ts";
+import { resolveBySystem } from "./addresses.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-names-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ test.if(mayMount)("names whose servers say nothing hold up neither files nor any
   writeFileSync(
     program,
     `import { readFile } from "node:fs/promises";
-import { resolveBySystem } from ${JSON.stringify(join(import.meta.dir, "receiver.ts"))};
+import { resolveBySystem } from ${JSON.stringify(join(import.meta.dir, "addresses.ts"))};
 for (let i = 0; i < 16; i++) resolveBySystem("x" + i + ".example.com").catch(() => {});
 await Bun.sleep(20);
 const began = performance.now();

@@ -2,14 +2,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
+import type { Writable } from "node:stream";
 import { endMarked, kill, markedProcesses, markVariable } from "./strays.ts";
 
-/** The one line that the guard reads. It is no argument, as the variables may hold secrets. */
+/** The first line that the guard reads. It is no argument, as the variables may hold secrets. */
 export interface Guarded {
   command: readonly string[];
   directory: string | undefined;
   env: Readonly<Record<string, string>>;
   mark: string;
+  /** Whether it reads what follows this line; left out: its standard input is empty. */
+  talks?: boolean;
   /** Time between being asked to end and being ended. */
   stopMs: number;
 }
@@ -36,13 +39,14 @@ export async function guardProcess(): Promise<void> {
   // Who presses Ctrl-C means the gateway, which then closes standard input in its own time.
   for (const signal of ["SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
   const reader = Bun.stdin.stream().getReader();
-  const guarded = JSON.parse(await readLine(reader)) as Guarded;
+  const { line, rest } = await readLine(reader);
+  const guarded = JSON.parse(line) as Guarded;
   const [program = "", ...args] = guarded.command;
   const child = spawn(program, args, {
     cwd: guarded.directory,
     env: { ...guarded.env, [markVariable]: guarded.mark },
     detached: true,
-    stdio: ["ignore", "inherit", "inherit"],
+    stdio: [guarded.talks ? "pipe" : "ignore", "inherit", "inherit"],
   });
   const exited = codeOf(child, guarded);
   let known: readonly number[] = [];
@@ -51,7 +55,7 @@ export async function guardProcess(): Promise<void> {
     void end(child, exited, guarded.stopMs);
   };
   process.on("SIGTERM", stop);
-  void readToEnd(reader).then(stop);
+  void passOn(reader, rest, child.stdin).then(stop);
   const code = await exited;
   known = [...known, ...markedProcesses(guarded.mark)];
   signalGroup(child, "SIGKILL");
@@ -88,17 +92,47 @@ function codeOf(child: ChildProcess, { directory }: Guarded): Promise<number> {
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, "read">;
 
-async function readLine(reader: Reader): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  while (!text.includes("\n")) {
+async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Array }> {
+  let read = new Uint8Array();
+  for (;;) {
     const { done, value } = await reader.read();
     if (done) process.exit(1);
-    text += decoder.decode(value, { stream: true });
+    read = Buffer.concat([read, value]);
+    const end = read.indexOf(lineFeed);
+    if (end >= 0) return { line: new TextDecoder().decode(read.subarray(0, end)), rest: read.subarray(end + 1) };
   }
-  return text;
 }
 
-async function readToEnd(reader: Reader): Promise<void> {
-  for (;;) if ((await reader.read()).done) return;
+const lineFeed = 10;
+
+/** Resolves once standard input has ended, or whoever wrote it. */
+async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): Promise<void> {
+  // A command that does not read any more is not asked why.
+  to?.on("error", () => {});
+  for (let bytes = first; ; ) {
+    if (to && bytes.byteLength > 0 && !to.write(bytes) && !(await drained(to))) return;
+    const { done, value } = await reader.read();
+    if (done) break;
+    bytes = value;
+  }
+  to?.end();
+}
+
+const lookMs = 250;
+
+/** False where the gateway is gone meanwhile, which is not seen at standard input while that is not read. */
+function drained(to: Writable): Promise<boolean> {
+  const gateway = process.ppid;
+  return new Promise((resolve) => {
+    const over = (is: boolean) => {
+      clearInterval(timer);
+      to.off("drain", onDrain).off("close", onDrain);
+      resolve(is);
+    };
+    const onDrain = () => over(true);
+    const timer = setInterval(() => {
+      if (process.ppid !== gateway) over(false);
+    }, lookMs);
+    to.on("drain", onDrain).on("close", onDrain);
+  });
 }

@@ -1,5 +1,5 @@
 // The addresses of an app, checked beyond their shape: where people may be sent back to, and its home page.
-import { invalidRequest } from "../base/errors.ts";
+import { invalidRequest } from "../../base/errors.ts";
 
 /** What RFC 3986 lets stand in an address; browsers would quietly change or drop anything else. */
 const uriCharacters = /^(?:[A-Za-z0-9\-._~:/?@!$&'(),;=+[\]]|%[0-9A-Fa-f]{2})+$/;
@@ -21,12 +21,27 @@ export function redirectUris(uris: readonly string[]): string[] {
 
 export function homepageUrl(url: string | null): string | null {
   if (url === null) return null;
-  const fault = commonFault(url) ?? (url.startsWith("https://") ? undefined : "must begin with https://.");
+  const fault = homepageFault(url);
   if (fault === undefined) return url;
   throw invalidRequest(`homepage_url: ${fault}`);
 }
 
-function redirectFault(uri: string): string | undefined {
+export function homepageFault(url: string): string | undefined {
+  return commonFault(url) ?? (url.startsWith("https://") ? undefined : "must begin with https://.");
+}
+
+/** Schemes of which browsers, or the system, do something of their own. */
+const takenSchemes = new Set(
+  "about blob chrome data file filesystem ftp intent javascript mailto res resource sms tel vbscript view-source ws wss".split(
+    " ",
+  ),
+);
+
+/**
+ * What is wrong with it; undefined: nothing. `ownSchemes`: whether an app's own scheme has to be a domain name backwards, or may be any
+ * word: most clients that register themselves have such a one (`cursor:`).
+ */
+export function redirectFault(uri: string, ownSchemes: "reversed" | "any" = "reversed"): string | undefined {
   if (uri.includes("*")) return "must have no wildcard; list each address of its own.";
   // RFC 6749, 3.1.2. An empty one, too.
   if (uri.includes("#")) return "must have no fragment; leave out the # and what follows it.";
@@ -41,7 +56,8 @@ function redirectFault(uri: string): string | undefined {
     return "must begin with https://; http is for 127.0.0.1, [::1] and localhost alone.";
   }
   // RFC 8252, 7.1: a name that its owner holds, backwards. With it, no scheme that browsers act upon themselves gets in.
-  if (!scheme.includes(".")) {
+  const isAny = ownSchemes === "any" && scheme.length > 2 && !takenSchemes.has(scheme);
+  if (!isAny && !scheme.includes(".")) {
     return "must begin with https://, with http:// on 127.0.0.1, [::1] or localhost, or with an app's own scheme, a domain name backwards such as com.example.app:/callback.";
   }
   if (authority !== undefined || rest.startsWith("/")) return undefined;

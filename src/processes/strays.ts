@@ -1,6 +1,6 @@
 // Finds the processes that a command started, whatever became of their parents, by a variable that only they have.
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { exactMs } from "../../base/clock.ts";
+import { exactMs } from "../base/clock.ts";
 
 /** Inherited by all that a command starts. Its value: the place of the data directory, `#`, and the id of that one start. */
 export const markVariable = "HEADRACE_MODEL_PROCESS";

@@ -1,0 +1,300 @@
+// One response over several turns of a model, between which tools of servers are run: its output, and its events.
+import { isObject, type Json, numberOf, textOf } from "../json.ts";
+import { approvalItem, type CallResult, callItem, endedCall } from "./hosted-items.ts";
+import type { OfferedTool, OfferedTools } from "./offered-tools.ts";
+
+export interface HostedResponseOptions {
+  readonly offered: OfferedTools;
+  /** The body of the client's request. */
+  readonly request: Json;
+  /** Members that are ours to say: whether it is kept, and what it goes on from. */
+  readonly members: Json;
+}
+
+/** A call of a tool of a server, as the model made it. */
+export interface HostedCall {
+  readonly callId: string;
+  /** Name of the function by which the model knows the tool. */
+  readonly functionName: string;
+  readonly arguments: string;
+  readonly offered: OfferedTool;
+  /** Its item, and where that stands in the output. */
+  readonly item: Json;
+  readonly index: number;
+}
+
+const beginnings = new Set(["response.created", "response.in_progress", "response.queued"]);
+const ends = new Set(["response.completed", "response.incomplete", "response.failed"]);
+const added = "response.output_item.added";
+const done = "response.output_item.done";
+/** What only the client can run. */
+const clientCalls = new Set<unknown>(
+  ["function", "custom_tool", "local_shell", "shell", "apply_patch", "computer", "tool_search"].map(
+    (name) => `${name}_call`,
+  ),
+);
+const sealed = "reasoning.encrypted_content";
+const inProgress = { status: "in_progress" };
+
+export class HostedResponse {
+  readonly #offered: OfferedTools;
+  readonly #members: Json;
+  readonly #echo: Json;
+  /** Whether what a model thought may be given back sealed: for the next turn it is asked for in any case. */
+  readonly #showsSealed: boolean;
+  readonly #output: Json[] = [];
+  #sequence = 0;
+  /** The response as the first turn began it. */
+  #head: Json | undefined;
+  /** Events of what comes before anything of the model. */
+  #first: Json[] = [];
+  #usage: Json | undefined;
+  #turns = 0;
+  /** The end of the turn at hand, as its model's answer told it. */
+  #ended: Json | undefined;
+  /** Where items of the turn at hand stand in the whole output, by their place in the turn. */
+  #places = new Map<number, number>();
+  #hidden = new Set<number>();
+  #calls: HostedCall[] = [];
+  #waits = false;
+
+  constructor({ offered, request, members }: HostedResponseOptions) {
+    this.#offered = offered;
+    this.#members = members;
+    const { tools, tool_choice: choice, max_tool_calls: most, include } = request;
+    this.#echo = { tools: shownTools(tools), tool_choice: choice ?? "auto", max_tool_calls: most ?? null };
+    this.#showsSealed = Array.isArray(include) && include.includes(sealed);
+  }
+
+  /** Whether the turn at hand ended as its model wanted. */
+  get isCompleted(): boolean {
+    return this.#ended?.["status"] === "completed";
+  }
+
+  /** What the model said in the turn at hand. */
+  get turnOutput(): unknown {
+    return this.#ended?.["output"];
+  }
+
+  /** Whether the turn at hand came to an end that its model's answer told of. */
+  get hasEnded(): boolean {
+    return this.#ended !== undefined;
+  }
+
+  get calls(): readonly HostedCall[] {
+    return this.#calls;
+  }
+
+  /** Whether the client has to answer before the model can go on: it approves calls, or runs functions of its own. */
+  get waitsForClient(): boolean {
+    return this.#waits;
+  }
+
+  /** What servers listed. */
+  tellList(item: Json): void {
+    const index = this.#add(item);
+    const { tools: _, ...listing } = item;
+    this.#first.push(
+      { type: added, output_index: index, item: { ...listing, tools: [] } },
+      ...["in_progress", "completed"].map((state) => ({
+        ...{ type: `response.mcp_list_tools.${state}`, output_index: index, item_id: item["id"] },
+      })),
+      { type: done, output_index: index, item },
+    );
+  }
+
+  /** A call that the client had approved, and that has ended. */
+  tellApproved(item: Json, result: CallResult): void {
+    const index = this.#add(item);
+    this.#first.push(...callBegin(item, index), ...this.#callEnd(item, index, result));
+  }
+
+  beginTurn(): void {
+    this.#turns++;
+    this.#ended = undefined;
+    this.#places = new Map();
+    this.#hidden = new Set();
+    this.#calls = [];
+    this.#waits = false;
+  }
+
+  /** An event of the turn at hand; gives the text of what the client gets. */
+  take(event: Json): string {
+    const type = textOf(event["type"]) ?? "";
+    if (beginnings.has(type)) return this.#takeBegin(event);
+    if (ends.has(type)) {
+      this.#takeEnd(event["response"]);
+      return "";
+    }
+    const place = numberOf(event["output_index"]);
+    const before = this.#takeFirst();
+    if (place === undefined) return before + this.#tell(event);
+    return before + this.#takeOfItem(event, type, place);
+  }
+
+  /** An answer that came whole, as its events would have told it. */
+  takeWhole(response: Json): void {
+    const { output, ...rest } = response;
+    this.take({ type: "response.created", response: { ...rest, ...inProgress, output: [] } });
+    for (const [place, item] of (Array.isArray(output) ? output : []).entries()) {
+      this.take({ type: added, output_index: place, item });
+      this.take({ type: done, output_index: place, item });
+    }
+    this.#takeEnd(response);
+  }
+
+  /** A call of the turn at hand has ended. */
+  endCall({ item, index }: HostedCall, result: CallResult): string {
+    return this.#callEnd(item, index, result)
+      .map((event) => this.#tell(event))
+      .join("");
+  }
+
+  /** All of it, once the last turn has ended. */
+  get whole(): Json {
+    return { ...this.#ended, ...this.#own(), output: this.#output, usage: this.#usage ?? null };
+  }
+
+  /** The last event. */
+  end(): string {
+    const { whole } = this;
+    return this.#tell({ type: `response.${String(whole["status"])}`, response: whole });
+  }
+
+  /** The last event of one that broke off. */
+  fail(code: string, message: string): string {
+    const response = { ...this.#head, ...this.#own(), output: this.#output, usage: this.#usage ?? null };
+    return this.#tell({
+      type: "response.failed",
+      response: { ...response, status: "failed", error: { code, message } },
+    });
+  }
+
+  #takeBegin(event: Json): string {
+    // Later turns are the same response.
+    if (this.#turns > 1) return "";
+    const { response } = event;
+    if (isObject(response)) this.#head ??= response;
+    return this.#tell({ ...event, response: { ...(isObject(response) ? response : {}), ...this.#own(), output: [] } });
+  }
+
+  #takeEnd(response: unknown): void {
+    if (!isObject(response)) return;
+    this.#head ??= response;
+    this.#ended = response;
+    this.#usage = summed(this.#usage, response["usage"]);
+  }
+
+  #takeFirst(): string {
+    const first = this.#first;
+    this.#first = [];
+    return first.map((event) => this.#tell(event)).join("");
+  }
+
+  #takeOfItem(event: Json, type: string, place: number): string {
+    const item = isObject(event["item"]) ? event["item"] : undefined;
+    const index = this.#placeOf(place);
+    const offered = item?.["type"] === "function_call" ? this.#offered.find(item["name"]) : undefined;
+    if (offered && type === added) this.#hidden.add(place);
+    if (this.#hidden.has(place)) return item && offered && type === done ? this.#asked(item, offered, index) : "";
+    const shown = item && this.#shown(item);
+    if (shown && type === done) {
+      this.#output[index] = shown;
+      if (clientCalls.has(item["type"])) this.#waits = true;
+    }
+    return this.#tell({ ...event, output_index: index, ...(shown && { item: shown }) });
+  }
+
+  #placeOf(place: number): number {
+    const known = this.#places.get(place);
+    if (known !== undefined) return known;
+    const index = this.#add({});
+    this.#places.set(place, index);
+    return index;
+  }
+
+  /** The model wants a tool to be called. */
+  #asked(item: Json, offered: OfferedTool, index: number): string {
+    const { label } = offered.server;
+    const { name } = offered.tool;
+    const args = textOf(item["arguments"]) || "{}";
+    if (offered.needsApproval) {
+      this.#waits = true;
+      const request = approvalItem(label, name, args);
+      this.#output[index] = request;
+      return [added, done].map((type) => this.#tell({ type, output_index: index, item: request })).join("");
+    }
+    const call = callItem(label, name, { arguments: args, approvedBy: null });
+    this.#output[index] = call;
+    const callId = textOf(item["call_id"]) ?? String(call["id"]);
+    this.#calls.push({ callId, functionName: String(item["name"]), arguments: args, offered, item: call, index });
+    return callBegin(call, index)
+      .map((event) => this.#tell(event))
+      .join("");
+  }
+
+  #callEnd(item: Json, index: number, result: CallResult): Json[] {
+    const ended = endedCall(item, result);
+    this.#output[index] = ended;
+    const type = `response.mcp_call.${result.error ? "failed" : "completed"}`;
+    return [
+      { type, output_index: index, item_id: item["id"] },
+      { type: done, output_index: index, item: ended },
+    ];
+  }
+
+  #add(item: Json): number {
+    this.#output.push(item);
+    return this.#output.length - 1;
+  }
+
+  #shown(item: Json): Json {
+    if (this.#showsSealed || item["type"] !== "reasoning") return item;
+    const { encrypted_content: _, ...rest } = item;
+    return rest;
+  }
+
+  /** What of the response does not change with its turns. */
+  #own(): Json {
+    const { id, created_at: createdAt, model } = this.#head ?? {};
+    return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
+  }
+
+  #tell(event: Json): string {
+    const numbered = { ...event, sequence_number: this.#sequence++ };
+    return `event: ${String(event["type"])}\ndata: ${JSON.stringify(numbered)}\n\n`;
+  }
+}
+
+function callBegin(item: Json, index: number): Json[] {
+  const at = { output_index: index, item_id: item["id"] };
+  const { arguments: args } = item;
+  return [
+    { type: added, output_index: index, item: { ...item, arguments: "" } },
+    { type: "response.mcp_call.in_progress", ...at },
+    { type: "response.mcp_call_arguments.delta", ...at, delta: args },
+    { type: "response.mcp_call_arguments.done", ...at, arguments: args },
+  ];
+}
+
+/** Nobody reads a credential out of an answer. */
+function shownTools(tools: unknown): unknown {
+  if (!Array.isArray(tools)) return [];
+  return tools.map((tool: unknown) => {
+    if (!isObject(tool) || tool["type"] !== "mcp") return tool;
+    const { authorization: _, ...shown } = tool;
+    return { allowed_tools: null, require_approval: "always", ...shown, headers: null };
+  });
+}
+
+/** Figures of several turns, member by member. */
+function summed(sum: Json | undefined, more: unknown): Json | undefined {
+  if (!isObject(more)) return sum;
+  const all: Record<string, unknown> = { ...sum };
+  for (const [name, value] of Object.entries(more)) {
+    const before = all[name];
+    if (typeof value === "number") all[name] = value + (typeof before === "number" ? before : 0);
+    else all[name] = isObject(value) ? summed(isObject(before) ? before : undefined, value) : value;
+  }
+  return all;
+}

@@ -1,0 +1,84 @@
+// The tools of servers as functions, which every model knows, and the way back from a call to its server.
+import { fieldError } from "../../../base/errors.ts";
+import { type Json, objectsOf, textOf } from "../json.ts";
+import { type AskedServer, fits, type HostedTool, isHosted, needsApproval } from "./asked-servers.ts";
+
+/** A tool that the model is offered, and whose it is. */
+export interface OfferedTool {
+  readonly server: AskedServer;
+  readonly tool: HostedTool;
+  readonly needsApproval: boolean;
+}
+
+/** Most servers bound the name of a function so. */
+const longestName = 64;
+const hashLength = 6;
+
+export class OfferedTools {
+  readonly #byFunction = new Map<string, OfferedTool>();
+  readonly #functions = new Map<string, string>();
+
+  /** `lists`: what each server listed. `others`: tools of the client's own. Throws where one of them has the name of one of these. */
+  constructor(lists: readonly (readonly [AskedServer, readonly HostedTool[]])[], others: readonly Json[]) {
+    const taken = new Set(others.map(({ name }) => textOf(name)));
+    for (const [server, tools] of lists) {
+      for (const tool of tools) {
+        if (server.allowed && !fits(server.allowed, tool)) continue;
+        const name = functionName(server.label, tool.name);
+        if (taken.has(name))
+          throw fieldError("tools", `has a function \`${name}\`, which is the name of a tool of \`${server.label}\`.`);
+        this.#byFunction.set(name, { server, tool, needsApproval: needsApproval(server, tool) });
+        this.#functions.set(`${server.label} ${tool.name}`, name);
+      }
+    }
+  }
+
+  /** The tool that is meant by the name of a function; undefined: it is one of the client's own. */
+  find(functionName: unknown): OfferedTool | undefined {
+    return typeof functionName === "string" ? this.#byFunction.get(functionName) : undefined;
+  }
+
+  named(label: string, tool: string): OfferedTool | undefined {
+    return this.find(this.#functions.get(`${label} ${tool}`));
+  }
+
+  /** The tools of a request with those of servers as functions. */
+  asFunctions(tools: readonly Json[]): Json[] {
+    const functions = [...this.#byFunction].map(([name, { tool }]) => ({
+      ...{ type: "function", name, strict: false, parameters: tool.inputSchema },
+      ...(tool.description === undefined ? {} : { description: tool.description }),
+    }));
+    return [...tools.filter((tool) => !isHosted(tool)), ...functions];
+  }
+
+  /** What a choice of tools means where those of servers are functions. */
+  asChoice(choice: Json): unknown {
+    if (choice["type"] === "allowed_tools") {
+      const tools = objectsOf(choice["tools"]).flatMap((tool) => (isHosted(tool) ? this.#functionsOf(tool) : [tool]));
+      return { ...choice, tools };
+    }
+    if (!isHosted(choice)) return choice;
+    const functions = this.#functionsOf(choice);
+    const [only] = functions;
+    if (!only) throw fieldError("tool_choice", "names no tool that its server has, or that this request allows.");
+    return functions.length === 1 ? only : { type: "allowed_tools", mode: "required", tools: functions };
+  }
+
+  /** Those that a choice of a server, or of one of its tools, means. */
+  #functionsOf({ server_label: label, name }: Json): Json[] {
+    return [...this.#byFunction].flatMap(([functionName, { server, tool }]) =>
+      server.label === label && (name === undefined || name === null || name === tool.name)
+        ? [{ type: "function", name: functionName }]
+        : [],
+    );
+  }
+}
+
+/** Stable, and of no two tools the same. */
+export function functionName(label: string, tool: string): string {
+  const wanted = `${label}__${tool}`;
+  const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
+  if (plain === wanted && plain.length <= longestName) return plain;
+  const hash = new Bun.CryptoHasher("sha256").update(wanted).digest("hex").slice(0, hashLength);
+  return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
+}

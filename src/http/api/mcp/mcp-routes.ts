@@ -1,0 +1,85 @@
+// The endpoints of the Model Context Protocol: all servers of tools behind one address, and each behind one of its own.
+import { z } from "zod";
+import { forbidden, invalidRequest } from "../../../base/errors.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import type { ClientRequest } from "../../../mcp/front/client-call.ts";
+import { readJsonBody } from "../../content/body.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { answerOf, webRequest } from "./web-request.ts";
+
+export interface McpRouteDeps {
+  mcp: {
+    /** Answers a request of a client; what it takes is loaded with the first one. */
+    answer(request: Request, from: ClientRequest, body: unknown): Promise<Response>;
+  };
+  /** Whether pages of an origin may ask here. */
+  isAllowedOrigin(origin: string, exchange: Exchange): boolean;
+  installationUrl(): string;
+}
+
+/** Files are for resources, not for arguments. */
+const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
+
+const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });
+
+const words = {
+  POST: ["callTools", "Send a message of the Model Context Protocol", "The answer, or its events."],
+  GET: [
+    "followTools",
+    "Follow what servers of tools tell of themselves",
+    "Events of the session, until one of the two ends it.",
+  ],
+  DELETE: ["endToolSession", "End a session of the Model Context Protocol", "The session is over."],
+} as const;
+
+const description =
+  "Streamable HTTP of the Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28. Names of tools and prompts begin with that of their server; `/mcp/{server}` has one server alone, by its own names.";
+
+export function mcpRoutes(deps: McpRouteDeps): ScopedRoute[] {
+  return (["POST", "GET", "DELETE"] as const).flatMap((method) => [
+    routeOf(method, "/mcp", deps),
+    routeOf(method, "/mcp/:server", deps),
+  ]);
+}
+
+function routeOf(method: keyof typeof words, path: string, deps: McpRouteDeps): ScopedRoute {
+  const [operationId, summary, told] = words[method];
+  const isOfOne = path !== "/mcp";
+  const doc: RouteDoc = {
+    operationId: isOfOne ? `${operationId}OfServer` : operationId,
+    summary: isOfOne ? `${summary}, of one server` : summary,
+    ...(method === "POST" && { description, requestBody: message, example: { jsonrpc: "2.0", id: 1, method: "ping" } }),
+    ...(isOfOne && { parameters: [{ name: "server", in: "path" as const, description: "Name of the server." }] }),
+    tag: "Tools",
+    response: { description: told, ...(method === "POST" && { json: message }) },
+    errors: ["invalid_request", "permission_denied", "not_found", "request_too_large", "unsupported_media_type"],
+  };
+  return { method, path, access: "tools:use", doc, handle: (exchange, principal) => answer(exchange, principal, deps) };
+}
+
+async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDeps): Promise<Answer> {
+  const { req, requestId, trace, params } = exchange;
+  const origin = req.headers.get("origin");
+  if (origin !== null && !deps.isAllowedOrigin(origin, exchange)) {
+    throw forbidden("Pages of this origin may not use tools. An operator names origins in `cors.origins`.");
+  }
+  const read = req.method === "POST" ? await readJsonBody(req, limits) : undefined;
+  const from: ClientRequest = {
+    ...{ principal, requestId, trace, holder: req.holder, left: req.left },
+    only: params["server"],
+    listing: listingOf(req.target),
+  };
+  if (read) exchange.line["mcp_method"] = methodOf(read.body);
+  const request = webRequest(req, deps.installationUrl(), read?.text);
+  return answerOf(await deps.mcp.answer(request, from, read?.body), req.left);
+}
+
+function listingOf(target: string): ClientRequest["listing"] {
+  const listing = URL.parse(target, "http://localhost")?.searchParams.get("tools") ?? undefined;
+  if (listing === undefined || listing === "all" || listing === "search") return listing;
+  throw invalidRequest("tools must be `all` or `search`.", { param: "tools" });
+}
+
+function methodOf({ method }: Readonly<Record<string, unknown>>): string {
+  return typeof method === "string" ? method.slice(0, 64) : "answer";
+}

@@ -1,0 +1,49 @@
+// The web's own requests and answers, as packages of protocols take and give them, at the connection of a client.
+import type { ClientStream } from "../../../base/bytes/client-stream.ts";
+import type { Cancellation } from "../../../base/cancellation.ts";
+import type { IncomingRequest } from "../../../http1/message.ts";
+import type { Answer } from "../../exchange/route.ts";
+
+/** `body`: its text, which is read already; undefined: it has none. */
+export function webRequest(req: IncomingRequest, origin: string, body: string | undefined): Request {
+  const headers = new Headers();
+  for (const name of req.headers.keys()) headers.set(name, req.headers.get(name) ?? "");
+  return new Request(new URL(req.target, origin), {
+    ...{ method: req.method, headers, signal: req.left.signal },
+    ...(body !== undefined && { body }),
+  });
+}
+
+/** One that is no stream of events is sent whole. */
+export function answerOf(response: Response, left: Cancellation): Answer {
+  const { body, headers, status } = response;
+  if (!body || !headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  const fields = { ...Object.fromEntries(headers), "x-accel-buffering": "no" };
+  return { status, headers: fields, begin: (client) => void send(body, client, left) };
+}
+
+/** While the client is behind, nothing more is read. */
+async function send(body: ReadableStream<Uint8Array>, client: ClientStream, left: Cancellation): Promise<void> {
+  const reader = body.getReader();
+  let drained: (() => void) | undefined;
+  client.onDrain = () => drained?.();
+  const leave = () => {
+    reader.cancel().catch(() => {});
+    drained?.();
+  };
+  left.onCancel(leave);
+  try {
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      if (left.cancelled) return;
+      if (client.write(Buffer.from(part.value).toString("latin1"))) continue;
+      await new Promise<void>((resolve) => {
+        drained = resolve;
+      });
+    }
+    client.end();
+  } catch {
+    client.abort();
+  } finally {
+    left.off(leave);
+  }
+}

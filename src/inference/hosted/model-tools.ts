@@ -1,0 +1,34 @@
+// The port to servers of tools, for calls of models whose tools the gateway runs itself.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
+import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+
+/** For whom a server is asked. */
+export interface ToolAsker {
+  readonly principal: Principal;
+  readonly requestId: string;
+  readonly holder: Holder;
+  readonly left: Cancellation;
+}
+
+export interface ModelTools {
+  /** Name of the server that is meant, by its label or its address; undefined where the principal reaches none such. */
+  serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
+  /** What the principal may call of it. Rejects with a GatewayError. */
+  list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
+  /**
+   * Calls one that was listed. What the server, or the way there, says against it is a result; rejects only where the
+   * client has left.
+   */
+  call(server: string, tool: string, args: Readonly<Record<string, unknown>>, asker: ToolAsker): Promise<CallResult>;
+}
+
+/** What it takes to run tools of servers for models. */
+export interface HostedTools {
+  readonly tools: ModelTools;
+  /** Checks a turn's request as a client's. Throws a GatewayError. */
+  decode(body: string): DecodedRequest;
+}

@@ -1,0 +1,368 @@
+// Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import { encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import { comment } from "../../dialects/keep-alive.ts";
+import { type AskedServer, askedServers, type HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
+import {
+  type CallResult,
+  calledFunction,
+  callItem,
+  type Decided,
+  listItem,
+  readHostedItems,
+} from "../../dialects/response/hosted/hosted-items.ts";
+import { type HostedCall, HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
+import { functionName, OfferedTools } from "../../dialects/response/hosted/offered-tools.ts";
+import { isObject, type Json, objectsOf } from "../../dialects/response/json.ts";
+import { itemsForEngine } from "../../dialects/response/kept-items.ts";
+import { failureCode } from "../../dialects/response/reply-writer.ts";
+import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import { requireScope } from "../../policy/authorize.ts";
+import type { AnswerRecorder } from "../answer/answer-recorder.ts";
+import { recorderFor } from "../answer/recorder.ts";
+import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
+import { run } from "../run.ts";
+import { keepsNothing } from "../whole-call.ts";
+import type { HostedTools, ToolAsker } from "./model-tools.ts";
+import { TurnCall } from "./turn-call.ts";
+import { TurnStream } from "./turn-stream.ts";
+
+/** A model that only calls tools would never end; at the last turn it has to answer. */
+const mostTurns = 50;
+/** Calls of one turn that run at once. */
+const callsAtOnce = 8;
+/** Tools of all servers together that one request may offer. */
+const mostTools = 512;
+
+/** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
+export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {
+  const { hosted } = deps;
+  if (!hosted || !call.request.namesServers) return run(call, deps);
+  const asked = askedServers(call.request.body);
+  const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
+  // None is known here: a model's own server may know them.
+  if (names.every((name) => name === undefined)) return run(call, deps);
+  const servers = asked.map((server, index) => [server, known(server, names[index])] as const);
+  requireScope(call.principal, "tools:use");
+  return new HostedRun(call, deps, hosted, servers).start();
+}
+
+function known({ label, url, place, hasCredential }: AskedServer, name: string | undefined): string {
+  if (name === undefined) {
+    const what = url === undefined ? `${place}.server_label` : `${place}.server_url`;
+    throw fieldError(what, `must be a server that this gateway knows and you may use (got \`${url ?? label}\`).`);
+  }
+  if (hasCredential) {
+    const rule =
+      "must be left out: accounts at servers are connected in the dashboard, and no credential is passed on.";
+    throw fieldError(`${place}.authorization`, rule);
+  }
+  return name;
+}
+
+class HostedRun<Result> {
+  readonly #call: InferenceCall<Result>;
+  readonly #deps: InferenceDeps;
+  /** What is kept of it is kept once, at its end. */
+  readonly #turnDeps: InferenceDeps;
+  readonly #hosted: HostedTools;
+  readonly #servers: readonly (readonly [AskedServer, string])[];
+  readonly #body: Json;
+  readonly #asker: ToolAsker;
+  readonly #names: ReadonlyMap<string, string>;
+  /** What the model is told in the next turn. */
+  #items: Json[] = [];
+  #offered: OfferedTools | undefined;
+  #turns = 0;
+  #calls = 0;
+  /** What all turns so far used. */
+  #used: UsageEnd | undefined;
+  #ended: { outcome: UsageOutcome; error: unknown } = { outcome: "completed", error: undefined };
+
+  constructor(
+    call: InferenceCall<Result>,
+    deps: InferenceDeps,
+    hosted: HostedTools,
+    servers: readonly (readonly [AskedServer, string])[],
+  ) {
+    this.#call = call;
+    const { chatWriter, responseKeeper } = keepsNothing;
+    this.#deps = deps;
+    this.#turnDeps = { ...deps, chatWriter, responseKeeper };
+    this.#hosted = hosted;
+    this.#servers = servers;
+    this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
+    this.#body = call.request.body;
+    const { principal, requestId, holder, left } = call;
+    this.#asker = { principal, requestId, holder, left };
+  }
+
+  async start(): Promise<Result> {
+    const { items, decided, lists } = readHostedItems(this.#body["input"]);
+    const others = objectsOf(this.#body["tools"]).filter(({ type }) => type !== "mcp");
+    const listed = await Promise.all(this.#servers.map(([asked, name]) => this.#list(asked, name, lists)));
+    const count = listed.reduce((sum, [, tools]) => sum + tools.length, others.length);
+    if (count > mostTools)
+      throw fieldError(
+        "tools",
+        `must be at most ${mostTools} with those of servers (got ${count}); name some in \`allowed_tools\`.`,
+      );
+    const offered = new OfferedTools(listed, others);
+    this.#offered = offered;
+    const recorder = this.#recorder();
+    const members = this.#call.request.dialect.kept?.members(recorder !== undefined, this.#call.request.goesOn) ?? {};
+    const response = new HostedResponse({ offered, request: this.#body, members });
+    for (const [{ label }, tools] of listed) if (!lists.has(label)) response.tellList(listItem(label, tools));
+    this.#items = [...items];
+    for (const one of decided) await this.#decide(one, offered, response);
+    try {
+      const first = await this.#turn(response);
+      if (typeof first === "function")
+        return this.#call.answer((client) => void this.#stream(client, first, response, recorder));
+      return await this.#whole(first, response, recorder);
+    } catch (error) {
+      recorder?.release();
+      throw error;
+    }
+  }
+
+  async #list(
+    asked: AskedServer,
+    name: string,
+    lists: ReadonlyMap<string, readonly HostedTool[]>,
+  ): Promise<readonly [AskedServer, readonly HostedTool[]]> {
+    // What was listed before is in the conversation; what may be called is decided at each call.
+    return [asked, lists.get(asked.label) ?? (await this.#hosted.tools.list(name, this.#asker))];
+  }
+
+  #recorder(): AnswerRecorder | undefined {
+    const { catalog } = this.#deps;
+    const { model } = this.#call.request;
+    return recorderFor(this.#call, catalog.find(model)?.id ?? model, this.#deps);
+  }
+
+  /** A call that the client was asked about. */
+  async #decide(decided: Decided, offered: OfferedTools, response: HostedResponse): Promise<void> {
+    const { requestId, label, name, arguments: args, approve, reason } = decided;
+    let output = `The user did not allow this call.${reason === undefined ? "" : ` ${reason}`}`;
+    if (approve && offered.named(label, name)) {
+      const result = await this.#run(label, name, args);
+      response.tellApproved(callItem(label, name, { arguments: args, approvedBy: requestId }), result);
+      output = result.output;
+    } else if (approve) output = "The tool is not there any more.";
+    this.#items.push(
+      ...calledFunction({ callId: requestId, name: functionName(label, name), arguments: args, output }),
+    );
+  }
+
+  async #run(label: string, tool: string, args: string): Promise<CallResult> {
+    this.#calls++;
+    const parsed = parsedArguments(args);
+    if (!parsed) {
+      const message = "The arguments are no JSON object.";
+      return { output: message, error: { type: "mcp_protocol_error", code: -32602, message } };
+    }
+    return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, this.#asker);
+  }
+
+  /** Asks the model; the answer of the first turn is what the client's begins with. */
+  async #turn(response: HostedResponse): Promise<InferenceAnswer> {
+    const { holder, requestId } = this.#call;
+    const body = JSON.stringify(this.#turnBody());
+    const bytes = Buffer.byteLength(body);
+    const refusal = holder.take("requests", bytes);
+    if (refusal) throw refusal;
+    try {
+      const isFirst = this.#turns++ === 0;
+      response.beginTurn();
+      const request = this.#hosted.decode(body);
+      return await run(
+        new TurnCall(this.#call, {
+          ...{ request, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
+          ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
+        }),
+        this.#turnDeps,
+      );
+    } finally {
+      holder.release("requests", bytes);
+    }
+  }
+
+  #turnBody(): Json {
+    const { previous_response_id: _, conversation: __, background: ___, max_tool_calls: ____, ...body } = this.#body;
+    const offered = this.#offered as OfferedTools;
+    const include = new Set([
+      ...(Array.isArray(body["include"]) ? body["include"] : []),
+      "reasoning.encrypted_content",
+    ]);
+    return {
+      ...body,
+      tools: offered.asFunctions(objectsOf(body["tools"])),
+      tool_choice: this.#choice(offered),
+      input: this.#items,
+      include: [...include],
+      store: false,
+    };
+  }
+
+  /** What a client demands holds for the first turn: else no turn could answer. */
+  #choice(offered: OfferedTools): unknown {
+    const { tool_choice: choice, max_tool_calls: most } = this.#body;
+    if (this.#turns >= mostTurns || (typeof most === "number" && this.#calls >= most)) return "none";
+    if (this.#turns > 0)
+      return isObject(choice) && choice["type"] === "allowed_tools"
+        ? { ...(offered.asChoice(choice) as Json), mode: "auto" }
+        : choice === "none"
+          ? "none"
+          : "auto";
+    return isObject(choice) ? offered.asChoice(choice) : (choice ?? "auto");
+  }
+
+  /** Runs what the model wants to be called. Whether it has another turn; `tell` gets the events of that. */
+  async #goesOn(response: HostedResponse, tell: (events: string) => void): Promise<boolean> {
+    const { calls } = response;
+    if (!response.isCompleted || calls.length === 0) return false;
+    const outputs: Json[] = [];
+    for (let at = 0; at < calls.length; at += callsAtOnce) {
+      const some = calls.slice(at, at + callsAtOnce);
+      const results = await Promise.all(some.map((one) => this.#runWithin(one)));
+      for (const [index, result] of results.entries()) {
+        const one = some[index] as HostedCall;
+        tell(response.endCall(one, result));
+        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
+      }
+    }
+    if (response.waitsForClient) return false;
+    this.#items.push(...itemsForEngine(objectsOf(response.turnOutput)), ...outputs);
+    return true;
+  }
+
+  async #runWithin({ offered, arguments: args }: HostedCall): Promise<CallResult> {
+    const { max_tool_calls: most } = this.#body;
+    if (typeof most === "number" && this.#calls >= most) {
+      const message = `No more tools are called: max_tool_calls is ${most}.`;
+      return { output: message, error: { type: "mcp_protocol_error", code: -32000, message } };
+    }
+    return await this.#run(offered.server.label, offered.tool.name, args);
+  }
+
+  async #whole(
+    first: InferenceAnswer,
+    response: HostedResponse,
+    recorder: AnswerRecorder | undefined,
+  ): Promise<Result> {
+    for (let answer = first; ; answer = await this.#turn(response)) {
+      response.takeWhole(JSON.parse(textOf(answer)) as Json);
+      if (!(await this.#goesOn(response, () => {}))) break;
+    }
+    const whole = JSON.stringify(response.whole);
+    await this.#keep(whole, recorder);
+    this.#tellEnd();
+    return this.#call.answer(whole);
+  }
+
+  async #stream(
+    client: ClientStream,
+    first: (client: ClientStream) => void,
+    response: HostedResponse,
+    recorder: AnswerRecorder | undefined,
+  ): Promise<void> {
+    const tell = (events: string) => void client.write(encodeByteText(events));
+    const beat = setInterval(() => client.write(comment), this.#deps.heartbeatMs);
+    let last: string | undefined;
+    try {
+      let answer: InferenceAnswer = first;
+      while (await this.#streamTurn(client, answer as (client: ClientStream) => void, response)) {
+        if (!(await this.#goesOn(response, tell))) break;
+        answer = await this.#turn(response);
+      }
+      if (response.hasEnded) {
+        await this.#keep(JSON.stringify(response.whole), recorder);
+        last = response.end();
+      } else last = "";
+    } catch (error) {
+      this.#ended = { outcome: this.#call.left.cancelled ? "cancelled" : "failed", error };
+      last = response.fail(...told(error));
+    } finally {
+      clearInterval(beat);
+      recorder?.release();
+    }
+    this.#tellEnd();
+    client.end(encodeByteText(last));
+  }
+
+  /** Whether it came to an end that tells what to do next. */
+  async #streamTurn(
+    client: ClientStream,
+    answer: (client: ClientStream) => void,
+    response: HostedResponse,
+  ): Promise<boolean> {
+    const { left } = this.#call;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stream = new TurnStream(client, response, resolve);
+    left.onCancel(resolve);
+    try {
+      answer(stream);
+      await promise;
+    } finally {
+      left.off(resolve);
+    }
+    if (left.cancelled) throw left.reason;
+    return response.hasEnded && !stream.isAborted;
+  }
+
+  async #keep(whole: string, recorder: AnswerRecorder | undefined): Promise<void> {
+    if (!recorder) return;
+    recorder.addWhole(whole);
+    const usage = this.#used ?? { promptTokens: 0, completionTokens: 0, estimated: true };
+    await recorder.keep({ createdAt: this.#deps.clock.nowSeconds(), usage, outcome: this.#ended.outcome });
+    recorder.release();
+  }
+
+  #turnEnded(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
+    const before = this.#used;
+    this.#ended = { outcome, error };
+    this.#used = before
+      ? {
+          ...usage,
+          promptTokens: before.promptTokens + usage.promptTokens,
+          completionTokens: before.completionTokens + usage.completionTokens,
+          estimated: before.estimated || usage.estimated,
+          nanoUsd: before.nanoUsd === null || usage.nanoUsd === null ? null : before.nanoUsd + usage.nanoUsd,
+        }
+      : usage;
+  }
+
+  #tellEnd(): void {
+    const { outcome, error } = this.#ended;
+    if (this.#used) this.#call.onEnd(outcome, this.#used, error);
+  }
+}
+
+function told(error: unknown): [code: string, message: string] {
+  if (!(error instanceof GatewayError)) return ["server_error", "The response could not go on."];
+  const { engineCode = error.code, message } = error;
+  return [failureCode(engineCode), message];
+}
+
+function parsedArguments(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(answer: InferenceAnswer): string {
+  if (typeof answer === "string") return answer;
+  if (typeof answer === "object" && "pieces" in answer) return wholeText(answer);
+  throw new Error("A turn that was to be whole came as a stream.");
+}
+
+function wholeText(bytes: Bytes): string {
+  return Buffer.concat(bytes.pieces).toString("utf8");
+}

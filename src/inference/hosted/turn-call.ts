@@ -1,0 +1,113 @@
+// One turn of a response whose tools the gateway runs: a call of a model like any other, on the ledger by itself.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { CacheResult } from "../../domain/usage/cache-result.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall } from "../call.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { Guarding } from "../guarding.ts";
+import type { Standing } from "../routing/capacity.ts";
+
+export interface Turn {
+  readonly request: DecodedRequest;
+  readonly requestId: string;
+  /** What is told before anything is answered is told of the first alone. */
+  readonly isFirst: boolean;
+  ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
+}
+
+export class TurnCall implements InferenceCall<InferenceAnswer> {
+  request: DecodedRequest;
+  guarding: Guarding | undefined;
+  readonly requestId: string;
+  readonly cacheHeader: string | null;
+  readonly trace: RequestTrace | undefined;
+  readonly #call: InferenceCall<unknown>;
+  readonly #turn: Turn;
+
+  constructor(call: InferenceCall<unknown>, turn: Turn) {
+    this.#call = call;
+    this.#turn = turn;
+    this.request = turn.request;
+    this.requestId = turn.requestId;
+    this.cacheHeader = call.cacheHeader ?? null;
+    this.trace = turn.isFirst ? call.trace : undefined;
+  }
+
+  get principal(): Principal {
+    return this.#call.principal;
+  }
+
+  get tagHeader(): string | null {
+    return this.#call.tagHeader;
+  }
+
+  get priority(): Priority | undefined {
+    return this.#call.priority;
+  }
+
+  get left(): Cancellation {
+    return this.#call.left;
+  }
+
+  get holder(): Holder {
+    return this.#call.holder;
+  }
+
+  get onWanted(): (() => void) | undefined {
+    return this.#call.onWanted;
+  }
+
+  renderError(error: GatewayError): string {
+    return this.#call.renderError(error);
+  }
+
+  onLimits(status: LimitStatus): void {
+    if (this.#turn.isFirst) this.#call.onLimits(status);
+  }
+
+  onServedBy(model: string): void {
+    if (this.#turn.isFirst) this.#call.onServedBy(model);
+  }
+
+  onIgnored(members: readonly string[]): void {
+    if (this.#turn.isFirst) this.#call.onIgnored(members);
+  }
+
+  onCapped(tokens: number): void {
+    if (this.#turn.isFirst) this.#call.onCapped(tokens);
+  }
+
+  onContinued(times: number): void {
+    this.#call.onContinued?.(times);
+  }
+
+  onFindings(findings: Guarding["findings"]): void {
+    if (this.#turn.isFirst) this.#call.onFindings?.(findings);
+  }
+
+  onQueued(waitedMs: number, standing: Standing | undefined): void {
+    if (this.#turn.isFirst) this.#call.onQueued?.(waitedMs, standing);
+  }
+
+  onCache(result: CacheResult, ageSeconds: number | undefined): void {
+    if (this.#turn.isFirst) this.#call.onCache?.(result, ageSeconds);
+  }
+
+  onLedger(): void {
+    if (this.#turn.isFirst) this.#call.onLedger();
+  }
+
+  onEnd(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
+    this.#turn.ended(outcome, usage, error);
+  }
+
+  answer(answer: InferenceAnswer): InferenceAnswer {
+    return answer;
+  }
+}

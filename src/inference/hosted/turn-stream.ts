@@ -1,0 +1,48 @@
+// The stream of one turn's answer, read event by event, and what the client gets of it.
+import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { SseReader } from "../../base/text/sse.ts";
+import type { HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
+
+export class TurnStream implements ClientStream {
+  onDrain: (() => void) | undefined;
+  readonly #client: ClientStream;
+  readonly #response: HostedResponse;
+  readonly #reader = new SseReader();
+  readonly #over: () => void;
+  /** Whether it broke off without an end. */
+  isAborted = false;
+
+  /** `over`: called once nothing more comes of it. */
+  constructor(client: ClientStream, response: HostedResponse, over: () => void) {
+    this.#client = client;
+    this.#response = response;
+    this.#over = over;
+    client.onDrain = () => this.onDrain?.();
+  }
+
+  write(bytes: string): boolean {
+    this.#reader.feed(bytes);
+    let events = "";
+    for (let data = this.#reader.next(); data !== undefined; data = this.#reader.next()) {
+      events += this.#response.take(JSON.parse(decodeByteText(data)) as Record<string, unknown>);
+    }
+    // A comment keeps the connection alive.
+    return this.#client.write(events === "" && bytes.startsWith(":") ? bytes : encodeByteText(events));
+  }
+
+  writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
+    return this.write(before + bytes.toString("latin1", start, end) + after);
+  }
+
+  end(last = ""): void {
+    if (last !== "") this.write(last);
+    this.#over();
+  }
+
+  abort(trailer?: string): void {
+    this.isAborted = true;
+    this.#client.abort(trailer);
+    this.#over();
+  }
+}

@@ -1,0 +1,37 @@
+// One request of a client of tools, whatever revision it speaks.
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+
+/** Who sent it, and where. */
+export interface ClientRequest {
+  readonly principal: Principal;
+  readonly requestId: string;
+  readonly holder: Holder;
+  /** The client left. */
+  readonly left: Cancellation;
+  readonly trace: RequestTrace | undefined;
+  /** Name of the server whose address it was sent to; undefined: that of all. */
+  readonly only: string | undefined;
+  /** Whether schemas of all tools are listed, or a tool by which they are searched for; undefined: by how many there are. */
+  readonly listing: "all" | "search" | undefined;
+}
+
+export interface ClientCall extends ClientRequest {
+  /** Capabilities that the client told; empty where it told none. */
+  readonly capabilities: JsonObject;
+  /** Whether the server may ask back while it works: in later revisions an answer asks, and the client repeats its request. */
+  readonly isAskable: boolean;
+  /** Ends the work for it. */
+  readonly cancellation: Cancellation;
+  notify(method: string, params: JsonObject): void;
+  /** Only where it is askable. */
+  ask(method: string, params: JsonObject): Promise<JsonObject>;
+}
+
+/** What a session, or anything else that outlives a request, belongs to: nobody else's requests reach it. */
+export function ownerOf({ account, keys: [own], environment }: Principal): string {
+  return `${account.id} ${environment} ${own.id}`;
+}

@@ -1,0 +1,410 @@
+// Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
+import type { JsonObject, ToolAnswer, ToolExchange, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import type { ClientCall } from "./client-call.ts";
+import { HeldCalls } from "./held-calls.ts";
+import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
+import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
+import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
+import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
+import { mayUseServer, mayUseTool, usableServers } from "./view.ts";
+
+export interface DeskDeps {
+  servers: Pick<ToolServers, "all" | "find">;
+  links: Pick<ToolLinks, "open">;
+  definitions: DefinitionGuard;
+  uses: ToolUses;
+  sampler: ToolSampler;
+  /** With more tools than this, all servers together offer a search in place of their schemas. */
+  searchFrom(): number;
+  clock: Clock;
+  log: Log;
+}
+
+/** A server that is slow to say what it has does not hold up the others. */
+const listPatienceMs = 10_000;
+const pageSize = 1_000;
+/** A server that asks again and again is left. */
+const mostRounds = 8;
+
+/** Something that a server has, by the name that it is known by here. */
+export interface Found {
+  readonly server: ToolServer;
+  readonly item: JsonObject;
+  readonly name: string;
+}
+
+const listMethods: Readonly<Record<string, ListKind>> = Object.fromEntries(
+  Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
+);
+
+export class Desk {
+  readonly #deps: DeskDeps;
+  readonly #lists: ServerLists;
+  readonly #held = new HeldCalls();
+
+  constructor(deps: DeskDeps) {
+    this.#deps = deps;
+    this.#lists = new ServerLists(deps.clock);
+  }
+
+  /** The result of a request. Rejects with an RpcError. */
+  async answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    try {
+      return await this.#answer(method, params, call);
+    } catch (error) {
+      if (!(error instanceof RpcError) && !(error instanceof GatewayError))
+        this.#deps.log.error("mcp_fault", { request_id: call.requestId, method, error: String(error) });
+      throw rpcErrorOf(error);
+    }
+  }
+
+  #answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const kind = listMethods[method];
+    if (kind) return this.#list(kind, params, call);
+    switch (method) {
+      case "tools/call":
+        return this.#callTool(params, call);
+      case "prompts/get":
+        return this.#getPrompt(params, call);
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        return this.#atResource(method, params, call);
+      case "completion/complete":
+        return this.#complete(params, call);
+      case "tasks/get":
+      case "tasks/update":
+      case "tasks/result":
+      case "tasks/cancel":
+        return this.#atTask(method, params, call);
+      default:
+        throw new RpcError(methodNotFound, `Method not found: ${method.slice(0, 100)}`);
+    }
+  }
+
+  /** The server of an address of one; the same error for what is not there and for what may not be used. */
+  requireServer(name: string, { principal }: Pick<ClientCall, "principal">): ToolServer {
+    const server = this.#deps.servers.find(name);
+    if (server && mayUseServer(server, principal)) return server;
+    throw new GatewayError("not_found", "There is no such server of tools, or this key may not use it.");
+  }
+
+  #serversOf(call: ClientCall): readonly ToolServer[] {
+    const { only, principal } = call;
+    return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
+  }
+
+  async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const all = await this.#all(kind, call);
+    if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
+      return { tools: searchTools(all.length) };
+    }
+    const from = cursor === undefined ? 0 : Number(cursor);
+    if (!Number.isSafeInteger(from) || from < 0 || from > all.length) {
+      throw new RpcError(invalidParams, "cursor is none that this gateway gave.");
+    }
+    const page = all.slice(from, from + pageSize).map((found) => this.#shown(kind, found, call));
+    const end = from + page.length;
+    return { [kind]: page, ...(end < all.length && { nextCursor: String(end) }) };
+  }
+
+  #isSearched(count: number, { listing }: ClientCall): boolean {
+    return listing === undefined ? count > this.#deps.searchFrom() : listing === "search";
+  }
+
+  /** What all servers have of a kind, in the order of their names. */
+  async #all(kind: ListKind, call: ClientCall): Promise<Found[]> {
+    const servers = this.#serversOf(call);
+    if (call.only !== undefined)
+      return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
+    const lists = await Promise.all(
+      servers.map(async (server) => {
+        try {
+          return await within(listPatienceMs, this.#of(server, kind, call));
+        } catch (error) {
+          const { message, detail } = error as { message?: string; detail?: string };
+          this.#deps.log.warn("mcp_list_failed", { server: server.name, kind, reason: detail ?? message ?? "unknown" });
+          return [];
+        }
+      }),
+    );
+    return lists.flat();
+  }
+
+  /** What of it the principal may use, and is approved. */
+  async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
+    const link = await this.#open(server, call);
+    const items = await this.#lists.of(link, kind, this.#exchange(server, call));
+    if (kind === "resources" || kind === "resourceTemplates") {
+      return items.map((item) => ({ server, item, name: String(item["name"]) }));
+    }
+    const guarded = kind === "tools" ? "tool" : "prompt";
+    const offered = await this.#deps.definitions.offered(server, guarded, items);
+    return offered.flatMap((item) => {
+      const { name } = item;
+      return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
+    });
+  }
+
+  #open(server: ToolServer, { principal }: ClientCall): Promise<ToolLink> {
+    return this.#deps.links.open(server, { principal });
+  }
+
+  #shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
+    const of = only === undefined ? server.name : undefined;
+    if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };
+    if (of === undefined) return item;
+    const place = kind === "resources" ? "uri" : "uriTemplate";
+    return { ...item, [place]: publicUri(of, String(item[place])) };
+  }
+
+  /** By the name that clients know. Rejects where there is none, or it may not be used. */
+  async #find(kind: "tools" | "prompts", name: unknown, call: ClientCall): Promise<Found> {
+    const what = kind === "tools" ? "tool" : "prompt";
+    const unknown = () => new RpcError(invalidParams, `Unknown ${what}: ${String(name).slice(0, 100)}`);
+    if (typeof name !== "string") throw new RpcError(invalidParams, "name must be a text.");
+    const { only, principal } = call;
+    const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
+    if (!server || !mayUseServer(server, principal)) throw unknown();
+    const of = only === undefined ? server.name : undefined;
+    const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
+    if (!found) throw unknown();
+    return found;
+  }
+
+  async #callTool(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { name, arguments: args } = params;
+    if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
+      const all = await this.#all("tools", call);
+      if (name === searchToolNames.search) {
+        return searchToolsAnswer(
+          all.map((found) => this.#shown("tools", found, call)),
+          args,
+        );
+      }
+      const inner = callTool(args);
+      return await this.#callTool({ ...params, ...inner }, call);
+    }
+    const found = await this.#find("tools", name, call);
+    return await this.#use("tools/call", found.server, found.name, { ...params, name: found.name }, call);
+  }
+
+  async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const found = await this.#find("prompts", params["name"], call);
+    return await this.#use("prompts/get", found.server, found.name, { ...params, name: found.name }, call);
+  }
+
+  async #atResource(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { server, uri } = this.#resource(params["uri"], call);
+    return await this.#use(method, server, uri, { ...params, uri }, call);
+  }
+
+  #resource(asked: unknown, call: ClientCall): { server: ToolServer; uri: string } {
+    const { only, principal } = call;
+    if (typeof asked !== "string") throw new RpcError(invalidParams, "uri must be a text.");
+    if (only !== undefined) return { server: this.requireServer(only, call), uri: asked };
+    const parts = partsOfUri(asked);
+    const server = parts && this.#deps.servers.find(parts.server);
+    if (!server || !mayUseServer(server, principal)) {
+      throw new RpcError(invalidParams, `Unknown resource: ${asked.slice(0, 200)}`, { uri: asked });
+    }
+    return { server, uri: parts.uri };
+  }
+
+  async #complete(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { ref } = params;
+    if (!isObject(ref)) throw new RpcError(invalidParams, "ref must be an object.");
+    const { type, name, uri } = ref;
+    if (type === "ref/prompt") {
+      const found = await this.#find("prompts", name, call);
+      const asked = { ...params, ref: { ...ref, name: found.name } };
+      return await this.#use("completion/complete", found.server, found.name, asked, call);
+    }
+    const resource = this.#resource(uri, call);
+    const asked = { ...params, ref: { ...ref, uri: resource.uri } };
+    return await this.#use("completion/complete", resource.server, null, asked, call);
+  }
+
+  async #atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { taskId } = params;
+    if (typeof taskId !== "string") throw new RpcError(invalidParams, "taskId must be a text.");
+    const { only } = call;
+    const dot = taskId.indexOf(".");
+    const name = only ?? taskId.slice(0, Math.max(0, dot));
+    const server = this.#deps.servers.find(name);
+    if (!server || !mayUseServer(server, call.principal)) throw new RpcError(invalidParams, "Unknown task.");
+    const own = only === undefined ? taskId.slice(dot + 1) : taskId;
+    return await this.#use(method, server, null, { ...params, taskId: own }, call);
+  }
+
+  /** Asks the server that has it, admitted and on record. */
+  async #use(
+    method: string,
+    server: ToolServer,
+    name: string | null,
+    params: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> {
+    const { principal, requestId, cancellation, trace } = call;
+    const subject = `${server.name} ${method} ${name}`;
+    const { requestState, inputResponses } = params;
+    const resumed = call.isAskable ? undefined : this.#held.resume(call, subject, requestState, inputResponses);
+    if (resumed) return await resumed;
+    const link = await this.#open(server, call);
+    const work = async (one: ClientCall): Promise<JsonObject> => {
+      const content = () => JSON.stringify(params);
+      const use = await this.#deps.uses.begin({
+        requestId,
+        principal,
+        server,
+        method,
+        name,
+        content,
+        cancellation,
+        trace,
+      });
+      try {
+        const result = await this.#ask(link, server, method, params, one);
+        const isError = result["isError"] === true;
+        // A server may answer to a client that has left.
+        const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
+        await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
+        return this.#told(result, server, one);
+      } catch (error) {
+        const isLeft = one.cancellation.cancelled;
+        const code = error instanceof GatewayError ? error.code : "upstream_error";
+        const outcome = isLeft ? "cancelled" : "failed";
+        await use.ended({ outcome, code: isLeft ? null : code, isError: false, content: () => "" });
+        throw error;
+      }
+    };
+    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
+  }
+
+  async #ask(
+    link: ToolLink,
+    server: ToolServer,
+    method: string,
+    params: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> {
+    const exchange = this.#exchange(server, call, progressTokenOf(params));
+    let asked = params;
+    for (let round = 0; round < mostRounds; round++) {
+      const result = resultOf(await link.request(method, asked, exchange));
+      const { resultType, inputRequests, requestState } = result;
+      if (resultType !== "input_required" || !isObject(inputRequests)) return result;
+      if (!call.isAskable && !Object.values(inputRequests).every((one) => this.#isOurs(one, call))) return result;
+      const inputResponses: Record<string, JsonObject> = {};
+      for (const [key, one] of Object.entries(inputRequests)) {
+        if (!isObject(one)) continue;
+        inputResponses[key] = await this.#answerAsked(
+          String(one["method"]),
+          isObject(one["params"]) ? one["params"] : {},
+          call,
+        );
+      }
+      asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
+    }
+    throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
+  }
+
+  /** Whether the gateway answers it in the place of a client that cannot: by one of its own models. */
+  #isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
+    return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
+  }
+
+  async #answerAsked(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    if (this.#isOurs({ method }, call)) {
+      const signal = call.cancellation.signal;
+      return await this.#deps.sampler.sample(call.principal, params, signal);
+    }
+    const needed = neededCapability(method);
+    if (needed === undefined || call.capabilities[needed] === undefined) {
+      throw new RpcError(methodNotFound, `The client has no ${needed ?? "such"} capability.`);
+    }
+    return await call.ask(method, params);
+  }
+
+  #exchange(_server: ToolServer, call: ClientCall, progressToken?: unknown): ToolExchange {
+    const { holder, cancellation, capabilities } = call;
+    const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
+    return {
+      holder,
+      cancellation,
+      clientCapabilities: { ...samples, ...capabilities },
+      notified: (method, params) => {
+        if (method !== "notifications/progress") call.notify(method, params);
+        else if (progressToken !== undefined) call.notify(method, { ...params, progressToken });
+      },
+      asked: (method, params) => this.#answerAsked(method, params, call),
+    };
+  }
+
+  /** A result as the client of all servers reads it: what it names must lead back to the same server. */
+  #told(result: JsonObject, server: ToolServer, { only, isAskable }: ClientCall): JsonObject {
+    const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
+    // Earlier revisions know neither.
+    const told = isAskable && resultType !== "input_required" ? plain : result;
+    if (only !== undefined) return told;
+    const { name } = server;
+    const { content, contents, messages, taskId, task } = told;
+    return {
+      ...told,
+      ...(Array.isArray(content) && { content: content.map((block) => withPublicUri(block, name)) }),
+      ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
+      ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
+      ...(typeof taskId === "string" && { taskId: `${name}.${taskId}` }),
+      ...(isObject(task) &&
+        typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
+    };
+  }
+}
+
+function progressTokenOf({ _meta }: JsonObject): unknown {
+  return isObject(_meta) ? _meta["progressToken"] : undefined;
+}
+
+function resultOf(answer: ToolAnswer): JsonObject {
+  if ("result" in answer) return answer.result;
+  const { code, message, data } = answer.error;
+  throw new RpcError(code, message, data);
+}
+
+function neededCapability(method: string): string | undefined {
+  if (method === "sampling/createMessage") return "sampling";
+  if (method === "elicitation/create") return "elicitation";
+  return method === "roots/list" ? "roots" : undefined;
+}
+
+function withPublicMessage(message: unknown, server: string): unknown {
+  return isObject(message) ? { ...message, content: withPublicUri(message["content"], server) } : message;
+}
+
+function withPublicUri(block: unknown, server: string): unknown {
+  if (!isObject(block)) return block;
+  if (block["type"] === "resource_link") return publicResource(block, server);
+  return block["type"] === "resource" ? { ...block, resource: publicResource(block["resource"], server) } : block;
+}
+
+function publicResource(resource: unknown, server: string): unknown {
+  if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
+  return { ...resource, uri: publicUri(server, resource["uri"]) };
+}
+
+/** What comes later is nobody's any more. */
+async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new GatewayError("upstream_timeout", `No list within ${ms} ms.`)), ms);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

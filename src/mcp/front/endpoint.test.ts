@@ -1,0 +1,211 @@
+// What clients of every revision get of several servers behind one address, by the protocol's own client.
+import { describe, expect, test } from "bun:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { ClientRequest } from "./client-call.ts";
+import type { Desk } from "./desk.ts";
+import { Endpoint } from "./endpoint.ts";
+
+const anything = { "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) } } as const;
+const tool = (name: string, more: JsonObject = {}) => ({ name, inputSchema: { type: "object" }, ...more });
+const text = (said: string) => ({ result: { content: [{ type: "text", text: said }] } });
+
+async function clientOf(
+  desk: Desk,
+  isLegacy: boolean,
+  options: { changes?: Partial<ClientRequest>; capabilities?: JsonObject } = {},
+) {
+  const endpoint = new Endpoint(desk, systemClock);
+  const { changes = {}, capabilities = {} } = options;
+  const fetchFromEndpoint = async (url: string | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(url, init);
+    const body: unknown = request.method === "POST" ? JSON.parse(await request.clone().text()) : undefined;
+    return await endpoint.answer(request, requestFrom(changes.principal, changes), body);
+  };
+  const client = new Client(
+    { name: "test", version: "1" },
+    { capabilities, versionNegotiation: { mode: isLegacy ? "legacy" : { pin: "2026-07-28" } } },
+  );
+  const transport = new StreamableHTTPClientTransport(new URL("http://gateway.test/mcp"), { fetch: fetchFromEndpoint });
+  await client.connect(transport);
+  return {
+    client,
+    endpoint,
+    transport,
+    ask: async (method: string, params: JsonObject = {}) =>
+      (await client.request({ method, params: { ...params } }, anything)) as Record<string, unknown>,
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      await endpoint.close();
+    },
+  };
+}
+
+describe.each([
+  ["2025-11-25", true],
+  ["2026-07-28", false],
+] as const)("a client of %s", (_, isLegacy) => {
+  test("gets the tools of all servers by names that begin with theirs, and calls them by their own", async () => {
+    const call = (name: string) =>
+      serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
+    const links = ["one", "two"].map((name) => [toolServerFor(name), new TestLink(call(name))] as const);
+    const { desk, ended } = deskBefore(links);
+    await using one = await clientOf(desk, isLegacy);
+    const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
+    const names = tools.map(({ name }) => name);
+    expect(names[0]).toBe("one_look");
+    expect(names[1]).toMatch(/^one_a_b_[0-9a-f]{6}$/);
+    expect(names[2]).toBe("two_look");
+    expect(await one.ask("tools/call", { name: names[3], arguments: {} })).toMatchObject({
+      content: [{ type: "text", text: "two a.b" }],
+    });
+    expect(ended).toEqual(["two tools/call a.b completed  false"]);
+  });
+
+  test("gets what servers say as they said it, whatever it is that nobody here knows", async () => {
+    const odd = { content: [{ type: "hologram", depth: { x: 1 } }], structuredContent: { a: [1] }, extra: { b: null } };
+    const link = new TestLink(serving([tool("look", { "x-odd": 1 })], () => ({ result: odd })));
+    const { desk } = deskBefore([[toolServerFor("one"), link]]);
+    await using one = await clientOf(desk, isLegacy, { changes: { only: "one" } });
+    expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "look", "x-odd": 1 }] });
+    const seen = await one.endpoint.answer(
+      new Request("http://gateway.test/mcp", { method: "POST" }),
+      requestFrom(),
+      [],
+    );
+    expect(seen.status).toBe(400);
+    if (isLegacy) expect(await one.ask("tools/call", { name: "look" })).toMatchObject(odd);
+  });
+
+  test("neither sees nor calls what its key may not use, and is told the same as of what is not there", async () => {
+    const link = new TestLink(serving([tool("look"), tool("write")], () => text("done")));
+    const { desk } = deskBefore([[toolServerFor("one"), link]]);
+    const principal = principalFor({ tools: { lists: [["one/look"]] } });
+    await using one = await clientOf(desk, isLegacy, { changes: { principal } });
+    expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "one_look" }] });
+    const faults: string[] = [];
+    for (const name of ["one_write", "one_nothing", "none_look"]) {
+      await one.ask("tools/call", { name }).catch((error) => faults.push(`${error.code} ${error.message}`));
+    }
+    expect(faults.map((fault) => fault.replace(/one_write|one_nothing|none_look/, "x"))).toEqual(
+      Array.from({ length: 3 }, () => faults[0]?.replace("one_write", "x") ?? "none"),
+    );
+    expect(link.asked.filter(({ method }) => method === "tools/call")).toEqual([]);
+  });
+
+  test("is told of progress with its own token, and its leaving ends the call", async () => {
+    let isLeft = false;
+    const link = new TestLink(
+      serving([tool("slow")], async (_method, _params, { notified, cancellation }) => {
+        notified?.("notifications/progress", { progress: 1, total: 2 });
+        await new Promise<void>((resolve) => cancellation.onCancel(resolve));
+        isLeft = true;
+        return text("too late");
+      }),
+    );
+    const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+    await using one = await clientOf(desk, isLegacy);
+    const leaving = new AbortController();
+    const progress = Promise.withResolvers<unknown>();
+    const asked = one.client.request({ method: "tools/call", params: { name: "one_slow" } }, anything, {
+      signal: leaving.signal,
+      onprogress: (told) => progress.resolve(told),
+    });
+    expect(await progress.promise).toMatchObject({ progress: 1, total: 2 });
+    leaving.abort();
+    await asked.catch(() => {});
+    while (!isLeft) await Bun.sleep(5);
+    while (ended.length === 0) await Bun.sleep(5);
+    expect(ended[0]).toStartWith("one tools/call slow cancelled");
+  });
+
+  test.each([true, false])(
+    "is asked back by a server of either kind (earlier: %p), and its answer gets there",
+    async (isEarlier) => {
+      const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
+      const link = new TestLink(
+        serving([tool("ask")], async (_method, params, { asked }) => {
+          if (isEarlier) {
+            const answer = await asked?.("elicitation/create", form);
+            return text(`told ${JSON.stringify(answer)}`);
+          }
+          const { inputResponses, requestState } = params;
+          if (inputResponses === undefined) {
+            const inputRequests = { who: { method: "elicitation/create", params: form } };
+            return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
+          }
+          return text(`told ${JSON.stringify((inputResponses as JsonObject)["who"])} ${requestState}`);
+        }),
+        { isLegacy: isEarlier },
+      );
+      const { desk } = deskBefore([[toolServerFor("one"), link]]);
+      await using one = await clientOf(desk, isLegacy, { capabilities: { elicitation: { form: {} } } });
+      one.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ada" } }));
+      const answer = (await one.client.request({ method: "tools/call", params: { name: "one_ask" } }, anything)) as {
+        content: { text: string }[];
+      };
+      expect(answer.content[0]?.text).toContain('"name":"Ada"');
+    },
+  );
+});
+
+test("many tools are searched for, and called by what was found", async () => {
+  const tools = Array.from({ length: 60 }, (_, i) => tool(`thing_${i}`, { description: `Does thing number ${i}.` }));
+  tools.push(tool("createInvoice", { description: "Writes a bill." }));
+  const link = new TestLink(serving(tools, (_method, params) => text(`called ${params["name"]}`)));
+  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  await using one = await clientOf(desk, false);
+  expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "search_tools" }, { name: "call_tool" }] });
+  const found = await one.ask("tools/call", { name: "search_tools", arguments: { query: "invoice" } });
+  expect(found).toMatchObject({ structuredContent: { tools: [{ name: "one_createInvoice" }] } });
+  const called = await one.ask("tools/call", { name: "call_tool", arguments: { name: "one_createInvoice" } });
+  expect(called).toMatchObject({ content: [{ text: "called createInvoice" }] });
+  await using all = await clientOf(desk, false, { changes: { listing: "all" } });
+  expect(((await all.ask("tools/list")) as { tools: unknown[] }).tools).toHaveLength(61);
+});
+
+test("a server that fails, or never answers, does not spoil the list of the others", async () => {
+  const good = new TestLink(serving([tool("look")], () => text("")));
+  const bad = new TestLink(() => Promise.reject(new Error("gone")));
+  const { desk } = deskBefore([
+    [toolServerFor("bad"), bad],
+    [toolServerFor("good"), good],
+  ]);
+  await using one = await clientOf(desk, false);
+  expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "good_look" }] });
+});
+
+test("a session is nobody else's: another key's request to it is told that there is none, and 1,000 that vanish leave others unharmed", async () => {
+  const link = new TestLink(serving([tool("look")], () => text("")));
+  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  await using one = await clientOf(desk, true);
+  const session = one.transport.sessionId ?? "";
+  const other = principalFor({ account: { ...principalFor().account, id: "acct_2" } });
+  const ask = (principal: typeof other, headers: Record<string, string>, body: unknown) =>
+    one.endpoint.answer(
+      new Request("http://gateway.test/mcp", {
+        method: "POST",
+        headers: { accept: "application/json, text/event-stream", "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      }),
+      requestFrom(principal),
+      body,
+    );
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  expect((await ask(other, { "mcp-session-id": session, "mcp-protocol-version": "2025-11-25" }, list)).status).toBe(
+    404,
+  );
+  const clientInfo = { name: "gone", version: "1" };
+  const begin = {
+    jsonrpc: "2.0",
+    id: 0,
+    method: "initialize",
+    params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo },
+  };
+  for (let i = 0; i < 1_000; i++) await (await ask(other, {}, begin)).text();
+  expect(one.endpoint.sessions).toBeLessThanOrEqual(33);
+  expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "one_look" }] });
+});

@@ -1,0 +1,108 @@
+// What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+
+export const listKinds = {
+  tools: { method: "tools/list", capability: "tools", changed: "notifications/tools/list_changed" },
+  prompts: { method: "prompts/list", capability: "prompts", changed: "notifications/prompts/list_changed" },
+  resources: { method: "resources/list", capability: "resources", changed: "notifications/resources/list_changed" },
+  resourceTemplates: {
+    method: "resources/templates/list",
+    capability: "resources",
+    changed: "notifications/resources/list_changed",
+  },
+} as const;
+export type ListKind = keyof typeof listKinds;
+
+const [mostPages, mostItems] = [64, 5_000];
+/** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
+const [usualMs, mostMs] = [60_000, 600_000];
+
+interface Kept {
+  readonly items: Promise<readonly JsonObject[]>;
+  untilMs: number;
+}
+
+export class ServerLists {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #kept = new WeakMap<ToolLink, Map<ListKind, Kept>>();
+
+  constructor(clock: Pick<Clock, "monotonicMs">) {
+    this.#clock = clock;
+  }
+
+  /** All who ask at once share what comes; one that failed is asked anew. */
+  of(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<readonly JsonObject[]> {
+    const kept = this.#of(link);
+    const known = kept.get(kind);
+    if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
+    const fresh: Kept = {
+      items: this.#read(link, kind, exchange, (ms) => this.#keep(fresh, ms)),
+      untilMs: Number.POSITIVE_INFINITY,
+    };
+    kept.set(kind, fresh);
+    fresh.items.catch(() => {
+      if (kept.get(kind) === fresh) kept.delete(kind);
+    });
+    return fresh.items;
+  }
+
+  #of(link: ToolLink): Map<ListKind, Kept> {
+    const known = this.#kept.get(link);
+    if (known) return known;
+    const kept = new Map<ListKind, Kept>();
+    this.#kept.set(link, kept);
+    link.onChange((method) => {
+      for (const [kind, { changed }] of Object.entries(listKinds))
+        if (changed === method) kept.delete(kind as ListKind);
+    });
+    return kept;
+  }
+
+  #keep(kept: Kept, ms: number): void {
+    kept.untilMs = this.#clock.monotonicMs() + Math.min(ms, mostMs);
+  }
+
+  async #read(
+    link: ToolLink,
+    kind: ListKind,
+    exchange: ToolExchange,
+    goodFor: (ms: number) => void,
+  ): Promise<readonly JsonObject[]> {
+    const { method, capability } = listKinds[kind];
+    if (link.capabilities[capability] === undefined) return this.#none(goodFor);
+    const items: JsonObject[] = [];
+    const cursors = new Set<string>();
+    let ms = usualMs;
+    let cursor: string | undefined;
+    do {
+      const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
+      if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
+      const page = answer.result[kind];
+      if (Array.isArray(page)) items.push(...page.filter(isObject));
+      const { nextCursor, ttlMs } = answer.result;
+      if (typeof ttlMs === "number" && ttlMs > 0) ms = Math.min(ms, ttlMs);
+      cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+      if (cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages || items.length > mostItems)) {
+        throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
+      }
+      if (cursor !== undefined) cursors.add(cursor);
+    } while (cursor !== undefined);
+    goodFor(ms);
+    return items;
+  }
+
+  #none(goodFor: (ms: number) => void): readonly JsonObject[] {
+    goodFor(mostMs);
+    return [];
+  }
+}
+
+function listFault(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The server of tools did not say what it has.", { detail });
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

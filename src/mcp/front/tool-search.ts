@@ -1,0 +1,99 @@
+// Two tools in the place of many: one finds tools by words, the other calls what was found.
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import { invalidParams, RpcError } from "./rpc-error.ts";
+import { isObject } from "./server-lists.ts";
+
+/** No server has these: the names of its tools begin with its own and an underscore, and servers are not called so. */
+export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
+const [usualFound, mostFound] = [10, 50];
+
+export function isSearchTool(name: string): boolean {
+  return name === searchToolNames.search || name === searchToolNames.call;
+}
+
+export function searchTools(count: number): JsonObject[] {
+  return [
+    {
+      name: searchToolNames.search,
+      title: "Search tools",
+      description: `Finds tools by what they do, among ${count}. Gives their names, descriptions and input schemas; call one with ${searchToolNames.call}.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          query: { type: "string", description: "Words that say what the tool is to do." },
+          limit: { type: "integer", minimum: 1, maximum: mostFound, default: usualFound },
+        },
+        required: ["query"],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    {
+      name: searchToolNames.call,
+      title: "Call a tool",
+      description: `Calls a tool that ${searchToolNames.search} found.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          name: { type: "string", description: "The name of the tool, as it was found." },
+          arguments: { type: "object", description: "What its input schema asks for." },
+        },
+        required: ["name"],
+      },
+    },
+  ];
+}
+
+/** `tools`: as the client may see them. */
+export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
+  const { query, limit = usualFound } = isObject(args) ? args : {};
+  if (typeof query !== "string" || query.trim() === "") throw new RpcError(invalidParams, "query must be some words.");
+  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > mostFound) {
+    throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${mostFound}.`);
+  }
+  const words = wordsOf(query);
+  const found = tools
+    .map((tool) => ({ tool, score: scoreOf(tool, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, limit)
+    .map(({ tool: { name, description, inputSchema, annotations } }) => ({
+      name,
+      description,
+      inputSchema,
+      annotations,
+    }));
+  return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
+}
+
+/** The name and arguments of the call that is meant. */
+export function callTool(args: unknown): { name: string; arguments: JsonObject } {
+  const { name, arguments: inner = {} } = isObject(args) ? args : {};
+  if (typeof name !== "string" || isSearchTool(name))
+    throw new RpcError(invalidParams, "name must be that of a tool which was found.");
+  if (!isObject(inner)) throw new RpcError(invalidParams, "arguments must be an object.");
+  return { name, arguments: inner };
+}
+
+/** A word in the name says more than one in what is said of the tool. */
+function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
+  const named = wordsOf(`${String(name)} ${typeof title === "string" ? title : ""}`);
+  const told = wordsOf(typeof description === "string" ? description : "");
+  let score = 0;
+  for (const word of words) score += (hasWord(named, word) ? 3 : 0) + (hasWord(told, word) ? 1 : 0);
+  return score;
+}
+
+/** Whether a word is there, or one that begins with it. */
+function hasWord(words: ReadonlySet<string>, word: string): boolean {
+  if (words.has(word)) return true;
+  return word.length >= 3 && [...words].some((one) => one.startsWith(word));
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  const words =
+    text
+      .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
+  return new Set(words);
+}

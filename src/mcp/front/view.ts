@@ -1,0 +1,29 @@
+// What one principal sees: the servers that it may use, and which of their tools.
+import type { Principal } from "../../domain/principal.ts";
+import { reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
+import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+
+/** In the order of their names. */
+export function usableServers(servers: Pick<ToolServers, "all">, principal: Principal): ToolServer[] {
+  return servers
+    .all()
+    .filter((server) => mayUseServer(server, principal))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+export function mayUseServer(server: ToolServer, { account, environment, tools }: Principal): boolean {
+  if (!server.enabled) return false;
+  if (server.environments && !server.environments.includes(environment)) return false;
+  if (server.accounts && !server.accounts.includes(account.id)) return false;
+  return reachesServer(tools, server.name);
+}
+
+/** `name`: the server's own, of a tool or prompt. */
+export function mayUseTool(server: ToolServer, name: string, { tools }: Principal): boolean {
+  const isOffered = server.tools === null || server.tools.some((pattern) => matches(pattern, name));
+  return isOffered && reachesTool(tools, server.name, name);
+}
+
+function matches(pattern: string, name: string): boolean {
+  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+}

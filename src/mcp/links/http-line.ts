@@ -1,0 +1,231 @@
+// The way to a server over HTTP: to its one origin and nowhere else, within bounds of bytes and time, as whoever asks.
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { Http1Client, originOf } from "../../http1/client/client.ts";
+import { type AnswerTimeouts, ClientError, type ClientResponse } from "../../http1/client/client-contract.ts";
+import { type Call, currentCall } from "./call.ts";
+import { connectTimeoutMs } from "./connection.ts";
+import type { Line } from "./line.ts";
+
+/** What requests to the server carry. */
+export interface Credentials {
+  /** Rejects with a GatewayError where the caller has none there. */
+  headers(): Promise<Readonly<Record<string, string>>>;
+  /** The server refused these. Whether there may be others by now. */
+  refused(headers: Readonly<Record<string, string>>): boolean;
+}
+
+export interface HttpLineOptions {
+  readonly server: string;
+  readonly url: string;
+  readonly credentials: Credentials;
+  readonly maxResultBytes: number;
+  readonly maxConcurrency: number;
+  /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
+  readonly ca?: string | undefined;
+}
+
+/** What streams beside calls may be silent for, before they are opened anew. */
+const silenceMs = 300_000;
+const goodbyeMs = 2_000;
+/** All that comes for one call, with progress and logs, in results of the longest kind. */
+const mostResults = 4;
+/** Streams of changes, answers and cancellations go beside calls. */
+const besideCalls = 8;
+const withoutBody = new Set([204, 205, 304]);
+
+export class HttpLine implements Line {
+  readonly transport: StreamableHTTPClientTransport;
+  readonly #options: HttpLineOptions;
+  readonly #client: Http1Client;
+  readonly #origin: string;
+  #fault: GatewayError | undefined;
+
+  constructor(options: HttpLineOptions) {
+    this.#options = options;
+    const url = new URL(options.url);
+    this.#origin = url.origin;
+    const { tls, ...origin } = originOf(url);
+    const trusted = tls && { ...tls, ...(options.ca !== undefined && { ca: options.ca }) };
+    this.#client = new Http1Client(
+      { ...origin, ...(trusted && { tls: trusted }) },
+      { maxConnections: options.maxConcurrency + besideCalls, maxWaiting: options.maxConcurrency + besideCalls },
+    );
+    this.transport = new StreamableHTTPClientTransport(url, { fetch: (to, init) => this.#fetch(new URL(to), init) });
+  }
+
+  fault(): GatewayError | undefined {
+    return this.#fault;
+  }
+
+  async close(): Promise<void> {
+    // It has no deadline of its own.
+    await Promise.race([this.transport.terminateSession().catch(() => {}), Bun.sleep(goodbyeMs)]);
+    this.#client.close();
+  }
+
+  async #fetch(url: URL, init: RequestInit = {}): Promise<Response> {
+    const call = currentCall.getStore();
+    try {
+      // Redirects of the same origin come by here again.
+      if (url.origin !== this.#origin) throw this.#error("leads to another origin, where it is not followed");
+      const { credentials } = this.#options;
+      const headers = await credentials.headers();
+      const first = await this.#send(url, init, headers, call);
+      if (first.status !== 401 || !credentials.refused(headers)) return this.#responseOf(first, call);
+      first.body.cancel();
+      const again = await credentials.headers();
+      const second = await this.#send(url, init, again, call);
+      if (second.status === 401) credentials.refused(again);
+      return this.#responseOf(second, call);
+    } catch (error) {
+      const fault = this.#faultOf(error);
+      if (!call && fault instanceof GatewayError) this.#fault = fault;
+      throw fault;
+    }
+  }
+
+  async #send(
+    url: URL,
+    { method = "GET", headers, body, signal }: RequestInit,
+    credentials: Readonly<Record<string, string>>,
+    call: Call | undefined,
+  ): Promise<ClientResponse> {
+    const cancellation = new Cancellation();
+    const abort = () => cancellation.cancel(signal?.reason);
+    if (signal?.aborted) throw signal.reason;
+    signal?.addEventListener("abort", abort, { once: true });
+    const own = Object.fromEntries(new Headers(headers));
+    const timeouts: AnswerTimeouts = call
+      ? { firstByteTimeoutMs: call.hardMs, idleTimeoutMs: call.hardMs }
+      : { firstByteTimeoutMs: connectTimeoutMs, idleTimeoutMs: silenceMs };
+    const path = `${url.pathname}${url.search}`;
+    // A body that is compressed could be of any length.
+    const sent = { ...credentials, ...own, "accept-encoding": "identity" };
+    const content = typeof body === "string" ? { body } : {};
+    const response = await this.#client.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
+    // From here on the body is cancelled, and not the request.
+    cancellation.onCancel(() => response.body.cancel());
+    return response;
+  }
+
+  #responseOf({ status, headers, body }: ClientResponse, call: Call | undefined): Response {
+    const coding = headers.get("content-encoding") ?? "identity";
+    if (coding !== "identity" || status < 200 || status > 599) {
+      body.cancel();
+      throw this.#error(
+        coding === "identity" ? `answered with status ${status}` : "compressed its answer, which was not asked for",
+      );
+    }
+    const told = new Headers();
+    for (const name of ["content-type", "location", "mcp-session-id", "www-authenticate"]) {
+      const value = headers.get(name);
+      if (value != null) told.set(name, value);
+    }
+    const isStreamed = /^\s*text\/event-stream\b/i.test(told.get("content-type") ?? "");
+    if (call) call.isStreamed = isStreamed;
+    if (withoutBody.has(status)) {
+      body.cancel();
+      return new Response(null, { status, headers: told });
+    }
+    return new Response(this.#streamOf(body, isStreamed, call), { status, headers: told });
+  }
+
+  /** Counts what comes: of events each by itself, and all of a call together. */
+  #streamOf(body: BodySource, isStreamed: boolean, call: Call | undefined): ReadableStream<Uint8Array> {
+    const { maxResultBytes } = this.#options;
+    const bytes = new StreamedBytes(isStreamed, call);
+    const refusalOf = (piece: ByteSpan): GatewayError | undefined => {
+      const { ofOne, ofAll } = bytes.count(piece.view);
+      if (ofOne > maxResultBytes || (call !== undefined && ofAll > mostResults * maxResultBytes)) {
+        return this.#error(`gave more than ${maxResultBytes} bytes, the most that a result of it may have`);
+      }
+      return bytes.hold(piece.length);
+    };
+    return new ReadableStream<Uint8Array>({
+      start: (controller) =>
+        body.flow({
+          data: (piece) => {
+            const refusal = refusalOf(piece);
+            if (refusal) {
+              body.cancel();
+              bytes.release();
+              call?.fail(refusal);
+              controller.error(refusal);
+              return;
+            }
+            // Bytes are lent.
+            controller.enqueue(Uint8Array.from(piece.view));
+            if ((controller.desiredSize ?? 0) <= 0) body.pause();
+          },
+          end: () => {
+            bytes.release();
+            controller.close();
+          },
+          fail: (error) => {
+            bytes.release();
+            controller.error(this.#faultOf(error));
+          },
+        }),
+      pull: () => body.resume(),
+      cancel: () => {
+        bytes.release();
+        body.cancel();
+      },
+    });
+  }
+
+  #faultOf(error: unknown): unknown {
+    if (!(error instanceof ClientError)) return error;
+    const isLate = error.fault === "first_byte_timeout" || error.fault === "idle_timeout";
+    if (isLate) return this.#error("did not answer in time", error, "upstream_timeout");
+    return this.#error(error.fault === "connect" ? "cannot be reached" : "broke off its answer", error);
+  }
+
+  #error(what: string, cause?: Error, code: "upstream_error" | "upstream_timeout" = "upstream_error"): GatewayError {
+    const message = `The server of tools "${this.#options.server}" ${what}.`;
+    return new GatewayError(code, message, cause && { cause, detail: cause.message });
+  }
+}
+
+const lineFeed = 10;
+
+/** The bytes of one answer: how many there are, of its last event and in all, and on whose account they are. */
+class StreamedBytes {
+  readonly #isStreamed: boolean;
+  readonly #call: Call | undefined;
+  #ofOne = 0;
+  #ofAll = 0;
+  #held = 0;
+
+  constructor(isStreamed: boolean, call: Call | undefined) {
+    this.#isStreamed = isStreamed;
+    this.#call = call;
+  }
+
+  count(piece: Buffer): { ofOne: number; ofAll: number } {
+    this.#ofAll += piece.length;
+    // An event ends with an empty line; that one ends anywhere is seen at the end of the piece, so it counts as longer at most.
+    const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
+    const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
+    this.#ofOne = end >= 0 || isEnded ? piece.length - Math.max(end, 0) : this.#ofOne + piece.length;
+    return { ofOne: this.#ofOne, ofAll: this.#ofAll };
+  }
+
+  hold(length: number): GatewayError | undefined {
+    // What comes beside calls is bounded for each stream, and is not kept.
+    if (this.#call) return this.#call.hold(length);
+    if (this.#isStreamed) return undefined;
+    this.#held += length;
+    return heldBytes.bounded.take("answers", length);
+  }
+
+  release(): void {
+    if (this.#held > 0) heldBytes.bounded.release("answers", this.#held);
+    this.#held = 0;
+  }
+}

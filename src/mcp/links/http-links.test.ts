@@ -1,0 +1,375 @@
+import { describe, expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
+import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { HttpToolServer, type ToolWork, textResult, toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+
+const raw = { "~standard": { version: 1, vendor: "raw", validate: (value: unknown) => ({ value }) } } as const;
+const forever = () => new Promise<never>(() => {});
+const strange = {
+  content: [{ type: "hologram", deep: { a: [1, { b: 2 }] } }],
+  vendor: { c: 3 },
+  structuredContent: { d: 4 },
+};
+
+const tools: Record<string, ToolWork> = {
+  strange: async () => strange,
+  text: async () => textResult("fine"),
+  task: async () => ({ resultType: "task", task: { taskId: "t1", status: "working" } }),
+  progress: async (_params, { mcpReq }) => {
+    const progressToken = mcpReq._meta?.progressToken;
+    for (let progress = 0; progress < 6 && progressToken !== undefined; progress++) {
+      await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total: 6 } });
+      await Bun.sleep(60);
+    }
+    return textResult("done");
+  },
+  hang: async (_params, { mcpReq }) => {
+    mcpReq.signal.addEventListener("abort", () => aborted.push(mcpReq.method));
+    return await forever();
+  },
+  capabilities: async (_params, { mcpReq }) => textResult(JSON.stringify(mcpReq.envelope ?? {})),
+  ask: async ({ arguments: _ }, { mcpReq }) => {
+    await Bun.sleep(30);
+    const params = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
+    return textResult(JSON.stringify(await mcpReq.send({ method: "elicitation/create", params }, raw)));
+  },
+  big: async () => textResult("x".repeat(300_000)),
+};
+const aborted: string[] = [];
+
+for (const isLegacy of [false, true]) {
+  const era = isLegacy ? "with sessions" : "without sessions";
+  describe(`a server ${era}`, () => {
+    test("is known for what it is, and is asked that once", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      const link = await world.open(toolServerAt(server.url));
+      expect(link).toMatchObject({
+        isLegacy,
+        revision: isLegacy ? "2025-11-25" : "2026-07-28",
+        instructions: "Ask away.",
+      });
+      expect(link.serverInfo).toMatchObject({ name: "fixture" });
+      await world.call(toolServerAt(server.url), "text");
+      await world.call(toolServerAt(server.url), "text", { key: "key_2" });
+      expect(server.count("server/discover")).toBe(isLegacy ? 1 : 2);
+      expect(server.count("initialize")).toBe(isLegacy ? 2 : 0);
+    });
+
+    test("gives results and errors as they are, also of forms that nobody knows yet", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      expect(await world.call(toolServerAt(server.url), "strange")).toMatchObject({ result: strange });
+      expect(await world.call(toolServerAt(server.url), "nothing")).toEqual({
+        error: { code: -32_602, message: "Unknown tool", data: { seen: true } },
+      });
+      if (!isLegacy)
+        expect(await world.call(toolServerAt(server.url), "task")).toMatchObject({ result: { resultType: "task" } });
+      const list = await (await world.open(toolServerAt(server.url))).request("tools/list", {}, exchangeFor());
+      expect(list).toMatchObject({
+        result: { tools: expect.arrayContaining([expect.objectContaining({ "x-unknown": [1] })]) },
+      });
+    });
+
+    test("may take longer while it tells of progress, which comes with the caller's own token", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      const told: unknown[] = [];
+      const link = await world.open(toolServerAt(server.url, { timeoutMs: 250 }));
+      const params = { name: "progress", _meta: { progressToken: 7 } };
+      const answer = await link.request(
+        "tools/call",
+        params,
+        exchangeFor({ notified: (_method, { progressToken, progress }) => void told.push([progressToken, progress]) }),
+      );
+      expect(textOf(answer)).toBe("done");
+      expect(told).toEqual([0, 1, 2, 3, 4, 5].map((progress) => [7, progress]));
+    });
+
+    test("fails a call that says nothing in time, and hears that nobody waits", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      aborted.length = 0;
+      const late = world.call(toolServerAt(server.url, { timeoutMs: 150 }), "hang");
+      await expect(late).rejects.toMatchObject({ code: "upstream_timeout" });
+      await until(() => aborted.length === 1, "the server was told");
+    });
+
+    test("hears that a caller left", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      aborted.length = 0;
+      const cancellation = new Cancellation();
+      const left = world.call(toolServerAt(server.url), "hang", { cancellation });
+      await until(() => server.count("tools/call") === 1, "it was asked");
+      cancellation.cancel(new Error("left"));
+      await expect(left).rejects.toThrow("left");
+      await until(() => aborted.length === 1, "the server was told");
+    });
+
+    test("may not give more than a result may have, and nothing stays on the ledger of held bytes", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      const before = heldBytes.byKind.answers;
+      await expect(world.call(toolServerAt(server.url), "big")).rejects.toThrow("more than 100000 bytes");
+      expect(textOf(await world.call(toolServerAt(server.url), "text"))).toBe("fine");
+      await until(() => heldBytes.byKind.answers === before, "all bytes were given back");
+    });
+
+    test("tells of changes those who listen, and no longer than they do", async () => {
+      await using server = new HttpToolServer({
+        isLegacy,
+        tools: {
+          ...tools,
+          change: async (_p, _c, own) => {
+            await own.sendToolListChanged();
+            return textResult("changed");
+          },
+        },
+      });
+      await using world = new LinkWorld();
+      const link = await world.open(toolServerAt(server.url));
+      const told: string[] = [];
+      const stop = link.onChange((method) => told.push(method));
+      await until(
+        () =>
+          isLegacy
+            ? server.requests.some(({ method }) => method === "GET")
+            : server.count("subscriptions/listen") === 1,
+        "it listens",
+      );
+      const change = () =>
+        isLegacy ? world.call(toolServerAt(server.url), "change") : server.modern.notify.toolsChanged();
+      await until(async () => {
+        await change();
+        await Bun.sleep(20);
+        return told.length > 0;
+      }, "it was told");
+      expect(new Set(told)).toEqual(new Set(["notifications/tools/list_changed"]));
+      stop();
+      const before = told.length;
+      await change();
+      await Bun.sleep(50);
+      expect(told).toHaveLength(before);
+    });
+  });
+}
+
+test("capabilities of the client that asks go along with each request", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const own = async (clientCapabilities: Record<string, unknown>) =>
+    JSON.parse(textOf(await world.call(toolServerAt(server.url), "capabilities", { clientCapabilities })));
+  const key = "io.modelcontextprotocol/clientCapabilities";
+  expect((await own({ elicitation: { form: {} } }))[key]).toEqual({ elicitation: { form: {} } });
+  expect((await own({}))[key]).toEqual({});
+});
+
+test("questions of a server reach the very call that they belong to, also when several are under way in one session", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url, { sharing: "all" });
+  const asking = [..."abcdef"].map(async (content) =>
+    JSON.parse(
+      textOf(
+        await world.call(at, "ask", {
+          key: `key_${content}`,
+          asked: async () => ({ action: "accept", content: { content } }),
+        }),
+      ),
+    ),
+  );
+  expect((await Promise.all(asking)).map((got) => got.content.content)).toEqual([..."abcdef"]);
+  expect(server.count("initialize")).toBe(1);
+});
+
+test("a session that the server has lost is begun anew, once, and no call is done twice", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  server.sessions.clear();
+  expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
+  expect(server.count("initialize")).toBe(2);
+});
+
+test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
+  let reached = 0;
+  await using inside = new HttpToolServer({
+    before: () => {
+      reached++;
+      return undefined;
+    },
+  });
+  for (const status of [302, 307, 308]) {
+    await using server = new HttpToolServer({
+      before: () => new Response(null, { status, headers: { location: inside.url } }),
+    });
+    await using world = new LinkWorld();
+    const at = toolServerAt(server.url, { credentials: { kind: "headers", headers: { "X-Key": "secret" } } });
+    await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
+  }
+  expect(reached).toBe(0);
+});
+
+test("fixed headers go to the server, and those of the protocol cannot be replaced by them", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const headers = { Authorization: "Bearer fixed", "Content-Type": "text/plain" };
+  await world.call(toolServerAt(server.url, { credentials: { kind: "headers", headers } }), "text");
+  for (const { headers: sent } of server.requests) {
+    expect(sent.get("authorization")).toBe("Bearer fixed");
+    expect(sent.get("content-type")).toBe("application/json");
+  }
+});
+
+test("each person has an own connection with an own token; one that is refused is renewed once; without one it is said where to connect", async () => {
+  const refused: string[] = [];
+  const connections: ToolConnections = {
+    accessToken: async (_server, { personId }) =>
+      personId === "person_none" ? undefined : `${personId}-${refused.length}`,
+    refused: (_server, _of, token) => void refused.push(token),
+  };
+  const isGood = (request: Request) =>
+    ["Bearer person_1-1", "Bearer person_2-1"].includes(request.headers.get("authorization") ?? "");
+  await using server = new HttpToolServer({
+    tools,
+    before: (request) => (isGood(request) ? undefined : new Response(null, { status: 401 })),
+  });
+  await using world = new LinkWorld({ connections });
+  const at = toolServerAt(server.url, {
+    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    sharing: "all",
+  });
+  expect(textOf(await world.call(at, "text", { key: "key_1" }))).toBe("fine");
+  expect(refused).toEqual(["person_1-0"]);
+  expect(textOf(await world.call(at, "text", { key: "key_2" }))).toBe("fine");
+  expect(world.links.counts.links).toBe(2);
+  for (let time = 0; time < 3; time++) {
+    const missing = world.call(at, "text", { key: "key_none" });
+    await expect(missing).rejects.toMatchObject({
+      code: "permission_denied",
+      message: expect.stringContaining("https://gateway.example/dashboard/tools/files"),
+    });
+  }
+});
+
+const hostile: Record<string, () => Response> = {
+  "half JSON": () => Response.json({}, { headers: { "content-length": "2" } }),
+  "an answer to nobody": () => Response.json({ jsonrpc: "2.0", id: "wrong", result: {} }),
+  "no answer at all": () => new Response(null, { status: 202 }),
+  "a page": () => new Response("<html>", { headers: { "content-type": "text/html" } }),
+  "a stream that ends": () => new Response("event: message\n\n", { headers: { "content-type": "text/event-stream" } }),
+  "a stream of nonsense": () =>
+    new Response("data: {nonsense}\n\n", { headers: { "content-type": "text/event-stream" } }),
+  "a fault": () => new Response("x".repeat(1_000), { status: 500 }),
+  compressed: () =>
+    new Response(Bun.gzipSync(Buffer.alloc(10_000_000)), {
+      headers: { "content-type": "application/json", "content-encoding": "gzip" },
+    }),
+  "an endless event": () =>
+    new Response(endless("x".repeat(10_000)), { headers: { "content-type": "text/event-stream" } }),
+  "endless events": () =>
+    new Response(endless(": nothing\n\n".repeat(500)), { headers: { "content-type": "text/event-stream" } }),
+  "endless JSON": () => new Response(endless(" ".repeat(10_000)), { headers: { "content-type": "application/json" } }),
+};
+
+function endless(piece: string): ReadableStream {
+  return new ReadableStream({
+    async pull(controller) {
+      controller.enqueue(new TextEncoder().encode(piece));
+      await Bun.sleep(0);
+    },
+  });
+}
+
+for (const [what, response] of Object.entries(hostile)) {
+  test(`${what} fails that call at once, and no other`, async () => {
+    let isHostile = false;
+    await using server = new HttpToolServer({ tools, before: () => (isHostile ? response() : undefined) });
+    await using world = new LinkWorld();
+    const at = toolServerAt(server.url, { timeoutMs: 20_000 });
+    await world.open(at);
+    const before = heldBytes.byKind.answers;
+    isHostile = true;
+    await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_error" });
+    isHostile = false;
+    expect(textOf(await world.call(at, "text"))).toBe("fine");
+    await until(() => heldBytes.byKind.answers === before, "all bytes were given back");
+  }, 10_000);
+}
+
+test("an answer that drips for ever ends with the time that a call has", async () => {
+  let isHostile = false;
+  const drip = () =>
+    new ReadableStream({
+      async pull(controller) {
+        controller.enqueue(new TextEncoder().encode(" "));
+        await Bun.sleep(20);
+      },
+    });
+  await using server = new HttpToolServer({
+    tools,
+    before: () => (isHostile ? new Response(drip(), { headers: { "content-type": "application/json" } }) : undefined),
+  });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url, { timeoutMs: 200 });
+  await world.open(at);
+  isHostile = true;
+  await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_timeout" });
+});
+
+test("of many who wait for a server one connects for all", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url, { sharing: "all" });
+  await Promise.all(Array.from({ length: 20 }, (_, i) => world.call(at, "text", { key: `key_${i}` })));
+  expect(server.count("initialize")).toBe(1);
+});
+
+test("links are bounded: the oldest that is idle makes room, and where none is who comes is told to retry", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld({ bounds: { mostOfServer: 2 } });
+  const at = toolServerAt(server.url);
+  const stop = (await world.open(at, "key_1")).onChange(() => {});
+  await world.open(at, "key_2");
+  await world.open(at, "key_3");
+  expect(world.links.counts.links).toBe(2);
+  const second = (await world.open(at, "key_3")).onChange(() => {});
+  await expect(world.open(at, "key_4")).rejects.toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
+  stop();
+  second();
+  await world.open(at, "key_4");
+});
+
+test("what nobody uses for some time ends, and the server is told", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld({ bounds: { idleMs: 50 } });
+  await world.open(toolServerAt(server.url));
+  expect(server.sessions.size).toBe(1);
+  world.clock.advance(1_000);
+  await until(() => world.links.counts.links === 0, "the link has ended");
+  await until(() => server.sessions.size === 0, "the session has ended");
+});
+
+test("a server that changed has what is under way failed, and is asked anew", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url);
+  const hanging = world.call(at, "hang");
+  await until(() => server.count("tools/call") === 1, "it was asked");
+  world.links.close("files");
+  await expect(hanging).rejects.toMatchObject({ code: "upstream_error" });
+  expect(textOf(await world.call(at, "text"))).toBe("fine");
+});
+
+test("a server that is not there is said to be that", async () => {
+  await using world = new LinkWorld();
+  const opening = world.links.open(toolServerAt("http://127.0.0.1:9/mcp"), { principal: callerOf("key_1") });
+  await expect(opening).rejects.toMatchObject({
+    code: "upstream_error",
+    message: expect.stringContaining("cannot be reached"),
+  });
+});

@@ -1,0 +1,258 @@
+// The links to all servers of tools: shared or one for each who asks, bounded in number, and ended when nobody uses them.
+import { type Clock, wallMs } from "../../base/clock.ts";
+import { forbidden, GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { type Principal, partyOf } from "../../domain/principal.ts";
+import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import { Output } from "../../processes/output.ts";
+import type { ConnectingDeps } from "./connect.ts";
+import type { Credentials } from "./http-line.ts";
+import { PooledLink } from "./pooled-link.ts";
+
+export interface ServerLinksDeps extends ConnectingDeps {
+  readonly connections: ToolConnections;
+  /** Where a person connects an account at a server: a sentence's end, such as an address. */
+  connectAt(server: string): string;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  readonly log: Log;
+  readonly bounds?: Partial<LinkBounds>;
+}
+
+export interface LinkBounds {
+  /** Links in all, and to one server. */
+  readonly mostLinks: number;
+  readonly mostOfServer: number;
+  /** Processes of all servers, and of one. */
+  readonly mostProcesses: number;
+  readonly mostProcessesOfServer: number;
+  /** Idle time after which a link ends. */
+  readonly idleMs: number;
+}
+
+const usualBounds: LinkBounds = {
+  mostLinks: 2_000,
+  mostOfServer: 500,
+  mostProcesses: 64,
+  mostProcessesOfServer: 16,
+  idleMs: 300_000,
+};
+const mostSweepMs = 15_000;
+/** Servers that spoke an earlier revision are asked again for a later one. */
+const eraMs = 3_600_000;
+
+/** All of one server. */
+class LinkedServer {
+  readonly links = new Map<string, PooledLink>();
+  readonly output: Output;
+  processes = 0;
+  /** Monotonic milliseconds until which it is known to speak an earlier revision. */
+  legacyUntilMs = 0;
+
+  constructor({ place }: ToolServer) {
+    const secrets = place.kind === "command" ? Object.values(place.env) : [];
+    this.output = new Output(secrets, () => Math.floor(wallMs() / 1000));
+  }
+}
+
+export class ServerLinks implements ToolLinks {
+  readonly #deps: ServerLinksDeps;
+  readonly #bounds: LinkBounds;
+  readonly #servers = new Map<string, LinkedServer>();
+  /** Those that are on their way out. */
+  readonly #closing = new Set<Promise<void>>();
+  #processes = 0;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #isClosed = false;
+
+  constructor(deps: ServerLinksDeps) {
+    this.#deps = deps;
+    this.#bounds = { ...usualBounds, ...deps.bounds };
+  }
+
+  async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
+    if (this.#isClosed) throw unavailable("The server is about to stop.");
+    const linked = this.#linkedOf(server);
+    const key = keyOf(server, principal);
+    let link = linked.links.get(key);
+    if (!link) {
+      this.#makeRoom(server, linked);
+      link = await this.#linkTo(server, linked, principal);
+      // Another caller may have been faster while code was loaded.
+      link = linked.links.get(key) ?? link;
+      linked.links.set(key, link);
+      this.#sweepFromNowOn();
+    }
+    try {
+      await link.ready();
+    } catch (error) {
+      const { code, detail = "" } = error instanceof GatewayError ? error : new GatewayError("internal_error", "");
+      this.#deps.log.warn("tool_server_not_reached", { server: server.name, code, detail });
+      throw error;
+    }
+    return link;
+  }
+
+  close(server: string): void {
+    const linked = this.#servers.get(server);
+    this.#servers.delete(server);
+    for (const link of linked?.links.values() ?? []) this.#end(link);
+  }
+
+  /** The last lines that processes of a server wrote to standard error, behind the one of this number. */
+  output(server: string, after = 0): ReturnType<Output["after"]> {
+    return this.#servers.get(server)?.output.after(after) ?? [];
+  }
+
+  /** Counts for tests and metrics. */
+  get counts(): { links: number; processes: number } {
+    let links = 0;
+    for (const linked of this.#servers.values()) links += linked.links.size;
+    return { links, processes: this.#processes };
+  }
+
+  /** Ends all of them, and resolves once nothing of them is left. */
+  async shut(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const server of [...this.#servers.keys()]) this.close(server);
+    await Promise.all(this.#closing);
+  }
+
+  #linkedOf(server: ToolServer): LinkedServer {
+    const known = this.#servers.get(server.name);
+    if (known) return known;
+    const linked = new LinkedServer(server);
+    this.#servers.set(server.name, linked);
+    return linked;
+  }
+
+  async #linkTo(server: ToolServer, linked: LinkedServer, principal: Principal): Promise<PooledLink> {
+    const { name } = server;
+    const { clock } = this.#deps;
+    const credentials = this.#credentialsOf(server, principal);
+    // The protocol's client is loaded once there is a server.
+    const { connect, SessionLost } = await import("./connect.ts");
+    return new PooledLink({
+      server: name,
+      clock,
+      isSessionLost: (error) => error instanceof SessionLost,
+      onDoubt: () => {
+        linked.legacyUntilMs = 0;
+      },
+      connect: async (onNews) => {
+        if (server.place.kind === "command") this.#requireProcess(server, linked);
+        const isLegacy = clock.monotonicMs() < linked.legacyUntilMs;
+        const onProcess = (change: 1 | -1) => {
+          linked.processes += change;
+          this.#processes += change;
+        };
+        const { output } = linked;
+        const connecting = { server, credentials, isLegacy, output, onNews, onProcess };
+        const connection = await connect(connecting, this.#deps);
+        if (connection.isLegacy && !isLegacy) linked.legacyUntilMs = clock.monotonicMs() + eraMs;
+        return connection;
+      },
+    });
+  }
+
+  #credentialsOf({ name, credentials }: ToolServer, principal: Principal): Credentials {
+    if (credentials.kind !== "person") {
+      const fields = credentials.kind === "headers" ? credentials.headers : {};
+      const headers = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field.toLowerCase(), value]));
+      return { headers: async () => headers, refused: () => false };
+    }
+    const { connections, connectAt } = this.#deps;
+    const personId = personOf(principal);
+    const of = personId === null ? undefined : { accountId: principal.account.id, personId };
+    const missing = (what: string) => forbidden(`The server of tools "${name}" is asked as each person: ${what}`);
+    return {
+      headers: async () => {
+        if (!of) throw missing("a key of the account has no person. Use a key of your own, or sign in.");
+        const token = await connections.accessToken(name, of);
+        if (token === undefined) throw missing(`connect your account there first, at ${connectAt(name)}`);
+        return { authorization: `Bearer ${token}` };
+      },
+      refused: ({ authorization = "" }) => {
+        if (of) connections.refused(name, of, authorization.slice("Bearer ".length));
+        return of !== undefined;
+      },
+    };
+  }
+
+  /** Throws where there is none, and nobody can go. */
+  #makeRoom(server: ToolServer, linked: LinkedServer): void {
+    const { mostLinks, mostOfServer } = this.#bounds;
+    const isFull = linked.links.size >= mostOfServer || this.counts.links >= mostLinks;
+    if (isFull && !this.#endOldest(linked.links.size >= mostOfServer ? [linked] : [...this.#servers.values()])) {
+      throw unavailable(`All connections to the server of tools "${server.name}" are in use.`);
+    }
+  }
+
+  #requireProcess(server: ToolServer, linked: LinkedServer): void {
+    const { mostProcesses, mostProcessesOfServer } = this.#bounds;
+    const isFullOfOwn = linked.processes >= mostProcessesOfServer;
+    if (!isFullOfOwn && this.#processes < mostProcesses) return;
+    // It takes a while to be gone: the next one who asks has its place.
+    this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
+    throw unavailable(`As many processes run for the server of tools "${server.name}" as may.`);
+  }
+
+  /** Ends the link that is idle for the longest time; false: none is. */
+  #endOldest(of: readonly LinkedServer[]): boolean {
+    let oldest: { linked: LinkedServer; key: string; link: PooledLink; idleSinceMs: number } | undefined;
+    for (const linked of of) {
+      for (const [key, link] of linked.links) {
+        const { idleSinceMs } = link;
+        if (idleSinceMs === undefined || (oldest && oldest.idleSinceMs <= idleSinceMs)) continue;
+        oldest = { linked, key, link, idleSinceMs };
+      }
+    }
+    if (!oldest) return false;
+    oldest.linked.links.delete(oldest.key);
+    this.#end(oldest.link);
+    return true;
+  }
+
+  #end(link: PooledLink): void {
+    const closing = link.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  #sweepFromNowOn(): void {
+    if (this.#timer) return;
+    this.#timer = setInterval(() => this.#sweep(), Math.min(this.#bounds.idleMs, mostSweepMs));
+    this.#timer.unref();
+  }
+
+  #sweep(): void {
+    const beforeMs = this.#deps.clock.monotonicMs() - this.#bounds.idleMs;
+    for (const { links } of this.#servers.values()) {
+      for (const [key, link] of links) {
+        if (link.idleSinceMs === undefined || link.idleSinceMs > beforeMs) continue;
+        links.delete(key);
+        this.#end(link);
+      }
+    }
+    if (this.counts.links > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** Who shares one: nobody with anybody else, unless the server is the same for all. */
+function keyOf({ sharing, credentials }: ToolServer, principal: Principal): string {
+  if (sharing === "all" && credentials.kind !== "person") return "";
+  const { account, environment } = principal;
+  const who = credentials.kind === "person" ? (personOf(principal) ?? "") : partyOf(principal);
+  return JSON.stringify([account.id, environment, who]);
+}
+
+function personOf({ keys }: Principal): string | null {
+  return keys[0].personId;
+}
+
+function unavailable(why: string): GatewayError {
+  return new GatewayError("service_unavailable", `${why} Retry in 2 s.`, { retryAfterSeconds: 2 });
+}

@@ -1,0 +1,161 @@
+// A link that outlives its connections: whoever has it asks on, whether a session was lost or a process ended meanwhile.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { Connection } from "./connection.ts";
+
+export interface PooledLinkOptions {
+  readonly server: string;
+  readonly clock: Pick<Clock, "monotonicMs">;
+  /** Rejects with a GatewayError. */
+  connect(onNews: (method: string, params: JsonObject) => void): Promise<Connection>;
+  isSessionLost(error: unknown): boolean;
+  /** The revision that was remembered of it may be another by now. */
+  onDoubt(): void;
+}
+
+const [firstRestMs, longestRestMs, shortRestMs] = [250, 30_000, 1_000];
+/** One that was there for this long before it ended is tried again at once. */
+const stableMs = 60_000;
+/** JSON-RPC: the server speaks another revision than it did. */
+const unsupportedRevision = -32_022;
+
+export class PooledLink implements ToolLink {
+  readonly #options: PooledLinkOptions;
+  readonly #listeners = new Set<(method: string, params: JsonObject) => void>();
+  #connection: Connection | undefined;
+  #connecting: Promise<Connection> | undefined;
+  #connectedMs = 0;
+  #failures = 0;
+  #notBeforeMs = 0;
+  #inFlight = 0;
+  #usedMs: number;
+  #isClosed = false;
+
+  constructor(options: PooledLinkOptions) {
+    this.#options = options;
+    this.#usedMs = options.clock.monotonicMs();
+  }
+
+  get isLegacy(): boolean {
+    return this.#connection?.isLegacy ?? true;
+  }
+
+  get revision(): string {
+    return this.#connection?.revision ?? "";
+  }
+
+  get capabilities(): JsonObject {
+    return this.#connection?.capabilities ?? {};
+  }
+
+  get serverInfo(): JsonObject {
+    return this.#connection?.serverInfo ?? {};
+  }
+
+  get instructions(): string | undefined {
+    return this.#connection?.instructions;
+  }
+
+  /** Milliseconds of the clock since when nobody uses it; undefined: somebody does. */
+  get idleSinceMs(): number | undefined {
+    return this.#inFlight > 0 || this.#connecting || this.#listeners.size > 0 ? undefined : this.#usedMs;
+  }
+
+  /** Resolves once there is a connection, one for all who wait for it. */
+  async ready(): Promise<void> {
+    await this.#connected();
+  }
+
+  async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    this.#inFlight++;
+    try {
+      const first = await this.#connected();
+      try {
+        return this.#looked(await first.request(method, params, exchange));
+      } catch (error) {
+        if (!this.#options.isSessionLost(error)) throw error;
+        const second = await this.#connected();
+        return await second.request(method, params, exchange);
+      }
+    } catch (error) {
+      throw this.#options.isSessionLost(error) ? this.#ended("forgets its sessions") : error;
+    } finally {
+      this.#inFlight--;
+      this.#usedMs = this.#options.clock.monotonicMs();
+    }
+  }
+
+  onChange(listener: (method: string, params: JsonObject) => void): () => void {
+    // Each has its own entry, also where the same function is given twice.
+    const entry = (method: string, params: JsonObject) => listener(method, params);
+    this.#listeners.add(entry);
+    this.#connection?.news?.want(true);
+    return () => {
+      this.#listeners.delete(entry);
+      this.#usedMs = this.#options.clock.monotonicMs();
+      this.#connection?.news?.want(this.#listeners.size > 0);
+    };
+  }
+
+  /** Fails what is under way, and whatever comes. Never rejects. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#connecting?.catch(() => {});
+    await this.#connection?.close();
+  }
+
+  #connected(): Promise<Connection> {
+    if (this.#isClosed) return Promise.reject(this.#ended("was changed or stopped meanwhile"));
+    if (this.#connection && !this.#connection.hasEnded) return Promise.resolve(this.#connection);
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async #connect(): Promise<Connection> {
+    const { clock } = this.#options;
+    const last = this.#connection;
+    if (last && clock.monotonicMs() - this.#connectedMs >= stableMs) this.#failures = 0;
+    const restMs = this.#notBeforeMs - clock.monotonicMs();
+    if (this.#failures > 0 && restMs > shortRestMs) {
+      const retryAfterSeconds = Math.ceil(restMs / 1000);
+      throw this.#ended(`has failed ${this.#failures} times in a row`, retryAfterSeconds);
+    }
+    if (this.#failures > 0 && restMs > 0) await Bun.sleep(restMs);
+    // Whatever becomes of it, the next one is not tried at once again.
+    this.#failures++;
+    this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), longestRestMs);
+    last?.retire();
+    const connection = await this.#options.connect(this.#onNews).catch((error: unknown) => {
+      // An account that is not connected, and a place that is not free, say nothing of the server.
+      const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
+      if (!isServers) this.#failures--;
+      throw error;
+    });
+    this.#connection = connection;
+    this.#connectedMs = clock.monotonicMs();
+    if (this.#isClosed) await connection.close();
+    connection.news?.want(this.#listeners.size > 0);
+    return connection;
+  }
+
+  readonly #onNews = (method: string, params: JsonObject) => {
+    for (const listener of [...this.#listeners]) listener(method, params);
+  };
+
+  #looked(answer: ToolAnswer): ToolAnswer {
+    this.#failures = 0;
+    if ("error" in answer && answer.error.code === unsupportedRevision) {
+      this.#options.onDoubt();
+      this.#connection?.retire();
+    }
+    return answer;
+  }
+
+  #ended(what: string, retryAfterSeconds = 2): GatewayError {
+    const message = `The server of tools "${this.#options.server}" ${what}. Retry in ${retryAfterSeconds} s.`;
+    return new GatewayError("service_unavailable", message, { retryAfterSeconds });
+  }
+}

@@ -1,0 +1,191 @@
+// The way to a server that is a process of this machine: lines of its standard input and output, behind a guard.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  deserializeMessage,
+  type JSONRPCMessage,
+  serializeMessage,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { howItEnded } from "../../processes/guard.ts";
+import { GuardedProcess } from "../../processes/guarded-process.ts";
+import type { Output } from "../../processes/output.ts";
+import { markOf } from "../../processes/strays.ts";
+import type { Line } from "./line.ts";
+
+export interface ProcessLineOptions {
+  readonly server: string;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly directory: string | null;
+  /** `PATH` and `LANG` of the gateway, the only ones that go along. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly dataDir: string;
+  readonly maxLineBytes: number;
+  /** Takes what it writes to standard error. */
+  readonly output: Output;
+  /** Called once nothing of it is left. */
+  readonly onGone: () => void;
+  readonly stopMs?: number | undefined;
+}
+
+const usualStopMs = 5_000;
+/** What it has not read yet of what it was told. */
+const mostUnread = 8 * 1024 * 1024;
+const lineFeed = 10;
+
+export class ProcessLine implements Line, Transport {
+  onclose: Transport["onclose"];
+  onerror: Transport["onerror"];
+  onmessage: Transport["onmessage"];
+  /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
+  readonly stderr = null;
+  readonly #options: ProcessLineOptions;
+  readonly #home: string;
+  #process: GuardedProcess | undefined;
+  #fault: GatewayError | undefined;
+  #isClosed = false;
+  #unread = 0;
+
+  constructor(options: ProcessLineOptions) {
+    this.#options = options;
+    const room = join(options.dataDir, "tool-processes");
+    mkdirSync(room, { recursive: true });
+    chmodSync(room, 0o700);
+    this.#home = mkdtempSync(join(room, `${options.server}-`));
+  }
+
+  get transport(): Transport {
+    return this;
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
+  }
+
+  fault(): GatewayError | undefined {
+    return this.#fault;
+  }
+
+  async start(): Promise<void> {
+    const { command, env, directory, environment, dataDir, output, stopMs = usualStopMs } = this.#options;
+    const common = Object.entries({ PATH: environment["PATH"], LANG: environment["LANG"] });
+    const kept = Object.fromEntries(common.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+    const mark = markOf(dataDir, crypto.randomUUID());
+    const all = { ...kept, HOME: this.#home, ...env };
+    try {
+      const place = directory ?? this.#home;
+      this.#process = new GuardedProcess({ command, directory: place, env: all, mark, stopMs, talks: true });
+    } catch (error) {
+      this.#left();
+      throw this.#failed("could not be started", error instanceof Error ? error.message : String(error));
+    }
+    void output.read(this.#process.stderr);
+    void this.#read(this.#process.stdout).catch((error) => this.#failed("could not be read", String(error)));
+    void this.#process.gone.then((code) => {
+      this.#failed("has ended", howItEnded(code));
+      this.#left();
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const text = serializeMessage(message);
+    if (!this.#process || this.#isClosed) throw this.#fault ?? this.#failed("is not there", "closed");
+    const length = Buffer.byteLength(text);
+    if (this.#unread + length > mostUnread) {
+      throw this.#failed("does not read what it is sent", `${this.#unread} bytes were not read`);
+    }
+    this.#unread += length;
+    heldBytes.bounded.take("unsent", length);
+    try {
+      await this.#process.write(text);
+    } catch (error) {
+      throw this.#failed("has ended", error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#unread -= length;
+      heldBytes.bounded.release("unsent", length);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#shut();
+    if (this.#process) await this.#process.stop();
+    else this.#left();
+  }
+
+  async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
+    let pieces: Uint8Array[] = [];
+    let length = 0;
+    for await (const bytes of stdout) {
+      let from = 0;
+      for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
+        pieces.push(bytes.subarray(from, end));
+        heldBytes.bounded.release("answers", length);
+        length = 0;
+        if (!this.#line(Buffer.concat(pieces))) return;
+        pieces = [];
+        from = end + 1;
+      }
+      const rest = bytes.subarray(from);
+      pieces.push(rest);
+      length += rest.length;
+      heldBytes.bounded.take("answers", rest.length);
+      if (length > this.#options.maxLineBytes) {
+        this.#tooLong();
+        break;
+      }
+    }
+    heldBytes.bounded.release("answers", length);
+  }
+
+  /** False where it is none of the protocol: nobody knows what such a process would say next. */
+  #line(bytes: Buffer): boolean {
+    const text = bytes.toString().trim();
+    if (text === "") return true;
+    if (this.#isClosed) return false;
+    if (bytes.length > this.#options.maxLineBytes) {
+      this.#tooLong();
+      return false;
+    }
+    let message: JSONRPCMessage;
+    try {
+      message = deserializeMessage(text);
+    } catch {
+      const what = "wrote what is no message of the protocol to its standard output, and was ended";
+      this.#failed(what, "logs belong to standard error");
+      return false;
+    }
+    this.onmessage?.(message);
+    return true;
+  }
+
+  #tooLong(): void {
+    const most = `more than ${this.#options.maxLineBytes} bytes, the most that a result of it may have`;
+    this.#failed(`wrote a line of ${most}, and was ended`, "line too long");
+  }
+
+  /** The first reason counts. Ends it. */
+  #failed(what: string, detail: string): GatewayError {
+    const { server, output } = this.#options;
+    const message = `The process of the server of tools "${server}" ${what}.`;
+    const said = output.last;
+    const full = said === undefined ? detail : `${detail}; it wrote: ${said}`;
+    this.#fault ??= new GatewayError("upstream_error", message, { detail: full });
+    this.#shut();
+    void this.#process?.stop();
+    return this.#fault;
+  }
+
+  #shut(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.onclose?.();
+  }
+
+  #left(): void {
+    rmSync(this.#home, { recursive: true, force: true });
+    this.#options.onGone();
+  }
+}

@@ -1,0 +1,213 @@
+// Holds servers to what they said of their tools when that was approved: a description is read by models as if it were ours.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { actorOf } from "../../domain/principal.ts";
+import type {
+  DefinitionGuard,
+  DefinitionState,
+  DefinitionStore,
+  ToolDefinition,
+} from "../../domain/tools/tool-definition.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
+
+export interface DefinitionsOptions {
+  store: DefinitionStore;
+  clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
+  log: Log;
+}
+
+type Kind = ToolDefinition["kind"];
+type Json = Readonly<Record<string, unknown>>;
+
+/** What was read of a server, each by kind and name. */
+interface Known {
+  readonly read: Promise<Map<string, ToolDefinition>>;
+  readonly untilMs: number;
+}
+
+/** An operator may decide at another replica. */
+const knownMs = 10_000;
+
+/** Whatever a model, or a person who approves it, goes by. */
+const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
+/** A server that makes up tools without end is not followed. */
+const mostOfServer = 5_000;
+const longestName = 256;
+const mostCharacters = 256 * 1024;
+
+export class Definitions implements DefinitionGuard {
+  readonly #options: DefinitionsOptions;
+  /** By server. */
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: DefinitionsOptions) {
+    this.#options = options;
+  }
+
+  async offered(
+    { name: server, approval }: Pick<ToolServer, "name" | "approval">,
+    kind: Kind,
+    listed: readonly Json[],
+  ): Promise<readonly Json[]> {
+    const known = await this.#of(server);
+    const isFirst = known.size === 0 && approval !== "each";
+    const looks = new Set<string>();
+    const changed: ToolDefinition[] = [];
+    const offered = listed.filter((item) => {
+      const { name } = item;
+      if (typeof name !== "string" || !isPlain(name) || looks.has(lookOf(name))) return false;
+      // Two that look the same to a person, or have the same name: the first is meant.
+      looks.add(lookOf(name));
+      const definition = this.#seen(known, { server, kind, name, item, isApproved: isFirst || approval === "all" });
+      if (!definition) return false;
+      if (known.get(keyOf(kind, name)) !== definition) changed.push(definition);
+      return definition.state === "approved";
+    });
+    if (changed.length > 0) await this.#keep(known, changed);
+    return offered;
+  }
+
+  /** What is known of a server, as it was seen last. */
+  async list(server: string): Promise<ToolDefinition[]> {
+    return await this.#options.store.listDefinitions(server);
+  }
+
+  /**
+   * Approves or refuses what was seen last. Rejects with `not_found`, or with `invalid_request` where the server says something
+   * else by now than what `seen` is of.
+   */
+  async decide(
+    principal: Principal,
+    {
+      server,
+      kind,
+      name,
+      digest,
+      state,
+    }: { server: string; kind: Kind; name: string; digest: string; state: "approved" | "refused" },
+    origin: Origin,
+  ): Promise<ToolDefinition> {
+    const all = await this.#options.store.listDefinitions(server);
+    const found = all.find((one) => one.kind === kind && one.name === name);
+    if (!found) throw new GatewayError("not_found", "The server was not seen to have that.");
+    if (digestOf(found.seen) !== digest) throw changedMeanwhile();
+    const isApproved = state === "approved";
+    const decided: ToolDefinition = {
+      ...found,
+      state,
+      approvedDigest: isApproved ? digest : found.approvedDigest,
+      approved: isApproved ? found.seen : found.approved,
+      decidedAt: origin.nowSeconds,
+      decidedBy: actorOf(principal).id,
+    };
+    const detail = { kind, name, decision: state, digest };
+    const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
+    if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
+    this.reload();
+    return decided;
+  }
+
+  /** What was decided elsewhere is read again. */
+  reload(): void {
+    this.#known.clear();
+  }
+
+  #of(server: string): Promise<Map<string, ToolDefinition>> {
+    const { store, clock } = this.#options;
+    const known = this.#known.get(server);
+    if (known && clock.monotonicMs() < known.untilMs) return known.read;
+    const read = store
+      .listDefinitions(server)
+      .then((all) => new Map(all.map((one) => [keyOf(one.kind, one.name), one])));
+    this.#known.set(server, { read, untilMs: clock.monotonicMs() + knownMs });
+    read.catch(() => this.#known.delete(server));
+    return read;
+  }
+
+  /** What is on record of it from now on; undefined where it is not taken at all. */
+  #seen(
+    known: ReadonlyMap<string, ToolDefinition>,
+    {
+      server,
+      kind,
+      name,
+      item,
+      isApproved,
+    }: { server: string; kind: Kind; name: string; item: Json; isApproved: boolean },
+  ): ToolDefinition | undefined {
+    const before = known.get(keyOf(kind, name));
+    const seen = canonical(Object.fromEntries(members.map((member) => [member, item[member]])));
+    if (before?.seen === seen && !(isApproved && before.state !== "approved" && before.state !== "refused"))
+      return before;
+    if (seen.length > mostCharacters || (!before && known.size >= mostOfServer)) return undefined;
+    const digest = digestOf(seen);
+    const seenAt = this.#options.clock.nowSeconds();
+    if (!before) {
+      const approved = isApproved
+        ? { approvedDigest: digest, approved: seen }
+        : { approvedDigest: null, approved: null };
+      const state: DefinitionState = isApproved ? "approved" : "pending";
+      return { server, kind, name, state, ...approved, seen, seenAt, decidedAt: null, decidedBy: null };
+    }
+    if (isApproved && before.state !== "refused") {
+      return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
+    }
+    // A server that goes back to what was approved is as it was.
+    if (before.approvedDigest === digest && before.state !== "refused")
+      return { ...before, state: "approved", seen, seenAt };
+    return { ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt };
+  }
+
+  async #keep(known: Map<string, ToolDefinition>, changed: readonly ToolDefinition[]): Promise<void> {
+    await this.#options.store.putSeen(changed);
+    for (const one of changed) {
+      known.set(keyOf(one.kind, one.name), one);
+      if (one.state === "approved") continue;
+      this.#options.log.warn("tool_waits_for_approval", {
+        server: one.server,
+        kind: one.kind,
+        tool: one.name,
+        state: one.state,
+      });
+    }
+  }
+}
+
+function keyOf(kind: Kind, name: string): string {
+  return `${kind} ${name}`;
+}
+
+/** What cannot be seen has no place in a name. */
+function isPlain(name: string): boolean {
+  return name !== "" && name.length <= longestName && name.isWellFormed() && !/\p{C}/u.test(name);
+}
+
+/** Names that only differ in how their characters are made up, in case or in what cannot be seen, look the same. */
+function lookOf(name: string): string {
+  return name
+    .normalize("NFKC")
+    .replace(/[\p{C}\p{M}\s]/gu, "")
+    .toLowerCase();
+}
+
+export function digestOf(seen: string): string {
+  return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
+}
+
+/** The same text for the same meaning, in whatever order its members came. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}
+
+function changedMeanwhile(): GatewayError {
+  return invalidRequest("The server says something else by now. Look at it again, and decide by its digest.", {
+    param: "digest",
+  });
+}

@@ -1,0 +1,81 @@
+// Composes the endpoint of tools: which servers there are, how they are reached, and what their clients get of them.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { processEnvironment, type ReloadableConfig } from "../../config/config.ts";
+import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import type { ClientRequest } from "../../mcp/front/client-call.ts";
+import type { Desk } from "../../mcp/front/desk.ts";
+import type { Endpoint } from "../../mcp/front/endpoint.ts";
+import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
+import { ConfiguredServers } from "../../mcp/servers/configured-servers.ts";
+import { Definitions } from "../../mcp/servers/definitions.ts";
+import type { Database } from "../../storage/sql/database.ts";
+import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
+import type { Opened } from "../opened.ts";
+import type { ToolUseParts } from "./tool-uses.ts";
+
+export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version"> {
+  db: Database;
+  /** The configuration as it is now. */
+  current(): Pick<ReloadableConfig, "tools">;
+  uses: ToolUseParts;
+  /** The public URL, without a slash at the end. */
+  installationUrl(): string;
+  clock: Clock;
+  log: Log;
+  opened: Opened;
+}
+
+/** No server in the configuration file asks for one. */
+const noConnections: ToolConnections = { accessToken: async () => undefined, refused: () => {} };
+
+export function openTools(options: ToolsOptions) {
+  const { db, current, uses, clock, log, opened, installationUrl } = options;
+  const toolServers = new ConfiguredServers(() => current().tools.servers);
+  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), clock, log });
+  const { dataDir, version } = options;
+  const links = new ServerLinks({
+    ...{ dataDir, version, clock, log, connections: noConnections },
+    environment: processEnvironment(),
+    connectAt: () => `${installationUrl()}/tools`,
+  });
+  opened.onClose(() => links.shut());
+  // A server that is another one now is connected to anew.
+  let before = toolServers.all();
+  toolServers.onChange(() => {
+    const now = toolServers.all();
+    for (const server of before) {
+      const same = now.find(({ name }) => name === server.name);
+      if (JSON.stringify(same) !== JSON.stringify(server)) links.close(server.name);
+    }
+    before = now;
+  });
+  let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
+  /** The packages of the protocol are loaded with the first request. */
+  const open = async () => {
+    const [deskModule, endpointModule] = await Promise.all([
+      import("../../mcp/front/desk.ts"),
+      import("../../mcp/front/endpoint.ts"),
+    ]);
+    const desk = new deskModule.Desk({
+      ...{ servers: toolServers, links, definitions: toolDefinitions, clock, log },
+      ...{ uses: uses.toolUses, sampler: uses.toolSampler },
+      searchFrom: () => current().tools.searchFrom,
+    });
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+  };
+  const loaded = () => {
+    front ??= open();
+    return front;
+  };
+  opened.onClose(async () => (await front)?.endpoint.close());
+  return {
+    toolServers,
+    toolDefinitions,
+    mcp: {
+      async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
+        return await (await loaded()).endpoint.answer(request, from, body);
+      },
+    },
+  };
+}

@@ -1,0 +1,60 @@
+// What servers of tools say of them, and what was decided about it, in the database.
+import type { AuditEvent } from "../../../domain/audit.ts";
+import type { DefinitionStore, ToolDefinition } from "../../../domain/tools/tool-definition.ts";
+import type { Database } from "../../sql/database.ts";
+import { added, available } from "../../sql/outage.ts";
+import { integer, table, text } from "../../sql/table.ts";
+import { changeRouting } from "../routing-change.ts";
+
+const definitions = table<ToolDefinition>({
+  server: text,
+  kind: text,
+  name: text,
+  state: text,
+  approvedDigest: text,
+  approved: text,
+  seen: text,
+  seenAt: integer,
+  decidedAt: integer,
+  decidedBy: text,
+});
+
+export class SqlDefinitionStore implements DefinitionStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  listDefinitions(server?: string): Promise<ToolDefinition[]> {
+    const rows =
+      server === undefined
+        ? this.#db`SELECT * FROM tool_definitions ORDER BY server, kind, name`
+        : this.#db`SELECT * FROM tool_definitions WHERE server = ${server} ORDER BY kind, name`;
+    return available(definitions.all(rows));
+  }
+
+  async putSeen(seen: readonly ToolDefinition[]): Promise<void> {
+    await added(this.#db, async (tx) => {
+      for (const one of seen) {
+        // Another replica may have seen the same a moment ago, or an operator have decided about it.
+        await tx`
+          INSERT INTO tool_definitions ${tx(definitions.row(one))}
+          ON CONFLICT (server, kind, name) DO UPDATE
+          SET seen = excluded.seen, seen_at = excluded.seen_at, state = excluded.state
+          WHERE tool_definitions.seen <> excluded.seen`;
+      }
+    });
+  }
+
+  decide(definition: ToolDefinition, seen: string, event: AuditEvent): Promise<boolean> {
+    const { server, kind, name } = definition;
+    const row = definitions.part(definition, "state", "approvedDigest", "approved", "decidedAt", "decidedBy");
+    return changeRouting(this.#db, event, async (tx) => {
+      const changed: unknown[] = await tx`
+        UPDATE tool_definitions SET ${tx(row)}
+        WHERE server = ${server} AND kind = ${kind} AND name = ${name} AND seen = ${seen} RETURNING name`;
+      return changed.length > 0;
+    });
+  }
+}

@@ -1,0 +1,65 @@
+// Links to servers of tools as the gateway makes them, with callers, for tests.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import type { Principal } from "../../src/domain/principal.ts";
+import type { ToolConnections } from "../../src/domain/tools/tool-connection.ts";
+import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
+import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import { type LinkBounds, ServerLinks } from "../../src/mcp/links/links.ts";
+import { silentLog } from "./data-directory.ts";
+import { manualClock } from "./manual-clock.ts";
+import { keyRecordFor, principalFor } from "./principal.ts";
+
+export class LinkWorld implements AsyncDisposable {
+  readonly dataDir: string;
+  readonly clock = manualClock();
+  readonly links: ServerLinks;
+
+  constructor(options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string } = {}) {
+    this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
+    const none: ToolConnections = { accessToken: async () => undefined, refused() {} };
+    this.links = new ServerLinks({
+      ...{ version: "1.2.3", dataDir: this.dataDir, environment: process.env, stopMs: 500 },
+      ...{ clock: this.clock, log: silentLog, connections: options.connections ?? none },
+      connectAt: (server) => `https://gateway.example/dashboard/tools/${server}.`,
+      ...(options.bounds && { bounds: options.bounds }),
+    });
+  }
+
+  open(server: ToolServer, key = "key_1"): Promise<ToolLink> {
+    return this.links.open(server, { principal: callerOf(key) });
+  }
+
+  async call(
+    server: ToolServer,
+    name: string,
+    own: Partial<ToolExchange> & { key?: string } = {},
+  ): Promise<ToolAnswer> {
+    const link = await this.open(server, own.key);
+    return await link.request("tools/call", { name, arguments: {} }, exchangeFor(own));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.links.shut();
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+/** The principal of a key, which is a person's of the same number. */
+export function callerOf(id: string): Principal {
+  return principalFor({ keys: [keyRecordFor({ id, limitId: id, personId: id.replace("key", "person") })] });
+}
+
+export function exchangeFor(own: Partial<ToolExchange> = {}): ToolExchange {
+  return { holder: heldBytes.visitors, cancellation: new Cancellation(), ...own };
+}
+
+/** The text of what a tool gave. */
+export function textOf(answer: ToolAnswer): string {
+  if ("error" in answer) return `error ${answer.error.code}`;
+  const [first] = answer.result["content"] as JsonObject[];
+  return String(first?.["text"]);
+}

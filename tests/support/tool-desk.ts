@@ -1,0 +1,114 @@
+// Servers of tools that live in the test: what they list and answer is said by it, and what they are asked is kept.
+import { AccountBytes, HeldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { Cancellation } from "../../src/base/cancellation.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { Principal } from "../../src/domain/principal.ts";
+import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
+import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import type { ClientRequest } from "../../src/mcp/front/client-call.ts";
+import { Desk, type DeskDeps } from "../../src/mcp/front/desk.ts";
+import { silentLog } from "./data-directory.ts";
+import { principalFor } from "./principal.ts";
+
+export type Answering = (
+  method: string,
+  params: JsonObject,
+  exchange: ToolExchange,
+) => Promise<ToolAnswer> | ToolAnswer;
+
+export function toolServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
+  return {
+    ...{ name, title: null, description: null, place: { kind: "http", url: `http://127.0.0.1/${name}` } },
+    ...{ credentials: { kind: "none" }, environments: null, accounts: null, tools: null },
+    ...{ approval: "all", sharing: "person", timeoutMs: 5_000, maxResultBytes: 1_000_000, maxConcurrency: 8 },
+    ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
+    ...changes,
+  };
+}
+
+/** A link to a server with these tools, which `answering` calls. */
+export class TestLink implements ToolLink {
+  isLegacy = false;
+  revision = "2026-07-28";
+  capabilities: JsonObject = { tools: {}, prompts: {}, resources: {}, completions: {} };
+  readonly serverInfo = { name: "test", version: "1" };
+  readonly instructions = undefined;
+  readonly asked: { method: string; params: JsonObject }[] = [];
+  readonly #listeners = new Set<(method: string, params: JsonObject) => void>();
+  readonly #answering: Answering;
+
+  constructor(answering: Answering, changes: Partial<Pick<TestLink, "isLegacy" | "capabilities">> = {}) {
+    this.#answering = answering;
+    Object.assign(this, changes);
+  }
+
+  async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    this.asked.push({ method, params });
+    return await this.#answering(method, params, exchange);
+  }
+
+  onChange(listener: (method: string, params: JsonObject) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  changed(method: string): void {
+    for (const listener of this.#listeners) listener(method, {});
+  }
+}
+
+/** Answers lists with these tools, and calls with what `call` gives. */
+export function serving(tools: readonly JsonObject[], call: Answering): Answering {
+  return (method, params, exchange) => {
+    if (method === "tools/list") return { result: { tools } };
+    if (method.endsWith("/list")) return { result: { prompts: [], resources: [], resourceTemplates: [] } };
+    return call(method, params, exchange);
+  };
+}
+
+/** A desk before these, that keeps which uses have ended, and how. */
+export function deskBefore(
+  all: readonly (readonly [ToolServer, ToolLink])[],
+  changes: Partial<DeskDeps> = {},
+): { desk: Desk; ended: string[] } {
+  const ended: string[] = [];
+  const links = new Map(all.map(([{ name }, link]) => [name, link]));
+  const desk = new Desk({
+    servers: {
+      all: () => all.map(([server]) => server),
+      find: (name) => all.find(([server]) => server.name === name)?.[0],
+    },
+    links: {
+      async open({ name }) {
+        const link = links.get(name);
+        if (!link) throw new Error(`no link to ${name}`);
+        return link;
+      },
+    },
+    definitions: { offered: async (_server, _kind, listed) => listed },
+    uses: {
+      begin: async ({ server, method, name }) => ({
+        async ended({ outcome, code, isError }) {
+          ended.push([server.name, method, name, outcome, code, isError].join(" "));
+        },
+      }),
+    },
+    sampler: { sample: () => Promise.reject(new Error("no models")) },
+    ...{ searchFrom: () => 40, clock: systemClock, log: silentLog },
+    ...changes,
+  });
+  return { desk, ended };
+}
+
+const held = new HeldBytes(1e9);
+
+export function requestFrom(
+  principal: Principal = principalFor(),
+  changes: Partial<ClientRequest> = {},
+): ClientRequest {
+  return {
+    ...{ principal, requestId: `req_${crypto.randomUUID()}`, holder: held.holder(new AccountBytes()) },
+    ...{ left: new Cancellation(), trace: undefined, only: undefined, listing: undefined },
+    ...changes,
+  };
+}
