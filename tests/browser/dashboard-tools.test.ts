@@ -14,15 +14,10 @@ let world: DashboardWorld;
 /** What the tool `report` was called with. */
 const reports: unknown[] = [];
 
-/** A real server of the protocol, with the names that tools have at the address of all servers. */
-const servers = createMcpHandler(() => {
+const gauges = serving(() => {
   const server = new McpServer({ name: "gauges", version: "1" });
-  const { readOnly, destructive } = {
-    readOnly: { readOnlyHint: true, openWorldHint: true },
-    destructive: { destructiveHint: true },
-  };
   server.registerTool(
-    "gauges_level",
+    "level",
     {
       title: "Level of a river",
       description: "Gives the level at a station, in metres.\n\n<b>Not</b> a forecast.",
@@ -33,7 +28,7 @@ const servers = createMcpHandler(() => {
         raw: z.boolean().optional(),
       }),
       outputSchema: z.object({ level: z.number() }),
-      annotations: readOnly,
+      annotations: { readOnlyHint: true, openWorldHint: true },
     },
     ({ station, days = 1, unit = "metres", raw = false }) => ({
       content: [{ type: "text", text: `${station}: 2.5 ${unit} over ${days} days, ${raw ? "raw" : "smoothed"}` }],
@@ -41,45 +36,51 @@ const servers = createMcpHandler(() => {
     }),
   );
   server.registerTool(
-    "gauges_stop",
-    { description: "Stops a gauge.", inputSchema: z.object({}), annotations: destructive },
+    "stop",
+    { description: "Stops a gauge.", inputSchema: z.object({}), annotations: { destructiveHint: true } },
     () => ({ content: [{ type: "text", text: "The gauge is locked." }], isError: true }),
   );
-  server.registerTool(
-    "mail_report",
-    { inputSchema: z.object({ to: z.array(z.string()), priority: z.number() }) },
-    (given) => {
-      reports.push(given);
-      return { content: [] };
-    },
-  );
-  server.registerPrompt("gauges_summary", { description: "Sums a week up." }, () => ({ messages: [] }));
-  server.registerResource("stations", "headrace+gauges:file:///stations.csv", {}, () => ({ contents: [] }));
+  server.registerPrompt("summary", { description: "Sums a week up." }, () => ({ messages: [] }));
+  server.registerResource("stations", "file:///stations.csv", {}, () => ({ contents: [] }));
   return server;
 });
 
+const mail = serving(() => {
+  const server = new McpServer({ name: "mail", version: "1" });
+  const inputSchema = z.object({ to: z.array(z.string()), priority: z.number() });
+  server.registerTool("report", { inputSchema }, (given) => {
+    reports.push(given);
+    return { content: [] };
+  });
+  return server;
+});
+
+function serving(make: () => McpServer) {
+  const handler = createMcpHandler(make);
+  return Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
+}
+
 beforeAll(async () => {
-  world = await openDashboardWorld({ yaml: "\ntools:\n  record: content\n" });
+  const yaml = `
+tools:
+  record: content
+  servers:
+    - { name: gauges, url: "http://127.0.0.1:${gauges.port}/mcp" }
+    - { name: mail, url: "http://127.0.0.1:${mail.port}/mcp" }
+`;
+  world = await openDashboardWorld({ yaml });
   await world.fill({ keys: 2, requests: 50, chats: 2, events: 5 });
 });
 
 afterAll(async () => {
   leaveBrowser();
-  await servers.close();
   await world[Symbol.asyncDispose]();
+  await Promise.all([gauges.stop(true), mail.stop(true)]);
 });
 
 async function arrive(path: string, email?: string): Promise<Visitor> {
   const visitor = await openVisitor({ at: world.server.url, size: desktop });
   await world.signIn(visitor.context, email);
-  await visitor.page.route("**/mcp?tools=all", async (route) => {
-    const asked = route.request();
-    const { method, headers, body } = { method: asked.method(), headers: asked.headers(), body: asked.postData() };
-    expect(headers["x-csrf-token"], "the page says that it is ours").toBeString();
-    const answer = await servers.fetch(new Request(asked.url(), { method, headers, body }));
-    const told = Object.fromEntries(answer.headers);
-    await route.fulfill({ status: answer.status, headers: told, body: await answer.text() });
-  });
   await visitor.go(path);
   return visitor;
 }
@@ -89,16 +90,16 @@ const drawer = (page: Page) => page.getByRole("dialog").last();
 test("what one may use stands by its server, and is found by words; also for members", async () => {
   await using visitor = await arrive("/tools", colleagues.member.email);
   const { page } = visitor;
-  const gauges = page.getByRole("region", { name: "gauges" });
-  await gauges.getByText("2 tools, 1 prompt, 1 resource").waitFor();
-  await gauges.getByText("Says it only reads").waitFor();
-  await gauges.getByText("file:///stations.csv").waitFor();
+  const shown = page.getByRole("region", { name: "gauges" });
+  await shown.getByText("2 tools, 1 prompt, 1 resource").waitFor();
+  await shown.getByText("Says it only reads").waitFor();
+  await shown.getByText("file:///stations.csv").waitFor();
   await page.getByRole("region", { name: "mail" }).getByText("Its server says nothing of it.").waitFor();
   await look(visitor, "tools");
   await page.getByRole("searchbox", { name: "Search tools" }).fill("river level");
   await page.getByRole("region", { name: "mail" }).waitFor({ state: "detached" });
-  expect(await gauges.getByRole("button", { name: "level", exact: true }).isVisible()).toBe(true);
-  expect(await gauges.getByRole("button", { name: "stop", exact: true }).count()).toBe(0);
+  expect(await shown.getByRole("button", { name: "level", exact: true }).isVisible()).toBe(true);
+  expect(await shown.getByRole("button", { name: "stop", exact: true }).count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
 });
 
