@@ -96,7 +96,9 @@ const withWorkers = chosen.length > 0 || long ? [] : [[...atATime(2), ...workerT
 // Who runs one other file has no use for some hundred megabytes of programs.
 const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
 const llamaServer = join("tests", "e2e", "llama-server.test.ts");
-if ([agents, join("tests", "e2e", "guides"), llamaServer].some(isRun)) ensureTestPrograms();
+if ([agents, ...["guides", "mcp"].map((name) => join("tests", "e2e", name)), llamaServer].some(isRun)) {
+  ensureTestPrograms();
+}
 if (isRun(deploy)) ensureDeployTools();
 if (isRun(install)) ensureSmallDebians();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.

@@ -6,6 +6,7 @@ import type { QuotaRule } from "../domain/limits/quota-rules.ts";
 import type { Membership } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import type { Principal } from "../domain/principal.ts";
+import { requireToolsWithin } from "../policy/manage/delegation.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { rulesOnWire } from "../wire/quotas.ts";
 
@@ -74,6 +75,23 @@ export function changeMemberQuotas(
   if (Bun.deepEquals(before, quotas)) return undefined;
   const detail = { quotas: { before: rulesOnWire(before), after: rulesOnWire(quotas) } };
   return { quotas, event: auditEvent("member.updated", by, origin, about(target, detail)) };
+}
+
+/** Undefined where they are these already. Throws `permission_denied`. */
+export function changeMemberTools(
+  by: Principal,
+  target: TargetMember & Pick<Membership, "tools">,
+  tools: readonly string[] | null,
+  origin: Origin,
+): { tools: readonly string[] | null; event: AuditEvent } | undefined {
+  if (!mayActOn(standingIn(by, target.accountId), target.role)) {
+    throw forbidden("tools: only owners, and admins for members, may say which tools somebody may use.");
+  }
+  requireToolsWithin(by, tools);
+  const before = target.tools ?? null;
+  if (Bun.deepEquals(before, tools)) return undefined;
+  const detail = { tools: { before, after: tools } };
+  return { tools, event: auditEvent("member.updated", by, origin, about(target, detail)) };
 }
 
 /** Undefined where it is so already. Throws `permission_denied`. */

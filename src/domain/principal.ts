@@ -109,6 +109,8 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   quotas: readonly QuotaRule[];
   /** Ids of models that it may use, and beginnings of ids with an asterisk; null: all of its environment. */
   models: readonly string[] | null;
+  /** Tools that it may use, as in `ToolReach`; null: all, and an empty list: none. */
+  tools: readonly string[] | null;
   /** Whether its requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;
   /** The highest priority that its requests may have; null: that of its account's tier. */
@@ -139,6 +141,7 @@ export const newAndUnbounded = {
   rateLimitWindow: null,
   quotas: [],
   models: null,
+  tools: null,
   neverLeaves: false,
   priority: null,
   responseCache: null,
@@ -166,6 +169,7 @@ export type KeyChanges = Partial<
     | "rateLimitWindow"
     | "quotas"
     | "models"
+    | "tools"
     | "neverLeaves"
     | "priority"
     | "responseCache"

@@ -23,7 +23,8 @@ export class GuardedProcess {
     this.#guard = Bun.spawn(selfCommand("guard-process"), pipes);
     this.stdout = this.#guard.stdout;
     this.stderr = this.#guard.stderr;
-    void this.write(`${JSON.stringify(guarded)}\n`);
+    // Where it ends before that, `gone` says so.
+    this.write(`${JSON.stringify(guarded)}\n`).catch(() => {});
     this.gone = this.#guard.exited.then(async (code) => {
       // What killed the guard alone has left its command.
       if (this.#guard.signalCode !== null) await endMarked(guarded.mark);

@@ -11,6 +11,7 @@ import { defaultScopes, scopes } from "../domain/scope.ts";
 import { givenAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
+import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 /** Later is a mistake, such as milliseconds: the end of the year 9999. */
 const latestTime = 253_402_300_799;
@@ -89,6 +90,7 @@ export const createKeyRequest = z
     ...ownAmounts,
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
+    tools: givenTools.nullish(),
     never_leaves: neverLeaves.nullish(),
     priority: priority.optional(),
     response_cache: responseCache.nullish(),
@@ -109,6 +111,7 @@ export const updateKeyRequest = z
     ...ownAmounts,
     quotas: givenQuotas.nullish(),
     models: modelList.nullish(),
+    tools: givenTools.nullish(),
     never_leaves: neverLeaves.optional(),
     priority: priority.optional(),
     response_cache: responseCache.nullish(),
@@ -152,6 +155,7 @@ const keyMembers = {
   ...byWire(keyAmounts, ({ unit }) => (unit === "USD" ? z.number() : z.int()).nullable()),
   quotas: shownQuotas,
   models: z.array(z.string()).nullable().describe("Ids and patterns of the models that it may use; null: all."),
+  tools: shownTools,
   never_leaves: neverLeaves,
   priority,
   response_cache: responseCache.nullable(),

@@ -6,6 +6,7 @@ import { type DashboardWorld, openDashboardWorld, plenty } from "../support/dash
 import { until } from "../support/headrace.ts";
 import { withinMs } from "../support/long.ts";
 import { look } from "../support/page-look.ts";
+import { completed, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 let world: DashboardWorld;
 let url: string;
@@ -280,5 +281,27 @@ test("a search that finds nothing for long says how far it is, stops, and goes o
   await visitor.press("Search further back");
   await page.getByRole("heading", { name: /^Nothing found back to Nov 16, 4:00:00 PM/ }).waitFor();
   expect(pages).toBe(80);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a call of a tool is told by its server and tool, with its bytes and, where they are kept, what it was called with and gave", async () => {
+  const { server } = world;
+  const principal = await principalOf(server, server.key);
+  const use = toolUseFor(principal, { name: "search_issues" });
+  await (await server.tools.toolUses.begin(use)).ended({ ...completed, isError: true });
+  await server.governance.toolContents.insert([
+    {
+      ...{ requestId: use.requestId, accountId: principal.account.id, environment: principal.environment },
+      ...{ appId: null, personId: null, expiresAt: 4_000_000_000 },
+      ...{ arguments: '{"query":"open bugs"}', result: '{"content":[],"isError":true}' },
+    },
+  ]);
+  await using visitor = await arrive(`/requests/${use.requestId}`);
+  const { page } = visitor;
+  for (const text of ["github/search_issues", "Tool call", '{"query":"open bugs"}', '{"content":[],"isError":true}']) {
+    await drawer(page).getByText(text, { exact: true }).first().waitFor();
+  }
+  await drawer(page).getByText("Results that say that they failed").waitFor();
+  await look(visitor, "log-tool");
   expect(visitor.trouble).toEqual([]);
 });

@@ -150,6 +150,7 @@ describe("POST /v1/keys", () => {
       monthly_spend: null,
       quotas: [],
       models: null,
+      tools: null,
       never_leaves: false,
       priority: null,
       response_cache: null,
@@ -477,6 +478,7 @@ describe("quotas of a key", () => {
 test("models, priority, tags and a note of a key are given, changed and cleared, each list once and in order", async () => {
   const given = {
     models: ["tiny", "gpt-*", "tiny"],
+    tools: ["github/search", "crm", "crm"],
     never_leaves: true,
     priority: "low",
     response_cache: "off",
@@ -484,13 +486,19 @@ test("models, priority, tags and a note of a key are given, changed and cleared,
     note: " for\nthe batch ",
   };
   const said = { response_cache: "off", tags: ["a", "b"], note: "for\nthe batch" };
-  const kept = { models: ["gpt-*", "tiny"], never_leaves: true, priority: "low", ...said };
+  const kept = {
+    models: ["gpt-*", "tiny"],
+    tools: ["crm", "github/search"],
+    never_leaves: true,
+    priority: "low",
+    ...said,
+  };
   const { body } = await call("POST", "/v1/keys", { name: "a", ...given });
   expect(body).toMatchObject(kept);
   const change = (request: object) => call("PATCH", `/v1/keys/${body.id}`, request);
   expect((await change({ name: "b" })).body).toMatchObject(kept);
   const none = {
-    ...{ models: null, never_leaves: false, priority: null, response_cache: null },
+    ...{ models: null, tools: null, never_leaves: false, priority: null, response_cache: null },
     ...{ tags: [], note: null },
   };
   expect((await change({ ...none, tags: null })).body).toMatchObject(none);
@@ -498,6 +506,7 @@ test("models, priority, tags and a note of a key are given, changed and cleared,
   expect((await audit({ targetId: body.id })).map(({ detail }) => detail)).toMatchObject([
     {
       models: { before: kept.models, after: null },
+      tools: { before: kept.tools, after: null },
       never_leaves: { before: true, after: false },
       priority: { before: "low", after: null },
       response_cache: { before: "off", after: null },

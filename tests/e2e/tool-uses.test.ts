@@ -261,6 +261,29 @@ describe("content", () => {
   });
 });
 
+test("a server that stops takes no more calls, and those that end meanwhile are booked as they ended", async () => {
+  const stopped = await startHeadrace();
+  const by = await principalOf(stopped, stopped.key);
+  const use = toolUseFor(by);
+  const open = await stopped.tools.toolUses.begin(use);
+  const closing = stopped.close(0);
+  await until(
+    () =>
+      stopped.tools.toolUses.begin(toolUseFor(by)).then(
+        (other) => void other.ended({ ...completed, outcome: "failed" }),
+        ({ code }: { code?: string }) => code === "service_unavailable",
+      ),
+    "it takes no more",
+  );
+  await open.ended(completed);
+  await closing;
+  const db = new Database(join(stopped.dataDir, "headrace.db"), { readonly: true });
+  const rows = db.query("SELECT outcome FROM usage_records WHERE request_id = ?").all(use.requestId);
+  db.close();
+  expect(rows).toEqual([{ outcome: "completed" }]);
+  await stopped[Symbol.asyncDispose]();
+});
+
 test("metrics tell calls by server, method and outcome, and the ledger is empty of open ones once all have ended", async () => {
   const metrics = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
   const told = (outcome: string, server: string) => metrics.get("headrace_tool_calls_total", { server, outcome });

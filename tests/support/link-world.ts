@@ -18,13 +18,21 @@ export class LinkWorld implements AsyncDisposable {
   readonly clock = manualClock();
   readonly links: ServerLinks;
 
-  constructor(options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string } = {}) {
+  constructor(
+    options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string; connectMs?: number } = {},
+  ) {
     this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
     const none: ToolConnections = { accessToken: async () => undefined, refused() {} };
     this.links = new ServerLinks({
-      ...{ version: "1.2.3", dataDir: this.dataDir, environment: process.env, stopMs: 500 },
+      ...{
+        version: "1.2.3",
+        dataDir: this.dataDir,
+        environment: process.env,
+        stopMs: 500,
+        connectMs: options.connectMs ?? 5_000,
+      },
       ...{ clock: this.clock, log: silentLog, connections: options.connections ?? none },
-      connectAt: (server) => `https://gateway.example/dashboard/tools/${server}.`,
+      connectAt: (server) => `https://gateway.example/dashboard/tools/${server}`,
       ...(options.bounds && { bounds: options.bounds }),
     });
   }

@@ -109,6 +109,7 @@ export async function openTestPeople(databases: Pick<TestDatabases, "open"> = sq
         personId: person.id,
         role,
         quotas: [],
+        tools: null,
         seesAllUsage: false,
         createdAt: clock.nowSeconds(),
       };

@@ -18,7 +18,6 @@ export interface ToolServerOptions {
   tools?: Record<string, ToolWork>;
   /** Answers instead of the protocol where it gives something. */
   before?(request: Request): Response | undefined | Promise<Response | undefined>;
-  tls?: { cert: string; key: string };
 }
 
 export class HttpToolServer implements AsyncDisposable {
@@ -83,6 +82,7 @@ export function toolServer(tools: Record<string, ToolWork>): Server {
     if (request.method === "tools/list") {
       return { tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: "object" }, "x-unknown": [1] })) };
     }
+    if (request.method === "resources/subscribe") return {};
     const work = tools[String(params["name"])];
     if (request.method !== "tools/call" || !work)
       throw { code: -32_602, message: "Unknown tool", data: { seen: true } };

@@ -30,6 +30,7 @@ export const keyRecord = z.object({
   ...byWire(keyAmounts, () => z.number().nullish()),
   quotas: z.array(givenQuota).nullish(),
   models: z.array(z.string()).nullish(),
+  tools: z.array(z.string()).nullish(),
   never_leaves: z.boolean().nullish(),
   priority: z.string().nullish(),
   response_cache: z.string().nullish(),

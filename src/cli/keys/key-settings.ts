@@ -17,6 +17,7 @@ export interface KeySettings extends Partial<ByName<KeyAmount, number | None>> {
   rateLimitWindow?: number;
   quotas?: GivenQuotaRule[] | None;
   models?: string[] | None;
+  tools?: string[] | None;
   neverLeaves?: boolean;
   priority?: Priority | None;
   responseCache?: ResponseCache | None;
@@ -64,6 +65,11 @@ export function keySettings({ clearable }: { clearable: boolean }) {
       "--models <ids>",
       `models it may use: ids, and beginnings of ids such as "gpt-*", separated by commas${clearable ? ", or all" : ""}`,
       (text: string) => (text === "all" ? "none" : parseNames(text)),
+    ],
+    tools: [
+      "--tools <names>",
+      "tools it may use: server, or server/tool, either with an asterisk at its end, separated by commas; none, or all",
+      (text: string) => (text === "all" ? "none" : text === "none" ? [] : parseNames(text)),
     ],
     neverLeaves: [
       "--never-leaves <yes or no>",
@@ -127,6 +133,7 @@ function commonFields(settings: KeySettings): Record<string, unknown> {
     ...byWire(keyAmounts, ({ name }) => settings[name]),
     quotas: settings.quotas,
     models: settings.models,
+    tools: settings.tools,
     never_leaves: settings.neverLeaves,
     priority: settings.priority,
     response_cache: settings.responseCache,

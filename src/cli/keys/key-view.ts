@@ -41,6 +41,7 @@ export function printKey(terminal: Terminal, key: ListedKey, nowMs: number): voi
   if (key.revoked_at) facts.push(["Revoked", time(key.revoked_at, "-")]);
   if (key.note) facts.push(["Note", key.note.replaceAll(/\s+/g, " ")]);
   if (key.tags?.length) facts.push(["Tags", key.tags.join(", ")]);
+  if (key.tools) facts.push(["Tools", key.tools.join(", ") || "none"]);
   if (key.response_cache) facts.push(["Kept answers", key.response_cache]);
   facts.push(
     ["Models", modelsOf(key)],

@@ -26,6 +26,8 @@ export interface Membership {
   role: Role;
   /** Quotas per window, in each environment, of all that the person does and makes as a member. */
   quotas?: readonly QuotaRule[];
+  /** Tools that the person may use as a member, as of a key; null: all. */
+  tools?: readonly string[] | null;
   /** Whether a member sees the usage and requests of the whole account, as owners and admins do. */
   seesAllUsage: boolean;
   /** Unix seconds. */
@@ -153,6 +155,7 @@ export interface PersonStore {
    * revoked for good, so its keys and the apps that it allowed end with it.
    */
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
+  setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setSeesAllUsage(id: string, seesAllUsage: boolean, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   setRole(id: string, role: Role, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;
   removeMembership(id: string, event: AuditEvent): Promise<"done" | "missing" | "last_owner">;

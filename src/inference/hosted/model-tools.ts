@@ -32,3 +32,5 @@ export interface HostedTools {
   /** Checks a turn's request as a client's. Throws a GatewayError. */
   decode(body: string): DecodedRequest;
 }
+
+export type { AskedServer, CallResult, HostedTool };

@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
@@ -39,9 +40,18 @@ export interface Found {
   readonly name: string;
 }
 
+/** Methods that it answers, but for lists. */
+const methods = [
+  ...["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"],
+  ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
+];
+
 const listMethods: Readonly<Record<string, ListKind>> = Object.fromEntries(
   Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
 );
+
+/** Those that there are for clients of any revision; what others mean, nobody here knows. */
+export const deskMethods: ReadonlySet<string> = new Set([...methods, ...Object.keys(listMethods)]);
 
 export class Desk {
   readonly #deps: DeskDeps;
@@ -86,6 +96,14 @@ export class Desk {
       default:
         throw new RpcError(methodNotFound, `Method not found: ${method.slice(0, 100)}`);
     }
+  }
+
+  /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
+  async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
+    const found = await this.#find("tools", name, call).catch(() => undefined);
+    return (
+      found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, new Headers(call.headers))
+    );
   }
 
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
@@ -148,6 +166,8 @@ export class Desk {
     const offered = await this.#deps.definitions.offered(server, guarded, items);
     return offered.flatMap((item) => {
       const { name } = item;
+      // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+      if (!link.isLegacy && mirroredParameters(item["inputSchema"]) === undefined) return [];
       return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
     });
   }
@@ -192,7 +212,14 @@ export class Desk {
       return await this.#callTool({ ...params, ...inner }, call);
     }
     const found = await this.#find("tools", name, call);
-    return await this.#use("tools/call", found.server, found.name, { ...params, name: found.name }, call);
+    const headers = parameterHeaders(mirroredParameters(found.item["inputSchema"]) ?? [], params["arguments"]);
+    return await this.#use(
+      "tools/call",
+      found.server,
+      found.name,
+      { ...params, name: found.name },
+      { ...call, headers },
+    );
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -333,11 +360,10 @@ export class Desk {
   }
 
   #exchange(_server: ToolServer, call: ClientCall, progressToken?: unknown): ToolExchange {
-    const { holder, cancellation, capabilities } = call;
+    const { holder, cancellation, capabilities, headers } = call;
     const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
     return {
-      holder,
-      cancellation,
+      ...{ holder, cancellation, headers },
       clientCapabilities: { ...samples, ...capabilities },
       notified: (method, params) => {
         if (method !== "notifications/progress") call.notify(method, params);

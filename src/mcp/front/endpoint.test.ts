@@ -65,6 +65,23 @@ describe.each([
     expect(ended).toEqual(["two tools/call a.b completed  false"]);
   });
 
+  test("sees and calls those tools alone that each list of its principal names", async () => {
+    const links = ["one", "two", "three"].map(
+      (name) => [toolServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
+    );
+    const { desk, ended } = deskBefore(links);
+    const principal = principalFor({ tools: { lists: [["one", "two/look"], ["*/look", "three"]] } });
+    await using one = await clientOf(desk, isLegacy, { changes: { principal } });
+    const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
+    expect(tools.map(({ name }) => name)).toEqual(["one_look", "two_look"]);
+    expect(await one.ask("tools/call", { name: "two_look", arguments: {} })).toMatchObject(text("two").result);
+    for (const name of ["one_drop", "two_drop", "three_look"]) {
+      await expect(one.ask("tools/call", { name, arguments: {} })).rejects.toThrow();
+    }
+    expect(ended).toEqual(["two tools/call look completed  false"]);
+    expect(links[2]?.[1].asked).toEqual([]);
+  });
+
   test("gets what servers say as they said it, whatever it is that nobody here knows", async () => {
     const odd = { content: [{ type: "hologram", depth: { x: 1 } }], structuredContent: { a: [1] }, extra: { b: null } };
     const link = new TestLink(serving([tool("look", { "x-odd": 1 })], () => ({ result: odd })));

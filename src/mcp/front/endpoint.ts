@@ -8,12 +8,26 @@ import {
   type ServerEventBus,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
-import type { ClientRequest } from "./client-call.ts";
-import type { Desk } from "./desk.ts";
+import type { ClientCall, ClientRequest } from "./client-call.ts";
+import { type Desk, deskMethods } from "./desk.ts";
 import { protocolServer } from "./protocol-server.ts";
+import { methodNotFound } from "./rpc-error.ts";
+import { isObject } from "./server-lists.ts";
 import { rpcFault, Sessions } from "./sessions.ts";
 
+/** Those that the package answers itself, or refuses by itself, as earlier revisions alone have them. */
+const ownMethods = new Set([
+  "server/discover",
+  "subscriptions/listen",
+  "initialize",
+  "ping",
+  "logging/setLevel",
+  "tasks/list",
+]);
+const headerMismatch = -32_020;
+
 export class Endpoint {
+  readonly #desk: Desk;
   readonly #sessions: Sessions;
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
@@ -21,6 +35,7 @@ export class Endpoint {
   #isClosed = false;
 
   constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">) {
+    this.#desk = desk;
     this.#sessions = new Sessions(desk, clock);
     const current = () => {
       const request = this.#at.getStore();
@@ -49,7 +64,21 @@ export class Endpoint {
       return rpcFault(400, -32_600, "Send one message at a time: batches are no part of the protocol any more.", null);
     const isLegacy = await isLegacyRequest(request, body);
     if (isLegacy) return await this.#sessions.answer(request, from, body);
+    const fault = await this.#fault(request, from, body);
+    if (fault !== undefined) return fault;
     return await this.#at.run(from, () => this.#modern.fetch(request, { parsedBody: body }));
+  }
+
+  /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */
+  async #fault(request: Request, from: ClientRequest, body: unknown): Promise<Response | undefined> {
+    if (!isObject(body) || typeof body["method"] !== "string" || body["id"] === undefined) return undefined;
+    const { method, params } = body;
+    if (!deskMethods.has(method) && !ownMethods.has(method)) {
+      return rpcFault(404, methodNotFound, `Method not found: ${method.slice(0, 100)}`, body);
+    }
+    if (method !== "tools/call" || !isObject(params)) return undefined;
+    const message = await this.#desk.parameterFault(params, beforeCall(request, from));
+    return message === undefined ? undefined : rpcFault(400, headerMismatch, message, body);
   }
 
   async close(): Promise<void> {
@@ -57,4 +86,14 @@ export class Endpoint {
     await this.#sessions.close();
     await this.#modern.close();
   }
+}
+
+/** A request that is looked at before it is any call: nobody is told or asked anything. */
+function beforeCall(request: Request, from: ClientRequest): ClientCall {
+  return {
+    ...from,
+    ...{ headers: Object.fromEntries(request.headers), capabilities: {}, isAskable: false, cancellation: from.left },
+    notify: () => {},
+    ask: () => Promise.reject(new Error("Nobody is asked before a call.")),
+  };
 }

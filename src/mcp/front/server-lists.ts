@@ -37,14 +37,17 @@ export class ServerLists {
     const kept = this.#of(link);
     const known = kept.get(kind);
     if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
-    const fresh: Kept = {
-      items: this.#read(link, kind, exchange, (ms) => this.#keep(fresh, ms)),
-      untilMs: Number.POSITIVE_INFINITY,
-    };
+    const read = this.#read(link, kind, exchange);
+    const fresh: Kept = { items: read.then(({ items }) => items), untilMs: Number.POSITIVE_INFINITY };
     kept.set(kind, fresh);
-    fresh.items.catch(() => {
-      if (kept.get(kind) === fresh) kept.delete(kind);
-    });
+    read.then(
+      ({ goodMs }) => {
+        fresh.untilMs = this.#clock.monotonicMs() + Math.min(goodMs, mostMs);
+      },
+      () => {
+        if (kept.get(kind) === fresh) kept.delete(kind);
+      },
+    );
     return fresh.items;
   }
 
@@ -60,21 +63,16 @@ export class ServerLists {
     return kept;
   }
 
-  #keep(kept: Kept, ms: number): void {
-    kept.untilMs = this.#clock.monotonicMs() + Math.min(ms, mostMs);
-  }
-
   async #read(
     link: ToolLink,
     kind: ListKind,
     exchange: ToolExchange,
-    goodFor: (ms: number) => void,
-  ): Promise<readonly JsonObject[]> {
+  ): Promise<{ items: readonly JsonObject[]; goodMs: number }> {
     const { method, capability } = listKinds[kind];
-    if (link.capabilities[capability] === undefined) return this.#none(goodFor);
+    if (link.capabilities[capability] === undefined) return { items: [], goodMs: mostMs };
     const items: JsonObject[] = [];
     const cursors = new Set<string>();
-    let ms = usualMs;
+    let goodMs: number = usualMs;
     let cursor: string | undefined;
     do {
       const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
@@ -82,20 +80,14 @@ export class ServerLists {
       const page = answer.result[kind];
       if (Array.isArray(page)) items.push(...page.filter(isObject));
       const { nextCursor, ttlMs } = answer.result;
-      if (typeof ttlMs === "number" && ttlMs > 0) ms = Math.min(ms, ttlMs);
+      if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
       cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
       if (cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages || items.length > mostItems)) {
         throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
       }
       if (cursor !== undefined) cursors.add(cursor);
     } while (cursor !== undefined);
-    goodFor(ms);
-    return items;
-  }
-
-  #none(goodFor: (ms: number) => void): readonly JsonObject[] {
-    goodFor(mostMs);
-    return [];
+    return { items, goodMs };
   }
 }
 

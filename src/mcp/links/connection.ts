@@ -7,6 +7,8 @@ import {
   isJSONRPCResultResponse,
   type JSONRPCMessage,
   type MessageExtraInfo,
+  SdkError,
+  SdkErrorCode,
   SdkHttpError,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
@@ -19,6 +21,11 @@ export interface ConnectionOptions {
   readonly bounds: CallBounds;
   /** Version of the gateway. */
   readonly version: string;
+  /** Wait until it is ready, and for an answer to the question which revision it speaks. */
+  readonly connectMs: number;
+  readonly probeMs: number;
+  /** Nobody wants it any more. */
+  readonly signal: AbortSignal;
   /** It is known to speak no revision without sessions. */
   readonly isLegacy: boolean;
   /** What it tells beside any request. */
@@ -26,7 +33,6 @@ export interface ConnectionOptions {
 }
 
 export const connectTimeoutMs = 30_000;
-const probeTimeoutMs = 5_000;
 /** Questions of a server in the middle of one call that wait for the client. */
 const mostAsking = 16;
 const [methodNotFound, internalError] = [-32_601, -32_603];
@@ -55,20 +61,30 @@ export class Connection {
     const clientInfo = { name: "headrace", version: options.version };
     const client = new Client(clientInfo, {
       capabilities,
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: probeTimeoutMs } },
+      versionNegotiation: { mode: "auto", probe: { timeoutMs: options.probeMs } },
     });
     const prior = options.isLegacy ? { prior: { kind: "legacy" } as const } : {};
-    const timer = setTimeout(() => void client.close(), connectTimeoutMs);
+    // Before the client has it, the line is all that can be ended.
+    const stop = () => void line.close();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      stop();
+    }, options.connectMs);
+    options.signal.addEventListener("abort", stop);
     try {
-      await client.connect(line.transport, { timeout: connectTimeoutMs, ...prior });
+      options.signal.throwIfAborted();
+      await client.connect(line.transport, { timeout: options.connectMs, ...prior });
       return new Connection(line, client, clientInfo, options);
     } catch (error) {
-      const fault = line.fault() ?? faultOf(error, options.bounds.server);
+      const { server } = options.bounds;
+      const fault = isLate ? notReady(server) : (line.fault() ?? faultOf(error, server));
       await client.close().catch(() => {});
       await line.close();
       throw fault;
     } finally {
       clearTimeout(timer);
+      options.signal.removeEventListener("abort", stop);
     }
   }
 
@@ -262,15 +278,24 @@ export class Connection {
   #lost(): GatewayError {
     const { server } = this.#options.bounds;
     const message = `The server of tools "${server}" ended the connection without an answer.`;
-    return this.#line.fault() ?? new GatewayError("upstream_error", message);
+    // Over HTTP each request has an own way to fail.
+    const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
+    return fault ?? new GatewayError("upstream_error", message);
   }
 }
 
 /** What only the protocol's client needs. */
 const own = new Set(["notifications/cancelled", "notifications/subscriptions/acknowledged"]);
 
+function notReady(server: string): GatewayError {
+  return new GatewayError("upstream_timeout", `The server of tools "${server}" did not become ready in time.`);
+}
+
 function faultOf(error: unknown, server: string): GatewayError {
   if (error instanceof GatewayError) return error;
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
+    return notReady(server);
+  }
   const detail = error instanceof Error ? error.message : String(error);
   const status = error instanceof SdkHttpError ? error.data.status : undefined;
   const what =

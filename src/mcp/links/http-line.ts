@@ -8,16 +8,9 @@ import { GatewayError } from "../../base/errors.ts";
 import { Http1Client, originOf } from "../../http1/client/client.ts";
 import { type AnswerTimeouts, ClientError, type ClientResponse } from "../../http1/client/client-contract.ts";
 import { type Call, currentCall } from "./call.ts";
+import type { Credentials } from "./connecting.ts";
 import { connectTimeoutMs } from "./connection.ts";
 import type { Line } from "./line.ts";
-
-/** What requests to the server carry. */
-export interface Credentials {
-  /** Rejects with a GatewayError where the caller has none there. */
-  headers(): Promise<Readonly<Record<string, string>>>;
-  /** The server refused these. Whether there may be others by now. */
-  refused(headers: Readonly<Record<string, string>>): boolean;
-}
 
 export interface HttpLineOptions {
   readonly server: string;
@@ -25,8 +18,6 @@ export interface HttpLineOptions {
   readonly credentials: Credentials;
   readonly maxResultBytes: number;
   readonly maxConcurrency: number;
-  /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
-  readonly ca?: string | undefined;
 }
 
 /** What streams beside calls may be silent for, before they are opened anew. */
@@ -49,12 +40,8 @@ export class HttpLine implements Line {
     this.#options = options;
     const url = new URL(options.url);
     this.#origin = url.origin;
-    const { tls, ...origin } = originOf(url);
-    const trusted = tls && { ...tls, ...(options.ca !== undefined && { ca: options.ca }) };
-    this.#client = new Http1Client(
-      { ...origin, ...(trusted && { tls: trusted }) },
-      { maxConnections: options.maxConcurrency + besideCalls, maxWaiting: options.maxConcurrency + besideCalls },
-    );
+    const most = options.maxConcurrency + besideCalls;
+    this.#client = new Http1Client(originOf(url), { maxConnections: most, maxWaiting: most });
     this.transport = new StreamableHTTPClientTransport(url, { fetch: (to, init) => this.#fetch(new URL(to), init) });
   }
 
@@ -83,9 +70,7 @@ export class HttpLine implements Line {
       if (second.status === 401) credentials.refused(again);
       return this.#responseOf(second, call);
     } catch (error) {
-      const fault = this.#faultOf(error);
-      if (!call && fault instanceof GatewayError) this.#fault = fault;
-      throw fault;
+      throw this.#failed(this.#faultOf(error), call);
     }
   }
 
@@ -154,7 +139,9 @@ export class HttpLine implements Line {
             if (refusal) {
               body.cancel();
               bytes.release();
+              // The protocol's client would ask for the rest.
               call?.fail(refusal);
+              this.#failed(refusal, call);
               controller.error(refusal);
               return;
             }
@@ -168,7 +155,7 @@ export class HttpLine implements Line {
           },
           fail: (error) => {
             bytes.release();
-            controller.error(this.#faultOf(error));
+            controller.error(this.#failed(this.#faultOf(error), call));
           },
         }),
       pull: () => body.resume(),
@@ -177,6 +164,12 @@ export class HttpLine implements Line {
         body.cancel();
       },
     });
+  }
+
+  /** Gives the same. Where it is for no call, it is kept for who connects. */
+  #failed(fault: unknown, call: Call | undefined): unknown {
+    if (!call && fault instanceof GatewayError) this.#fault = fault;
+    return fault;
   }
 
   #faultOf(error: unknown): unknown {

@@ -373,3 +373,89 @@ test("a server that is not there is said to be that", async () => {
     message: expect.stringContaining("cannot be reached"),
   });
 });
+
+test("no more calls are under way at a server than it may have; who comes beyond waits, and then is told to retry", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url, { maxConcurrency: 1, timeoutMs: 400 });
+  const cancellation = new Cancellation();
+  const first = world.call(at, "hang", { cancellation });
+  await until(() => server.count("tools/call") === 1, "the first is under way");
+  const [second, third] = [world.call(at, "hang", { key: "key_2" }), world.call(at, "text", { key: "key_3" })];
+  await Bun.sleep(100);
+  expect(server.count("tools/call")).toBe(1);
+  cancellation.cancel(new Error("left"));
+  await expect(first).rejects.toThrow("left");
+  await expect(third).rejects.toMatchObject({ code: "service_unavailable", refusal: "capacity" });
+  await expect(second).rejects.toMatchObject({ code: "upstream_timeout" });
+});
+
+test("what is changed of a server holds from the next call on", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  await world.call(toolServerAt(server.url), "text");
+  await expect(world.call(toolServerAt(server.url, { maxResultBytes: 10 }), "text")).rejects.toThrow(
+    "more than 10 bytes",
+  );
+  expect(world.links.counts.links).toBe(1);
+});
+
+test("an answer whose stream ends before it is fetched where the server says how to go on", async () => {
+  let id: unknown;
+  await using server = new HttpToolServer({
+    isLegacy: true,
+    tools,
+    before: async (request) => {
+      const headers = { "content-type": "text/event-stream" };
+      if (request.headers.get("last-event-id") === "e1") {
+        const answer = { jsonrpc: "2.0", id, result: textResult("resumed") };
+        return new Response(`data: ${JSON.stringify(answer)}\n\n`, { headers });
+      }
+      const body = request.method === "POST" ? await request.clone().json() : {};
+      if (body.method !== "tools/call") return undefined;
+      id = body.id;
+      return new Response("id: e1\nretry: 10\ndata: \n\n", { headers });
+    },
+  });
+  await using world = new LinkWorld();
+  expect(textOf(await world.call(toolServerAt(server.url), "text"))).toBe("resumed");
+});
+
+test("resources that are watched are so as well in the session after one that was lost", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor());
+  server.sessions.clear();
+  await link.request("tools/call", { name: "text" }, exchangeFor());
+  await until(() => server.count("resources/subscribe") === 2, "it is watched again");
+});
+
+test("changes of a resource are told by a server without sessions, while it is watched", async () => {
+  await using server = new HttpToolServer({ tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  const told: unknown[] = [];
+  link.onChange((method, params) => told.push([method, params["uri"]]));
+  expect(await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor())).toEqual({ result: {} });
+  await until(async () => {
+    server.modern.notify.resourceUpdated("test://b");
+    server.modern.notify.resourceUpdated("test://a");
+    await Bun.sleep(20);
+    return told.length > 0;
+  }, "it was told");
+  expect(told).not.toContainEqual(["notifications/resources/updated", "test://b"]);
+  expect(told).toContainEqual(["notifications/resources/updated", "test://a"]);
+});
+
+test("who stops the gateway does not wait for a server that says nothing", async () => {
+  const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<never>(() => {}) });
+  const world = new LinkWorld();
+  const opening = world.open(toolServerAt(`http://127.0.0.1:${silent.port}/mcp`)).catch((error: unknown) => error);
+  await until(() => silent.pendingRequests === 1, "it was asked");
+  const startMs = performance.now();
+  await world[Symbol.asyncDispose]();
+  expect(performance.now() - startMs).toBeLessThan(2_000);
+  expect(await opening).toMatchObject({ code: "upstream_error" });
+  await silent.stop(true);
+});

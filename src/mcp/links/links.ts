@@ -1,4 +1,6 @@
 // The links to all servers of tools: shared or one for each who asks, bounded in number, and ended when nobody uses them.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { type Clock, wallMs } from "../../base/clock.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -7,13 +9,13 @@ import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
-import type { ConnectingDeps } from "./connect.ts";
-import type { Credentials } from "./http-line.ts";
+import { type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
+import { Places } from "./places.ts";
 import { PooledLink } from "./pooled-link.ts";
 
 export interface ServerLinksDeps extends ConnectingDeps {
   readonly connections: ToolConnections;
-  /** Where a person connects an account at a server: a sentence's end, such as an address. */
+  /** Address at which a person connects an account at a server. */
   connectAt(server: string): string;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly log: Log;
@@ -46,11 +48,16 @@ const eraMs = 3_600_000;
 class LinkedServer {
   readonly links = new Map<string, PooledLink>();
   readonly output: Output;
+  readonly places: Places;
+  readonly server: ToolServer;
   processes = 0;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
-  constructor({ place }: ToolServer) {
+  constructor(server: ToolServer) {
+    const { name, place, maxConcurrency } = server;
+    this.server = server;
+    this.places = new Places(name, maxConcurrency);
     const secrets = place.kind === "command" ? Object.values(place.env) : [];
     this.output = new Output(secrets, () => Math.floor(wallMs() / 1000));
   }
@@ -63,6 +70,7 @@ export class ServerLinks implements ToolLinks {
   /** Those that are on their way out. */
   readonly #closing = new Set<Promise<void>>();
   #processes = 0;
+  #hasRoom = false;
   #timer: ReturnType<typeof setInterval> | undefined;
   #isClosed = false;
 
@@ -79,7 +87,9 @@ export class ServerLinks implements ToolLinks {
     if (!link) {
       this.#makeRoom(server, linked);
       link = await this.#linkTo(server, linked, principal);
-      // Another caller may have been faster while code was loaded.
+      // While code was loaded the server may have changed, and another caller been faster.
+      if (this.#servers.get(server.name) !== linked)
+        throw unavailable(`The server of tools "${server.name}" has just changed.`);
       link = linked.links.get(key) ?? link;
       linked.links.set(key, link);
       this.#sweepFromNowOn();
@@ -122,7 +132,9 @@ export class ServerLinks implements ToolLinks {
 
   #linkedOf(server: ToolServer): LinkedServer {
     const known = this.#servers.get(server.name);
-    if (known) return known;
+    if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
+    // It has changed since: whatever holds for it now holds from here on.
+    if (known) this.close(server.name);
     const linked = new LinkedServer(server);
     this.#servers.set(server.name, linked);
     return linked;
@@ -135,21 +147,23 @@ export class ServerLinks implements ToolLinks {
     // The protocol's client is loaded once there is a server.
     const { connect, SessionLost } = await import("./connect.ts");
     return new PooledLink({
-      server: name,
-      clock,
+      ...{ server: name, clock, places: linked.places, waitMs: server.timeoutMs },
       isSessionLost: (error) => error instanceof SessionLost,
       onDoubt: () => {
         linked.legacyUntilMs = 0;
       },
-      connect: async (onNews) => {
-        if (server.place.kind === "command") this.#requireProcess(server, linked);
+      connect: async (onNews, signal) => {
+        if (server.place.kind === "command") {
+          this.#requireProcess(server, linked);
+          this.#clearRoom();
+        }
         const isLegacy = clock.monotonicMs() < linked.legacyUntilMs;
         const onProcess = (change: 1 | -1) => {
           linked.processes += change;
           this.#processes += change;
         };
         const { output } = linked;
-        const connecting = { server, credentials, isLegacy, output, onNews, onProcess };
+        const connecting = { server, credentials, isLegacy, output, signal, onNews, onProcess };
         const connection = await connect(connecting, this.#deps);
         if (connection.isLegacy && !isLegacy) linked.legacyUntilMs = clock.monotonicMs() + eraMs;
         return connection;
@@ -171,7 +185,7 @@ export class ServerLinks implements ToolLinks {
       headers: async () => {
         if (!of) throw missing("a key of the account has no person. Use a key of your own, or sign in.");
         const token = await connections.accessToken(name, of);
-        if (token === undefined) throw missing(`connect your account there first, at ${connectAt(name)}`);
+        if (token === undefined) throw missing(`connect your account there first: ${connectAt(name)}`);
         return { authorization: `Bearer ${token}` };
       },
       refused: ({ authorization = "" }) => {
@@ -197,6 +211,13 @@ export class ServerLinks implements ToolLinks {
     // It takes a while to be gone: the next one who asks has its place.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the server of tools "${server.name}" as may.`);
+  }
+
+  /** The directories of processes of an earlier gateway, which was killed, are nobody's any more. */
+  #clearRoom(): void {
+    if (this.#hasRoom) return;
+    this.#hasRoom = true;
+    rmSync(join(this.#deps.dataDir, processRoom), { recursive: true, force: true });
   }
 
   /** Ends the link that is idle for the longest time; false: none is. */

@@ -1,14 +1,21 @@
 // A link that outlives its connections: whoever has it asks on, whether a session was lost or a process ended meanwhile.
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { Connection } from "./connection.ts";
+import type { Places } from "./places.ts";
 
 export interface PooledLinkOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
+  /** Shared with all links to the server. */
+  readonly places: Places;
+  /** Wait for one of them. */
+  readonly waitMs: number;
   /** Rejects with a GatewayError. */
-  connect(onNews: (method: string, params: JsonObject) => void): Promise<Connection>;
+  connect(onNews: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
   isSessionLost(error: unknown): boolean;
   /** The revision that was remembered of it may be another by now. */
   onDoubt(): void;
@@ -17,6 +24,7 @@ export interface PooledLinkOptions {
 const [firstRestMs, longestRestMs, shortRestMs] = [250, 30_000, 1_000];
 /** One that was there for this long before it ended is tried again at once. */
 const stableMs = 60_000;
+const mostWatched = 100;
 /** JSON-RPC: the server speaks another revision than it did. */
 const unsupportedRevision = -32_022;
 
@@ -30,7 +38,9 @@ export class PooledLink implements ToolLink {
   #notBeforeMs = 0;
   #inFlight = 0;
   #usedMs: number;
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  /** Addresses of resources whose changes are wanted: each session has to be told of them. */
+  readonly #watched = new Set<string>();
 
   constructor(options: PooledLinkOptions) {
     this.#options = options;
@@ -65,24 +75,24 @@ export class PooledLink implements ToolLink {
   /** Resolves once there is a connection, one for all who wait for it. */
   async ready(): Promise<void> {
     await this.#connected();
+    this.#usedMs = this.#options.clock.monotonicMs();
   }
 
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    const { places, waitMs, clock } = this.#options;
     this.#inFlight++;
     try {
-      const first = await this.#connected();
+      await places.take(waitMs, exchange.cancellation);
       try {
-        return this.#looked(await first.request(method, params, exchange));
-      } catch (error) {
-        if (!this.#options.isSessionLost(error)) throw error;
-        const second = await this.#connected();
-        return await second.request(method, params, exchange);
+        const answer = await this.#ask(method, params, exchange);
+        if ("result" in answer) this.#watch(method, params);
+        return answer;
+      } finally {
+        places.leave();
       }
-    } catch (error) {
-      throw this.#options.isSessionLost(error) ? this.#ended("forgets its sessions") : error;
     } finally {
       this.#inFlight--;
-      this.#usedMs = this.#options.clock.monotonicMs();
+      this.#usedMs = clock.monotonicMs();
     }
   }
 
@@ -100,13 +110,35 @@ export class PooledLink implements ToolLink {
 
   /** Fails what is under way, and whatever comes. Never rejects. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closing.abort();
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
   }
 
+  /** Once more where the session was lost: nothing was done then. */
+  async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    const { isSessionLost } = this.#options;
+    try {
+      const first = await this.#connected();
+      return this.#looked(await first.request(method, params, exchange));
+    } catch (error) {
+      if (!isSessionLost(error)) throw error;
+    }
+    try {
+      const second = await this.#connected();
+      return await second.request(method, params, exchange);
+    } catch (error) {
+      throw isSessionLost(error) ? this.#ended("forgets its sessions") : error;
+    }
+  }
+
+  #watch(method: string, { uri }: JsonObject): void {
+    if (method === "resources/unsubscribe") this.#watched.delete(String(uri));
+    else if (method === "resources/subscribe" && this.#watched.size < mostWatched) this.#watched.add(String(uri));
+  }
+
   #connected(): Promise<Connection> {
-    if (this.#isClosed) return Promise.reject(this.#ended("was changed or stopped meanwhile"));
+    if (this.#closing.signal.aborted) return Promise.reject(this.#ended("was changed or stopped meanwhile"));
     if (this.#connection && !this.#connection.hasEnded) return Promise.resolve(this.#connection);
     this.#connecting ??= this.#connect().finally(() => {
       this.#connecting = undefined;
@@ -128,7 +160,7 @@ export class PooledLink implements ToolLink {
     this.#failures++;
     this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), longestRestMs);
     last?.retire();
-    const connection = await this.#options.connect(this.#onNews).catch((error: unknown) => {
+    const connection = await this.#options.connect(this.#onNews, this.#closing.signal).catch((error: unknown) => {
       // An account that is not connected, and a place that is not free, say nothing of the server.
       const isServers = !(error instanceof GatewayError) || error.code.startsWith("upstream_");
       if (!isServers) this.#failures--;
@@ -136,7 +168,11 @@ export class PooledLink implements ToolLink {
     });
     this.#connection = connection;
     this.#connectedMs = clock.monotonicMs();
-    if (this.#isClosed) await connection.close();
+    if (this.#closing.signal.aborted) await connection.close();
+    for (const uri of this.#watched) {
+      const nobody = { holder: heldBytes.bounded, cancellation: new Cancellation() };
+      connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
+    }
     connection.news?.want(this.#listeners.size > 0);
     return connection;
   }

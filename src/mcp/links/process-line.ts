@@ -13,6 +13,7 @@ import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
 import type { Output } from "../../processes/output.ts";
 import { markOf } from "../../processes/strays.ts";
+import { processRoom } from "./connecting.ts";
 import type { Line } from "./line.ts";
 
 export interface ProcessLineOptions {
@@ -47,11 +48,13 @@ export class ProcessLine implements Line, Transport {
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
   #isClosed = false;
+  #hasLeft = false;
+  #endedItself = false;
   #unread = 0;
 
   constructor(options: ProcessLineOptions) {
     this.#options = options;
-    const room = join(options.dataDir, "tool-processes");
+    const room = join(options.dataDir, processRoom);
     mkdirSync(room, { recursive: true });
     chmodSync(room, 0o700);
     this.#home = mkdtempSync(join(room, `${options.server}-`));
@@ -63,6 +66,11 @@ export class ProcessLine implements Line, Transport {
 
   get pid(): number | null {
     return this.#process?.pid ?? null;
+  }
+
+  /** It was not ended from here. */
+  get endedItself(): boolean {
+    return this.#endedItself;
   }
 
   fault(): GatewayError | undefined {
@@ -85,6 +93,7 @@ export class ProcessLine implements Line, Transport {
     void output.read(this.#process.stderr);
     void this.#read(this.#process.stdout).catch((error) => this.#failed("could not be read", String(error)));
     void this.#process.gone.then((code) => {
+      this.#endedItself = !this.#isClosed;
       this.#failed("has ended", howItEnded(code));
       this.#left();
     });
@@ -185,6 +194,8 @@ export class ProcessLine implements Line, Transport {
   }
 
   #left(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
     rmSync(this.#home, { recursive: true, force: true });
     this.#options.onGone();
   }

@@ -158,3 +158,9 @@ test("all of a process is gone after the gateway was killed, also where it reads
   gateway.kill("SIGKILL");
   await until(() => processesOf(world).length === 0, "nothing of it is left");
 });
+
+test("a process that says nothing is not waited for without end, and is gone then", async () => {
+  await using world = new LinkWorld({ connectMs: 300 });
+  await expect(world.open(processOf("silent"))).rejects.toMatchObject({ code: "upstream_timeout" });
+  await until(() => world.links.counts.processes === 0, "it is gone");
+});

@@ -12,6 +12,7 @@ import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
+import { type Stopping, stoppingError } from "../../inference/stopping.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import type { RefusalCounts } from "../../policy/records/refusal-counts.ts";
 import type { Throttle } from "../../policy/throttle.ts";
@@ -29,6 +30,7 @@ export interface MeteredUsesOptions {
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
   contents: ToolContentWriter;
+  stopping: Stopping;
   clock: Clock;
 }
 
@@ -52,7 +54,9 @@ export class MeteredUses implements ToolUses {
   }
 
   async begin(use: ToolUse): Promise<OpenToolUse> {
-    const startedMs = this.#options.clock.monotonicMs();
+    const { clock, stopping } = this.#options;
+    if (stopping.begun) throw stoppingError();
+    const startedMs = clock.monotonicMs();
     try {
       return isBooked(use.method) ? await this.#book(use, startedMs) : await this.#ask(use, startedMs);
     } catch (error) {
@@ -156,6 +160,7 @@ export class MeteredUses implements ToolUses {
   #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): Eventual<void> {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
+    for (const tell of others) tell();
     // Whoever got no answer pays nothing; who left while the server worked does.
     const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
     lease.settle(0, nanoUsd);
@@ -173,7 +178,6 @@ export class MeteredUses implements ToolUses {
       firstTokenMs: null,
       queueMs,
     });
-    for (const tell of others) tell();
     if (this.#options.contents.retentionDays > 0) this.#keep(use, end);
     quotaWatch.used(use.principal);
     return kept;

@@ -145,7 +145,7 @@ describe("the chain of keys behind a key", () => {
 
   test("the models of every key in the chain, and whether any of them stays, bound it; it has the tags of all, its own first", async () => {
     const root = await all.addKey("live", { models: ["gpt-*"], tags: ["a", "b"] });
-    const middle = await all.addKey("live", { parentId: root.id, neverLeaves: true });
+    const middle = await all.addKey("live", { parentId: root.id, neverLeaves: true, tools: ["github", "crm"] });
     const leaf = await all.addKey("live", { parentId: middle.id, models: ["gpt-6"], tags: ["c", "a"] });
     const [ofLeaf, ofRoot, ofOther] = await Promise.all(
       [leaf, root, await all.addKey()].map(({ secret }) =>
@@ -153,7 +153,9 @@ describe("the chain of keys behind a key", () => {
       ),
     );
     expect(ofLeaf?.reach).toEqual({ models: [["gpt-6"], ["gpt-*"]], neverLeaves: true });
+    expect(ofLeaf?.tools).toEqual({ lists: [["github", "crm"]] });
     expect(ofLeaf?.tags).toEqual(["c", "a", "b"]);
+    expect(ofRoot?.tools).toBeUndefined();
     expect(ofRoot?.reach).toEqual({ models: [["gpt-*"]], neverLeaves: false });
     expect([ofOther?.reach, ofOther?.tags]).toEqual([undefined, undefined]);
   });

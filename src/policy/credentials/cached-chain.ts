@@ -8,6 +8,7 @@ import { lowestPriority, type Priority, usualPriority } from "../../domain/model
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
+import type { ToolReach } from "../../domain/tools/tool-reach.ts";
 import { type AccountLimits, ChainLimits } from "../limits-of.ts";
 import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
@@ -25,6 +26,7 @@ interface ChainTerms {
   /** Those of the account alone; or, where it is told otherwise, all limits of this one chain. */
   readonly limits: AccountLimits | LimitSet;
   readonly reach: ModelReach | undefined;
+  readonly tools: ToolReach | undefined;
   readonly priority: Priority;
   readonly tags: readonly string[] | undefined;
   readonly responseCache: ResponseCache | undefined;
@@ -96,7 +98,8 @@ export class CachedChain implements KeyUse {
   }
 
   #makePrincipal(): Principal {
-    const { own, makers, account, scopes, limits, reach, priority, tags, responseCache, party, recent } = this.#terms;
+    const { own, makers, account, scopes, limits, reach, tools, priority, tags, responseCache, party, recent } =
+      this.#terms;
     const key = new KeptKey(this.keyId, this.#limitId, own);
     const keys: Principal["keys"] = makers.length === 0 ? [key] : [key, ...makers];
     const ofChain = "quota" in limits ? new ChainLimits(limits, keys) : limits;
@@ -109,6 +112,7 @@ export class CachedChain implements KeyUse {
       scopes,
       limits: ofChain,
       reach,
+      tools,
       priority,
       tags,
       responseCache,
@@ -154,6 +158,7 @@ export class CachedChains {
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
   readonly #accountLimits = new EqualParts<AccountLimits>();
   readonly #reaches = new EqualParts<ModelReach>();
+  readonly #toolReaches = new EqualParts<ToolReach>();
   readonly #tags = new EqualParts<readonly string[]>();
   readonly #terms = new EqualParts<ChainTerms>();
 
@@ -171,6 +176,7 @@ export class CachedChains {
     this.#scopeSets.clear();
     this.#accountLimits.clear();
     this.#reaches.clear();
+    this.#toolReaches.clear();
     this.#tags.clear();
     this.#terms.clear();
   }
@@ -198,6 +204,7 @@ export class CachedChains {
       scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
       limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
       reach: this.#reachOf(keys),
+      tools: this.#toolsOf(keys),
       priority: lowestPriority([most, ...keys.map(({ priority }) => priority)]) ?? most,
       tags: this.#tagsOf(keys),
       responseCache: responseCacheOf(keys),
@@ -225,6 +232,12 @@ export class CachedChains {
     if (models.length === 0 && !neverLeaves) return undefined;
     const reach = { models, neverLeaves };
     return this.#reaches.shared(JSON.stringify(reach), reach);
+  }
+
+  /** Each list bounds the others. */
+  #toolsOf(keys: readonly ChainKey[]): ToolReach | undefined {
+    const lists = keys.flatMap((key) => (key.tools ? [key.tools] : []));
+    return lists.length === 0 ? undefined : this.#toolReaches.shared(JSON.stringify(lists), { lists });
   }
 
   /** What a key makes is counted under its tags as well: else it could make itself one that is not. */

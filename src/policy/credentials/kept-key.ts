@@ -92,6 +92,10 @@ export class KeptKey implements ChainKey {
     return this.#terms.models;
   }
 
+  get tools() {
+    return this.#terms.tools;
+  }
+
   get neverLeaves() {
     return this.#terms.neverLeaves;
   }
@@ -130,6 +134,7 @@ export function termsOf(key: ChainKey): KeyTerms {
     monthlySpend: key.monthlySpend,
     quotas: key.quotas,
     models: key.models,
+    tools: key.tools,
     neverLeaves: key.neverLeaves,
     priority: key.priority,
     responseCache: key.responseCache,

@@ -14,6 +14,7 @@ import {
   requireGrantable,
   requireKeyManager,
   requireWithin,
+  toolsOf,
 } from "./delegation.ts";
 
 const account = accountFor();
@@ -101,6 +102,29 @@ describe("models, and whether requests leave", () => {
       expect(grant({ neverLeaves: false }, [...makers])).toBe(leaves);
     }
     expect(grant({ neverLeaves: true })).toBe("ok");
+  });
+
+  test("nobody gives tools that are not their own: no key, and no person whose membership has a list", () => {
+    const bounded = key("bounded", { tools: ["github", "crm/read_*"] });
+    const give = (by: Principal, tools: string[] | null) => outcome(() => requireGrantable(by, [], { tools }, "makes"));
+    const person = { id: "usr_a", isOperator: false, role: "admin", sessionId: null } as const;
+    for (const by of [as([bounded]), as([bounded], { person })]) {
+      expect(give(by, ["github/search", "crm/read_one"])).toBe("ok");
+      expect(give(by, [])).toBe("ok");
+      expect(give(by, ["github", "crm"])).toContain("tools[1]: must be within github, crm/read_*, the tools");
+      expect(give(by, null)).toContain("tools: must be within github, crm/read_*, the tools");
+    }
+    expect(toolsOf(as([key("a")]))).toBeUndefined();
+    const both = as([bounded], {
+      tools: {
+        lists: [
+          ["github", "crm/read_*"],
+          ["git*/read", "crm"],
+        ],
+      },
+    });
+    expect(toolsOf(both)).toEqual(["crm/read_*", "github/read"]);
+    expect(toolsOf(as([bounded], { tools: { lists: [["github"], []] } }))).toEqual([]);
   });
 
   test("what a key makes has what all of its makers' lists have in common", () => {

@@ -8,6 +8,7 @@ import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { isWithinPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
+import { commonTools, coversTools } from "../../domain/tools/tool-reach.ts";
 import { requireScope } from "../authorize.ts";
 
 /** Keys one behind the other, from one that nobody bounds to the last. */
@@ -51,6 +52,11 @@ export function modelsOf({ reach }: Principal): string[] | undefined {
   return [...reach.models.reduce(commonPatterns)].sort();
 }
 
+/** Entries for tools common to all keys of the principal; undefined: all. */
+export function toolsOf({ tools }: Principal): string[] | undefined {
+  return tools && [...tools.lists.reduce(commonTools, ["*"])].sort();
+}
+
 /** What the keys of the principal may have, where one of them says so; null: none does. */
 export function priorityOf({ keys, priority = usualPriority }: Principal): Priority | null {
   return keys.some((key) => key.priority !== null) ? priority : null;
@@ -72,6 +78,8 @@ export function requireWithin(principal: Principal, target: KeyChain, verb: "cha
   const [key, ...makers] = target.keys;
   if (principal.person) {
     requireRole(principal, key, verb);
+    // The successor's secret is shown, which must not lead to more tools than the person has.
+    if (verb === "rotate") requireToolsWithin(principal, key.tools, makers);
     return;
   }
   // By what they count under: a maker that was rotated is one still, although its children went to its successor.
@@ -116,11 +124,23 @@ export function requireGrantable(
   if (granted.priority) requirePriority(principal, granted.priority);
   if (principal.person) {
     requireWithinMakers(granted.scopes ?? [], makers, verb);
+    requireToolsWithin(principal, granted.tools);
     return;
   }
   const excess = firstExcess(granted, principal, principal.keys, makers);
   if (!excess) return;
   throw forbidden(`${excess.field}: must be ${excess.must} of the key that ${verb} it.`);
+}
+
+/** Nobody gives others tools that are not their own. `makers` bound them anyway. Throws `permission_denied`. */
+export function requireToolsWithin(
+  { keys }: Principal,
+  wanted: readonly string[] | null | undefined,
+  makers: readonly ChainKey[] = [],
+): void {
+  const bounds = keys.filter((bound) => !makers.some((maker) => maker.id === bound.id));
+  const excess = bounds.map((bound) => toolExcess(wanted, bound)).find((one) => one !== undefined);
+  if (excess) throw forbidden(`${excess.field}: must be ${excess.must} that you may use yourself.`);
 }
 
 /** The tier bounds who acts as well, be it a key or a person. */
@@ -180,6 +200,7 @@ function firstExcess(
       quotaExcess(wanted, bound, bounded) ??
       windowExcess(wanted, bound, bounded) ??
       modelExcess(wanted.models, bound) ??
+      toolExcess(wanted.tools, bound) ??
       leavingExcess(wanted.neverLeaves, bound) ??
       priorityExcess(wanted.priority, bound, bounded) ??
       cacheExcess(wanted.responseCache, bound) ??
@@ -241,12 +262,25 @@ function windowExcess({ quotas }: Partial<Authority>, bound: ChainKey, bounded: 
 }
 
 function modelExcess(wanted: readonly string[] | null | undefined, bound: ChainKey): Excess | undefined {
-  if (wanted === undefined || bound.models === null) return undefined;
-  const outer = bound.models;
-  const outside = wanted === null ? -1 : wanted.findIndex((inner) => !outer.some((one) => coversPattern(one, inner)));
+  return listExcess("models", wanted, bound.models, coversPattern);
+}
+
+function toolExcess(wanted: readonly string[] | null | undefined, bound: ChainKey): Excess | undefined {
+  return listExcess("tools", wanted, bound.tools, coversTools);
+}
+
+/** Lists of names and patterns, null for all. */
+function listExcess(
+  field: string,
+  wanted: readonly string[] | null | undefined,
+  outer: readonly string[] | null,
+  covers: (outer: string, inner: string) => boolean,
+): Excess | undefined {
+  if (wanted === undefined || outer === null) return undefined;
+  const outside = wanted === null ? -1 : wanted.findIndex((inner) => !outer.some((one) => covers(one, inner)));
   if (outside < 0 && wanted !== null) return undefined;
   const shown = outer.slice(0, 5).join(", ") + (outer.length > 5 ? ", …" : "");
-  return { field: outside < 0 ? "models" : `models[${outside}]`, must: `within ${shown || "none"}, the models` };
+  return { field: outside < 0 ? field : `${field}[${outside}]`, must: `within ${shown || "none"}, the ${field}` };
 }
 
 function leavingExcess(wanted: boolean | undefined, bound: ChainKey): Excess | undefined {

@@ -59,9 +59,18 @@ export function quotaRules(given: readonly GivenQuotaRule[] | null): QuotaRule[]
 
 /** Each once, in order; null: all of the environment. */
 export function keyModels(given: readonly string[] | null): string[] | null {
+  return names("models", given);
+}
+
+/** Each once, in order; null: all. */
+export function keyTools(given: readonly string[] | null): string[] | null {
+  return names("tools", given);
+}
+
+function names(field: string, given: readonly string[] | null): string[] | null {
   const at = given?.findIndex((name) => maskKeys(name) !== name || unprintable.test(name)) ?? -1;
   if (at < 0) return given && [...new Set(given)].sort();
-  throw invalidRequest(`models[${at}]: must be printable characters, and no API key, as it is shown to others.`);
+  throw invalidRequest(`${field}[${at}]: must be printable characters, and no API key, as it is shown to others.`);
 }
 
 /** Each once, in order. */

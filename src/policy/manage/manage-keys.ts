@@ -31,8 +31,19 @@ import {
   requireGrantable,
   requireKeyManager,
   requireWithin,
+  toolsOf,
 } from "./delegation.ts";
-import { keyAddresses, keyExpiry, keyModels, keyName, keyNote, keyRate, keyTags, quotaRules } from "./key-values.ts";
+import {
+  keyAddresses,
+  keyExpiry,
+  keyModels,
+  keyName,
+  keyNote,
+  keyRate,
+  keyTags,
+  keyTools,
+  quotaRules,
+} from "./key-values.ts";
 
 export interface NewKey {
   record: ApiKeyRecord;
@@ -47,7 +58,7 @@ export interface KeyUpdate {
 }
 
 /**
- * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models, priority and whether
+ * A key of the principal's own account and environment, bounded by its maker. Expiry, addresses, models, tools, priority and whether
  * requests stay are inherited.
  */
 export function createKey(
@@ -64,6 +75,7 @@ export function createKey(
     expiresAt: values.expiresAt ?? endOf(principal),
     allowedIps: values.allowedIps.length > 0 ? values.allowedIps : (addressesOf(principal) ?? []),
     models: values.models ?? modelsOf(principal) ?? null,
+    tools: values.tools ?? toolsOf(principal) ?? null,
     neverLeaves: request.never_leaves ?? principal.reach?.neverLeaves ?? false,
     priority: values.priority ?? priorityOf(principal),
   };
@@ -86,7 +98,8 @@ export function createKeyAsOperator(
   requireScope(principal, "admin:manage");
   const values = valuesOf(request, context.origin.nowSeconds, new Set(defaultScopes));
   // An operator's key that was given to something that may use few models makes itself none that may use more.
-  requireGrantable(principal, [], { models: values.models, neverLeaves: values.neverLeaves }, "makes");
+  const { models, tools, neverLeaves } = values;
+  requireGrantable(principal, [], { models, tools, neverLeaves }, "makes");
   if (values.scopes.includes("admin:manage")) {
     if (principal.tokenExpiresAt !== undefined || place.environment !== principal.environment) {
       throw forbidden(
@@ -150,6 +163,7 @@ export function updateKey(
     ...byName(keyAmounts, ({ name, wire }) => (request[wire] === undefined ? current[name] : request[wire])),
     quotas: request.quotas === undefined ? current.quotas : quotaRules(request.quotas),
     models: request.models === undefined ? current.models : keyModels(request.models),
+    tools: request.tools === undefined ? current.tools : keyTools(request.tools),
     neverLeaves: request.never_leaves ?? current.neverLeaves,
     priority: request.priority === undefined ? current.priority : request.priority,
     responseCache: request.response_cache === undefined ? current.responseCache : request.response_cache,
@@ -275,6 +289,7 @@ function valuesOf(request: CreateKeyRequest, nowSeconds: number, mayGive: Readon
     ...byName(keyAmounts, ({ wire }) => request[wire] ?? null),
     quotas: quotaRules(request.quotas ?? null),
     models: keyModels(request.models ?? null),
+    tools: keyTools(request.tools ?? null),
     neverLeaves: request.never_leaves ?? false,
     priority: request.priority ?? null,
     responseCache: request.response_cache ?? null,
@@ -346,6 +361,7 @@ function differences(current: ApiKeyRecord, wanted: Attributes): KeyChanges {
   for (const { name } of keyAmounts) if (wanted[name] !== current[name]) changes[name] = wanted[name];
   if (!Bun.deepEquals(wanted.quotas, current.quotas)) changes.quotas = wanted.quotas;
   if (!Bun.deepEquals(wanted.models, current.models)) changes.models = wanted.models;
+  if (!Bun.deepEquals(wanted.tools, current.tools)) changes.tools = wanted.tools;
   if (wanted.neverLeaves !== current.neverLeaves) changes.neverLeaves = wanted.neverLeaves;
   if (wanted.priority !== current.priority) changes.priority = wanted.priority;
   if (wanted.responseCache !== current.responseCache) changes.responseCache = wanted.responseCache;
@@ -365,6 +381,7 @@ function attributesToWire(attributes: Attributes) {
     ...byWire(keyAmounts, ({ name }) => attributes[name]),
     quotas: rulesOnWire(attributes.quotas),
     models: attributes.models && [...attributes.models],
+    tools: attributes.tools && [...attributes.tools],
     never_leaves: attributes.neverLeaves,
     priority: attributes.priority,
     response_cache: attributes.responseCache,

@@ -38,6 +38,7 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
     toolUses: new MeteredUses({
       ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
       contents: governance.toolContentWriter,
+      stopping: inference.stopping,
       noteRefused: ({ requestId, principal }, model, error, durationMs) =>
         noteRefused("tool", { requestId, line: { model, stream: false } }, principal, error, durationMs, noting),
     }),

@@ -12,6 +12,7 @@ import { Definitions } from "../../mcp/servers/definitions.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
 import type { Opened } from "../opened.ts";
+import { DeskTools } from "./model-tools.ts";
 import type { ToolUseParts } from "./tool-uses.ts";
 
 export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version"> {
@@ -69,9 +70,11 @@ export function openTools(options: ToolsOptions) {
     return front;
   };
   opened.onClose(async () => (await front)?.endpoint.close());
+  const desk = async () => (await loaded()).desk;
   return {
     toolServers,
     toolDefinitions,
+    modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
     mcp: {
       async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
         return await (await loaded()).endpoint.answer(request, from, body);

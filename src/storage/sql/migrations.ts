@@ -894,4 +894,9 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX tool_contents_by_expiry ON tool_contents (expires_at)`,
   ],
+  [
+    // Tools that keys, people and what hangs on them may use: JSON list; null: all.
+    `ALTER TABLE api_keys ADD COLUMN tools TEXT`,
+    `ALTER TABLE memberships ADD COLUMN tools TEXT`,
+  ],
 ];

@@ -32,6 +32,7 @@ export const apiKeys = table<ApiKeyRecord>({
   rateLimitWindow: integer,
   quotas: json,
   models: json,
+  tools: json,
   neverLeaves: flag,
   priority: text,
   responseCache: text,

@@ -154,7 +154,7 @@ function readFirstKey(db: Database, environment: Environment): Promise<ApiKeyRec
 /** Nothing else of a key ever changes, but when it was last used. */
 const changeable = ["name", "scopes", "expiresAt", "revokedAt", "revoked", "allowedIps"] as const;
 const ownLimits = ["rateLimit", "rateLimitWindow", "quotas", ...keyAmounts.map(({ name }) => name)] as const;
-const saidOfIt = ["models", "neverLeaves", "responseCache", "tags", "note"] as const;
+const saidOfIt = ["models", "tools", "neverLeaves", "responseCache", "tags", "note"] as const;
 
 async function writeKey(tx: Database, key: ApiKeyRecord): Promise<void> {
   const row = apiKeys.part(key, ...changeable, ...ownLimits, ...saidOfIt);

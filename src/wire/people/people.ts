@@ -7,6 +7,7 @@ import type { Session } from "../../domain/people/session.ts";
 import { scopes } from "../../domain/scope.ts";
 import { deletedShape, unixSeconds } from "../parts.ts";
 import { givenQuotas, rulesOnWire, shownQuotas, usedQuotas } from "../quotas.ts";
+import { givenTools, shownTools } from "../tools/tool-lists.ts";
 
 const personName = z.string().min(1).max(100).describe("As others see it; printable characters.");
 const email = z.string().min(3).max(254).describe("E-mail address. Case does not matter.");
@@ -101,6 +102,7 @@ const memberMembers = {
   quotas: shownQuotas.describe(
     "Quotas per window, in each environment, of what the person does and makes as a member.",
   ),
+  tools: shownTools,
   sees_all_usage: seesAllUsage,
   created_at: unixSeconds,
   last_seen_at: unixSeconds.nullable().describe("When a browser of theirs was last used here; null: not lately."),
@@ -115,8 +117,16 @@ export const memberDetailsShape = z
   .meta({ id: "MemberDetails" });
 
 export const updateMemberRequest = z
-  .object({ role: role.optional(), quotas: givenQuotas.nullish(), sees_all_usage: seesAllUsage.optional() })
-  .meta({ id: "UpdateMemberRequest", description: "What is left out stays as it is; null clears the quotas." });
+  .object({
+    role: role.optional(),
+    quotas: givenQuotas.nullish(),
+    tools: givenTools.nullish(),
+    sees_all_usage: seesAllUsage.optional(),
+  })
+  .meta({
+    id: "UpdateMemberRequest",
+    description: "What is left out stays as it is; null clears the quotas, and the list of tools.",
+  });
 
 export const removedMember = deletedShape("member", "RemovedMember");
 
@@ -204,6 +214,7 @@ export function memberToWire(member: Member): z.infer<typeof memberShape> {
     name: member.name,
     role: member.role,
     quotas: rulesOnWire(member.quotas ?? []),
+    tools: member.tools ? [...member.tools] : null,
     sees_all_usage: member.seesAllUsage,
     created_at: member.createdAt,
     last_seen_at: member.lastSeenAt,

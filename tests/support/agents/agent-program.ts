@@ -12,11 +12,21 @@ export interface Ended {
   stderr: string;
 }
 
+/** One that runs. */
+export interface Running {
+  /** On both of its outputs, so far. */
+  said(): string;
+  hasEnded(): boolean;
+  ended: Promise<Ended>;
+}
+
 export interface ProgramHome {
   /** The user's, with the configuration in it. */
   home: string;
   /** Runs a program to its end, which is an error after 50 s. Whatever it started ends with it. */
   run(command: readonly string[], cwd: string, env?: Readonly<Record<string, string>>): Promise<Ended>;
+  /** The same, for one with which something is to be done meanwhile. */
+  begin(command: readonly string[], cwd: string, env?: Readonly<Record<string, string>>): Running;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -56,15 +66,16 @@ export function makeProgramHome(): ProgramHome {
   const inside = { NO_PROXY: "127.0.0.1,localhost", no_proxy: "127.0.0.1,localhost" };
   const temporary = join(home, "tmp");
   mkdirSync(temporary);
+  const begin: ProgramHome["begin"] = (command, cwd, env = {}) =>
+    started(command, cwd, {
+      ...{ PATH: process.env["PATH"] ?? "", HOME: home, TMPDIR: temporary, LANG: "C.UTF-8" },
+      ...{ XDG_CONFIG_HOME: join(home, ".config"), XDG_CACHE_HOME: join(home, ".cache") },
+      ...{ XDG_DATA_HOME: join(home, ".local", "share"), XDG_STATE_HOME: join(home, ".local", "state") },
+      ...{ ...proxies, ...inside, ...env },
+    });
   return {
-    home,
-    run: (command, cwd, env = {}) =>
-      runToItsEnd(command, cwd, {
-        ...{ PATH: process.env["PATH"] ?? "", HOME: home, TMPDIR: temporary, LANG: "C.UTF-8" },
-        ...{ XDG_CONFIG_HOME: join(home, ".config"), XDG_CACHE_HOME: join(home, ".cache") },
-        ...{ XDG_DATA_HOME: join(home, ".local", "share"), XDG_STATE_HOME: join(home, ".local", "state") },
-        ...{ ...proxies, ...inside, ...env },
-      }),
+    ...{ home, begin },
+    run: (command, cwd, env) => begin(command, cwd, env).ended,
     async [Symbol.asyncDispose]() {
       proxy.stop(true);
       rmSync(home, { recursive: true, force: true });
@@ -72,12 +83,30 @@ export function makeProgramHome(): ProgramHome {
   };
 }
 
-async function runToItsEnd(command: readonly string[], cwd: string, env: Record<string, string>): Promise<Ended> {
+function started(command: readonly string[], cwd: string, env: Record<string, string>): Running {
   const child = Bun.spawn([...command], {
     ...{ cwd, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
     // A group of its own, which ends as a whole.
     detached: true,
   });
+  const said = { stdout: "", stderr: "" };
+  const read = async (name: keyof typeof said) => {
+    for await (const text of child[name].pipeThrough(new TextDecoderStream())) said[name] += text;
+  };
+  return {
+    said: () => `${said.stdout}\n${said.stderr}`,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    ended: toItsEnd(child, Promise.all([read("stdout"), read("stderr")]), () => {
+      return { what: command[0] ?? "", ...said };
+    }),
+  };
+}
+
+async function toItsEnd(
+  child: Pick<Bun.Subprocess, "pid" | "exited">,
+  whole: Promise<unknown>,
+  told: () => { what: string; stdout: string; stderr: string },
+): Promise<Ended> {
   let isLate = false;
   const stop = () => {
     try {
@@ -91,12 +120,12 @@ async function runToItsEnd(command: readonly string[], cwd: string, env: Record<
     stop();
   }, deadlineMs);
   try {
-    const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
     const code = await child.exited;
     stop();
-    const [stdout, stderr] = await said;
-    if (isLate) throw new Error(`${command[0]} ran for more than ${deadlineMs} ms:\n${stdout}\n${stderr}`);
-    return { code, stdout, stderr };
+    await whole;
+    const { what, ...said } = told();
+    if (isLate) throw new Error(`${what} ran for more than ${deadlineMs} ms:\n${said.stdout}\n${said.stderr}`);
+    return { code, ...said };
   } finally {
     clearTimeout(timer);
   }

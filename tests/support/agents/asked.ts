@@ -49,7 +49,11 @@ function readChat(body: Body): Read {
 function readResponses(body: Body): Read {
   const { input } = body;
   const items = typeof input === "string" ? [{ role: "user", content: input }] : objects(input);
-  const tools = objects(body["tools"]).map(({ name, type }): [string, "function" | "custom"] => [
+  // Codex puts those of a server of tools into a namespace.
+  const offered = objects(body["tools"]).flatMap((tool) =>
+    tool["type"] === "namespace" ? objects(tool["tools"]) : [tool],
+  );
+  const tools = offered.map(({ name, type }): [string, "function" | "custom"] => [
     text(name),
     type === "custom" ? "custom" : "function",
   ]);

@@ -4,6 +4,8 @@ import type { Asked } from "./asked.ts";
 /** A call of a tool of the client's; a custom tool gets `input` alone. */
 export interface Call {
   tool: string;
+  /** Responses: that in which the tool was offered. */
+  namespace?: string;
   arguments: Record<string, unknown>;
 }
 

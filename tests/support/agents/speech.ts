@@ -126,7 +126,8 @@ function responseItem({ tools, isToCompact }: Asked, turn: Turn): ResponseItem {
     ? (["custom_tool_call", "input", "custom_tool_call_input"] as const)
     : (["function_call", "arguments", "function_call_arguments"] as const);
   const value = isCustom ? String(call.arguments["input"]) : JSON.stringify(call.arguments);
-  const head = { id: `fc_${call.id}`, type: kind, call_id: call.id, name: call.tool };
+  const within = call.namespace === undefined ? {} : { namespace: call.namespace };
+  const head = { id: `fc_${call.id}`, type: kind, call_id: call.id, name: call.tool, ...within };
   const pieces = isCustom ? [value] : piecesOf(turn);
   return {
     begun: { ...head, [member]: "", status: "in_progress" },

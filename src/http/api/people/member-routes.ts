@@ -3,6 +3,7 @@
 import { z } from "zod";
 import {
   changeMemberQuotas,
+  changeMemberTools,
   changeRole,
   changeSight,
   removeMember,
@@ -16,7 +17,7 @@ import { type Membership, membershipCredentialId, type PersonStore } from "../..
 import type { SessionStore } from "../../../domain/people/session.ts";
 import type { KeyStore } from "../../../domain/principal.ts";
 import { windowsOfKey } from "../../../policy/limits-of.ts";
-import { quotaRules } from "../../../policy/manage/key-values.ts";
+import { keyTools, quotaRules } from "../../../policy/manage/key-values.ts";
 import { quotaUse } from "../../../policy/quota-use.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import {
@@ -34,7 +35,14 @@ import { managingEndpoints } from "./people-endpoint.ts";
 export interface MemberRouteDeps extends EndpointDeps {
   people: Pick<
     PersonStore,
-    "findPerson" | "findMembership" | "listMembers" | "setRole" | "setQuotas" | "setSeesAllUsage" | "removeMembership"
+    | "findPerson"
+    | "findMembership"
+    | "listMembers"
+    | "setRole"
+    | "setQuotas"
+    | "setTools"
+    | "setSeesAllUsage"
+    | "removeMembership"
   >;
   sessionStore: Pick<SessionStore, "list">;
   keys: Pick<KeyStore, "findChainById">;
@@ -92,7 +100,7 @@ const update = endpoint("PATCH", "/v1/members/:id", {
   operationId: "updateMember",
   summary: "Change a member's role, how much the member may use, or what the member sees",
   description:
-    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's. `sees_all_usage`, for owners to set, lets a member see the usage and requests of the whole account. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
+    "The role is for owners to change; nobody changes their own. `quotas` per window bound all that the person does and makes as a member, for owners to set, and for admins where it is a member's, and so do `tools`, which nobody widens beyond their own. `sees_all_usage`, for owners to set, lets a member see the usage and requests of the whole account. It holds at once. Keys that a member made stay the member's; what somebody makes as an owner or admin is the account's.",
   parameters: idParameter,
   requestBody: updateMemberRequest,
   example: { role: "admin" },
@@ -104,21 +112,24 @@ const update = endpoint("PATCH", "/v1/members/:id", {
     const quotas = body.quotas === undefined ? (target.quotas ?? []) : quotaRules(body.quotas);
     const ofRole = body.role === undefined ? undefined : changeRole(principal, target, role, origin);
     const ofQuotas = body.quotas === undefined ? undefined : changeMemberQuotas(principal, target, quotas, origin);
+    const tools = body.tools === undefined ? (target.tools ?? null) : keyTools(body.tools);
+    const ofTools = body.tools === undefined ? undefined : changeMemberTools(principal, target, tools, origin);
     // A new role begins with a member's own sight.
     const sightBefore = ofRole === undefined && target.seesAllUsage;
     const { sees_all_usage: seesAllUsage = sightBefore } = body;
     const inRole = { ...target, seesAllUsage: sightBefore };
     const ofSight =
       body.sees_all_usage === undefined ? undefined : changeSight(principal, inRole, seesAllUsage, origin);
-    if (ofRole || ofQuotas || ofSight) {
+    if (ofRole || ofQuotas || ofTools || ofSight) {
       await deps.throttle.require("change", principal);
       // The role first: it is the one that may be refused, and it ends what the member saw.
       if (ofRole) requireChanged(await people.setRole(target.id, role, ofRole.event));
       if (ofQuotas) requireChanged(await people.setQuotas(target.id, quotas, ofQuotas.event));
+      if (ofTools) requireChanged(await people.setTools(target.id, tools, ofTools.event));
       if (ofSight) requireChanged(await people.setSeesAllUsage(target.id, seesAllUsage, ofSight.event));
       deps.changed([target.personId]);
     }
-    return toWire({ ...target, role, quotas, seesAllUsage }, deps);
+    return toWire({ ...target, role, quotas, tools, seesAllUsage }, deps);
   },
 });
 

@@ -15,7 +15,7 @@ export function readMembership(tx: Database, id: string): Promise<Membership | u
 
 /** `email` is the person's: by it the credentials are known in lists of usage. */
 export async function addMembership(tx: Database, membership: Membership, email: string): Promise<void> {
-  await tx`INSERT INTO memberships ${tx(memberships.row(membership))}`;
+  await tx`INSERT INTO memberships ${tx(memberships.row({ ...membership, tools: membership.tools ?? null }))}`;
   for (const environment of environments) {
     const id = membershipCredentialId(membership.id, environment);
     const credential: ApiKeyRecord = {
@@ -38,6 +38,7 @@ export async function addMembership(tx: Database, membership: Membership, email:
       createdAt: membership.createdAt,
       ...newAndUnbounded,
       quotas: membership.quotas ?? [],
+      tools: membership.tools ?? null,
       seesAllUsage: membership.seesAllUsage,
     };
     await tx`INSERT INTO api_keys ${tx(apiKeys.row(credential))}`;
@@ -61,6 +62,14 @@ export async function changeQuotas(tx: Database, { id }: Membership, quotas: rea
   await tx`UPDATE memberships SET quotas = ${text} WHERE id = ${id}`;
   const credentials = environments.map((environment) => membershipCredentialId(id, environment));
   await tx`UPDATE api_keys SET quotas = ${text} WHERE id IN ${tx(credentials)}`;
+}
+
+/** The credentials have them as well, as what bounds the person. */
+export async function changeTools(tx: Database, { id }: Membership, tools: readonly string[] | null): Promise<void> {
+  const text = tools && JSON.stringify(tools);
+  await tx`UPDATE memberships SET tools = ${text} WHERE id = ${id}`;
+  const credentials = environments.map((environment) => membershipCredentialId(id, environment));
+  await tx`UPDATE api_keys SET tools = ${text} WHERE id IN ${tx(credentials)}`;
 }
 
 /** The credentials say it as well, so that a request needs no look at the membership. */

@@ -1,6 +1,6 @@
 // People, memberships, one-time links and passkeys between their rows and their records.
 import type { Member, Membership, OneTimeLink, OwnMembership, Passkey, Person } from "../../../domain/people/person.ts";
-import { flag, integer, jsonList, named, table, text, words } from "../../sql/table.ts";
+import { flag, integer, json, jsonList, named, table, text, words } from "../../sql/table.ts";
 
 export const people = table<Person>({
   id: text,
@@ -22,6 +22,7 @@ export const memberships = table<Membership>({
   personId: text,
   role: text,
   quotas: jsonList,
+  tools: json,
   seesAllUsage: flag,
   createdAt: integer,
 });

@@ -149,6 +149,18 @@ onEachDatabase((databases) => {
       expect(await all.people.setQuotas("mbr_nobody", [], event())).toBe("missing");
     });
 
+    test("tools of a member are those of the membership and its credentials at once, and caches are told", async () => {
+      const membership = await all.addMember(await all.addPerson({ email: "ada@x.org" }), "member");
+      for (const tools of [["github", "crm/read_*"], [], null]) {
+        const revision = await all.keys.credentialRevision();
+        expect(await all.people.setTools(membership.id, tools, event())).toBe("done");
+        expect((await all.people.findMembership(membership.id))?.tools).toEqual(tools);
+        expect((await credentialsOf(membership)).map((one) => one.tools)).toEqual([tools, tools, tools]);
+        expect(await all.keys.credentialRevision()).toBe(revision + 1);
+      }
+      expect(await all.people.setTools("mbr_nobody", [], event())).toBe("missing");
+    });
+
     test("an account keeps an owner, whoever of two is removed or demoted at the same time", async () => {
       const memberships = [];
       for (const email of ["a@x.org", "b@x.org"]) {

@@ -21,6 +21,7 @@ import {
   changeQuotas,
   changeRole,
   changeSight,
+  changeTools,
   endMembership,
   isLastOwner,
   readMembership,
@@ -121,6 +122,13 @@ export class SqlPersonStore implements PersonStore {
   setQuotas(id: string, quotas: readonly QuotaRule[], event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
     return this.#changeMembership(id, event, async (tx, membership) => {
       await changeQuotas(tx, membership, quotas);
+      return "done";
+    });
+  }
+
+  setTools(id: string, tools: readonly string[] | null, event: AuditEvent): Promise<"done" | "missing" | "last_owner"> {
+    return this.#changeMembership(id, event, async (tx, membership) => {
+      await changeTools(tx, membership, tools);
       return "done";
     });
   }

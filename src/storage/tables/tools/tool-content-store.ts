@@ -6,6 +6,8 @@ import type { Database } from "../../sql/database.ts";
 import { Erasing } from "../../sql/erasing.ts";
 import { added, reached, written } from "../../sql/outage.ts";
 
+const what = "The content of calls of tools";
+
 export class SqlToolContents implements ToolContentStore {
   readonly #db: Database;
   readonly #sealFor: SealFor;
@@ -27,14 +29,15 @@ export class SqlToolContents implements ToolContentStore {
       expires_at: content.expiresAt,
       content: this.#sealOf(content.requestId).seal(JSON.stringify({ arguments: asked, result })),
     }));
-    await added(this.#db, (tx) => tx`INSERT INTO tool_contents ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`);
+    const statement = (tx: Database) => tx`INSERT INTO tool_contents ${tx(rows)} ON CONFLICT (request_id) DO NOTHING`;
+    await reached(what, added(this.#db, statement));
   }
 
   async find(owner: ChatOwner, requestId: string, nowSeconds: number): Promise<SaidInCall | undefined> {
     const { accountId, environment, appId, personId } = owner;
     const db = this.#db;
     const [row]: { content: string }[] = await reached(
-      "The content of calls of tools",
+      what,
       db`
         SELECT content FROM tool_contents
         WHERE request_id = ${requestId} AND account_id = ${accountId} AND environment = ${environment}

@@ -1,0 +1,108 @@
+// Arguments of tools that go as headers too (`x-mcp-header`, revision 2026-07-28), so that what is between reads them without the body.
+
+export interface MirroredParameter {
+  /** Whole name of the header. */
+  readonly header: string;
+  /** Names of properties, from the arguments down. */
+  readonly path: readonly string[];
+  readonly isNumber: boolean;
+}
+
+const mark = "x-mcp-header";
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/;
+const [most, deepest] = [64, 256];
+const numbers = new Set<unknown>(["integer", "number"]);
+const kinds = new Set<unknown>([...numbers, "string", "boolean"]);
+/** Values, in which a mark is none. */
+const values = new Set(["default", "const", "enum", "examples"]);
+
+/** Undefined: it marks what must not be marked, so that clients have to do without the tool. */
+export function mirroredParameters(inputSchema: unknown): readonly MirroredParameter[] | undefined {
+  const found: MirroredParameter[] = [];
+  if (!collect(inputSchema, [], 0, found)) return undefined;
+  const names = new Set(found.map(({ header }) => header.toLowerCase()));
+  return names.size === found.length && found.length <= most ? found : undefined;
+}
+
+/** `path`: null where not each argument has one place for it. Gives whether all marks are where they may be. */
+function collect(schema: unknown, path: readonly string[] | null, depth: number, found: MirroredParameter[]): boolean {
+  if (typeof schema !== "object" || schema === null) return true;
+  if (depth > deepest) return false;
+  const below = (one: unknown, at: readonly string[] | null) => collect(one, at, depth + 1, found);
+  if (Array.isArray(schema)) return schema.every((one) => below(one, null));
+  const { [mark]: name, type } = schema as Record<string, unknown>;
+  if (name !== undefined) {
+    const isPlaced = path !== null && depth > 0;
+    if (!isPlaced || typeof name !== "string" || !token.test(name) || !kinds.has(type)) return false;
+    found.push({ header: `Mcp-Param-${name}`, path, isNumber: numbers.has(type) });
+  }
+  return Object.entries(schema).every(([key, value]) => {
+    if (key === mark || values.has(key)) return true;
+    if (key !== "properties" || typeof value !== "object" || value === null) return below(value, null);
+    return Object.entries(value).every(([property, one]) => below(one, path && [...path, property]));
+  });
+}
+
+/** What a request with these arguments carries. */
+export function parameterHeaders(mirrored: readonly MirroredParameter[], args: unknown): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const { header, path } of mirrored) {
+    const text = textOf(valueAt(args, path));
+    if (text !== undefined) headers[header] = encoded(text);
+  }
+  return headers;
+}
+
+/** What of the headers is not as the arguments are; undefined: all is. */
+export function parameterFault(
+  mirrored: readonly MirroredParameter[],
+  args: unknown,
+  headers: Pick<Headers, "get">,
+): string | undefined {
+  for (const { header, path, isNumber } of mirrored) {
+    const value = valueAt(args, path);
+    const text = textOf(value);
+    if (text === undefined) continue;
+    const sent = headers.get(header);
+    if (sent === null) return `${header} is missing: arguments.${path.join(".")} goes as that header, too.`;
+    const told = decoded(sent);
+    if (told === undefined) return `${header} has to be text, or =?base64?…?= around the Base64 of UTF-8.`;
+    const isSame = isNumber && typeof value === "number" && decimal.test(told) ? Number(told) === value : told === text;
+    if (!isSame) return `${header} says something else than arguments.${path.join(".")}.`;
+  }
+  return undefined;
+}
+
+const decimal = /^-?[0-9]{1,40}(?:\.[0-9]{1,40})?$/;
+const plain = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/;
+const [before, after] = ["=?base64?", "?="];
+
+function valueAt(args: unknown, path: readonly string[]): unknown {
+  let value = args;
+  for (const key of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return String(value);
+  const isExact = typeof value === "number" && Number.isFinite(value);
+  return isExact && (!Number.isInteger(value) || Number.isSafeInteger(value)) ? String(value) : undefined;
+}
+
+function encoded(text: string): string {
+  if (plain.test(text) && !(text.startsWith(before) && text.endsWith(after))) return text;
+  return before + Buffer.from(text, "utf8").toString("base64") + after;
+}
+
+function decoded(sent: string): string | undefined {
+  if (!(sent.startsWith(before) && sent.endsWith(after) && sent.length >= before.length + after.length)) return sent;
+  const inner = sent.slice(before.length, -after.length);
+  const bytes = Buffer.from(inner, "base64");
+  const text = bytes.toString("utf8");
+  // Whoever writes it otherwise means to be read in two ways.
+  return bytes.toString("base64") === inner && Buffer.from(text, "utf8").equals(bytes) ? text : undefined;
+}

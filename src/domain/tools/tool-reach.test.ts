@@ -1,0 +1,42 @@
+// Lists of tools: what an entry names, what is within another, and what two have in common.
+import { expect, test } from "bun:test";
+import { commonTools, coversTools, reachesServer, reachesTool, toolEntryPattern } from "./tool-reach.ts";
+
+test("a tool is reached where each list names it or its server, and none by an empty list", () => {
+  const reach = {
+    lists: [
+      ["github", "crm/read_*"],
+      ["*/read_*", "github/search"],
+    ],
+  };
+  const reached = (server: string, tool: string) => reachesTool(reach, server, tool);
+  expect(reached("github", "search")).toBe(true);
+  expect(reached("github", "delete")).toBe(false);
+  expect(reached("crm", "read_one")).toBe(true);
+  expect(reached("crm", "write")).toBe(false);
+  expect(reachesServer(reach, "crm")).toBe(true);
+  expect(reachesServer(reach, "mail")).toBe(false);
+  expect(reachesTool({ lists: [[]] }, "github", "search")).toBe(false);
+  expect(reachesTool(undefined, "github", "search")).toBe(true);
+});
+
+test("an entry covers those alone of which both the server and the tool are within it", () => {
+  expect(coversTools("github", "github/search")).toBe(true);
+  expect(coversTools("git*", "github")).toBe(true);
+  expect(coversTools("github/*", "github")).toBe(true);
+  expect(coversTools("github/search", "github")).toBe(false);
+  expect(coversTools("github/s*", "git*/search")).toBe(false);
+});
+
+test("what two lists have in common is within both, also where neither entry is within the other", () => {
+  expect(commonTools(["git*/read"], ["github/re*"])).toEqual(["github/read"]);
+  expect(commonTools(["github", "crm"], ["*"])).toEqual(["github", "crm"]);
+  expect(commonTools(["github"], ["crm"])).toEqual([]);
+});
+
+test("entries are a server, or a server and a tool, with an asterisk at the end of either alone", () => {
+  const fine = ["*", "github", "git*", "github/search", "*/read_*", "github/*", "github/a/b"];
+  expect(fine.filter((text) => !toolEntryPattern.test(text))).toEqual([]);
+  const wrong = ["", "/", "github/", "/search", "g*b", "github/a*b", "Git Hub", "**"];
+  expect(wrong.filter((text) => toolEntryPattern.test(text))).toEqual([]);
+});

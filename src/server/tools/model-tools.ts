@@ -1,0 +1,114 @@
+// Tools of servers for calls of models: as a client of the endpoint would list and call them, without being one.
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { trimSlashes } from "../../base/text/http-url.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import { errorTable } from "../../http/exchange/errors.ts";
+import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
+import type { ClientCall } from "../../mcp/front/client-call.ts";
+import type { Desk } from "../../mcp/front/desk.ts";
+import { mayUseServer } from "../../mcp/front/view.ts";
+
+export interface DeskToolsOptions {
+  servers: Pick<ToolServers, "all" | "find">;
+  /** Loaded with the first request that needs it. */
+  desk(): Promise<Desk>;
+  /** The public URL, without a slash at the end. */
+  installationUrl(): string;
+}
+
+export class DeskTools implements ModelTools {
+  readonly #options: DeskToolsOptions;
+
+  constructor(options: DeskToolsOptions) {
+    this.#options = options;
+  }
+
+  serverOf(principal: Principal, { label, url }: Pick<AskedServer, "label" | "url">): string | undefined {
+    const { servers } = this.#options;
+    const server = url === undefined ? servers.find(label) : servers.all().find((one) => this.#isAt(one, url));
+    return server && mayUseServer(server, principal) ? server.name : undefined;
+  }
+
+  async list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]> {
+    const tools: HostedTool[] = [];
+    let cursor: unknown;
+    do {
+      const page = await this.#ask("tools/list", cursor === undefined ? {} : { cursor }, server, asker);
+      if (Array.isArray(page["tools"])) tools.push(...page["tools"].map(hostedTool));
+      cursor = page["nextCursor"];
+    } while (cursor !== undefined);
+    return tools;
+  }
+
+  async call(server: string, tool: string, args: JsonObject, asker: ToolAsker): Promise<CallResult> {
+    try {
+      return resultOf(await this.#ask("tools/call", { name: tool, arguments: args }, server, asker));
+    } catch (error) {
+      if (asker.left.cancelled) throw asker.left.reason;
+      return faultOf(error);
+    }
+  }
+
+  #isAt({ name, place }: ToolServer, url: string): boolean {
+    const asked = trimSlashes(url);
+    if (asked === `${this.#options.installationUrl()}/mcp/${name}`) return true;
+    return place.kind === "http" && trimSlashes(place.url) === asked;
+  }
+
+  async #ask(
+    method: string,
+    params: JsonObject,
+    only: string,
+    { principal, holder, left }: ToolAsker,
+  ): Promise<JsonObject> {
+    const cancellation = new Cancellation();
+    const leave = () => cancellation.cancel(left.reason);
+    left.onCancel(leave);
+    const call: ClientCall = {
+      ...{ principal, holder, left, cancellation, only, listing: "all", trace: undefined },
+      requestId: `req_${Bun.randomUUIDv7()}`,
+      // Nobody is there to fill in a form; a model is one of the gateway's own.
+      capabilities: {},
+      isAskable: true,
+      notify() {},
+      ask: () => Promise.reject(new GatewayError("invalid_request", "Within a call of a model nobody can be asked.")),
+    };
+    try {
+      return await (await this.#options.desk()).answer(method, params, call);
+    } finally {
+      left.off(leave);
+    }
+  }
+}
+
+function hostedTool(tool: JsonObject): HostedTool {
+  const { name, description, inputSchema, annotations } = tool;
+  const hints = (annotations ?? {}) as JsonObject;
+  return {
+    name: String(name),
+    description: typeof description === "string" ? description : undefined,
+    inputSchema: (inputSchema ?? { type: "object" }) as JsonObject,
+    isReadOnly: hints["readOnlyHint"] === true,
+  };
+}
+
+/** What is no text is told as JSON: a model reads nothing else here. */
+function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
+  const blocks: readonly JsonObject[] = Array.isArray(content) ? content : [];
+  const texts = blocks.map((block) => (block["type"] === "text" ? String(block["text"]) : JSON.stringify(block)));
+  const output = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? {});
+  return { output, error: isError === true ? { type: "mcp_tool_execution_error", content: blocks } : undefined };
+}
+
+function faultOf(error: unknown): CallResult {
+  const { message, code, data } = error as { message: string; code?: unknown; data?: { code?: unknown } };
+  if (error instanceof GatewayError) {
+    return { output: message, error: { type: "http_error", code: errorTable[error.code].status, message } };
+  }
+  const number = typeof code === "number" ? code : -32_603;
+  const told = typeof data?.code === "string" ? `${message} (${data.code})` : message;
+  return { output: told, error: { type: "mcp_protocol_error", code: number, message: told } };
+}

@@ -1,0 +1,149 @@
+// Responses whose tools the gateway runs itself (`tools: [{type: "mcp"}]`), with OpenAI's own client.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import OpenAI from "openai";
+import { z } from "zod";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+
+let tools: Bun.Server<undefined>;
+let model: Bun.Server<undefined>;
+let headrace: TestServer;
+let client: OpenAI;
+/** What the model was asked, turn by turn. */
+let turns: { messages: { role: string; content: unknown }[]; tools?: { function: { name: string } }[] }[] = [];
+
+/** A model that asks for the weather once, and says what it was told. */
+function answerOf(messages: readonly { role: string; content: unknown }[]) {
+  const told = messages.findLast(({ role }) => role === "tool");
+  const call = { name: "weather__forecast", arguments: '{"city":"Ulm"}' };
+  return told
+    ? { content: `I was told: ${told.content}`, finish: "stop" }
+    : { tool_calls: [{ index: 0, id: "call_1", type: "function", function: call }], finish: "tool_calls" };
+}
+
+beforeAll(async () => {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "weather", version: "1" });
+    const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
+    server.registerTool("forecast", forecast, ({ city }) => ({ content: [{ type: "text", text: `Rain in ${city}` }] }));
+    return server;
+  });
+  tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
+  model = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
+      const body = (await request.json()) as (typeof turns)[number] & { stream?: boolean };
+      turns.push(body);
+      const { finish, ...said } = answerOf(body.messages);
+      const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+      const base = { id: "c", created: 1, model: "m" };
+      if (!body.stream) {
+        const choices = [{ index: 0, message: { role: "assistant", content: null, ...said }, finish_reason: finish }];
+        return Response.json({ ...base, object: "chat.completion", choices, usage });
+      }
+      const chunk = (choices: unknown[], more = {}) =>
+        `data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", choices, ...more })}\n\n`;
+      return new Response(
+        chunk([{ index: 0, delta: { role: "assistant", ...said }, finish_reason: null }]) +
+          chunk([{ index: 0, delta: {}, finish_reason: finish }]) +
+          chunk([], { usage }) +
+          "data: [DONE]\n\n",
+        { headers: { "content-type": "text/event-stream" } },
+      );
+    },
+  });
+  const yaml = `upstreams: [{ name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }]
+models: [{ id: m, deployments: [{ upstream: m }] }]
+tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }] }
+`;
+  headrace = await startHeadrace({ yaml });
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const made = await headrace.request("/v1/keys", { body: { name: "tools", scopes } });
+  const { key } = (await made.json()) as { key: string };
+  client = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await headrace[Symbol.asyncDispose]();
+  await Promise.all([tools.stop(true), model.stop(true)]);
+});
+
+const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
+
+test("a tool of a server is run between two turns of the model: one response, with the usage of both", async () => {
+  turns = [];
+  const response = await client.responses.create({ model: "m", input: "Weather in Ulm?", tools: [weather] });
+  expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+  expect(response.output_text).toBe("I was told: Rain in Ulm");
+  expect(response.output[1]).toMatchObject({
+    ...{ server_label: "weather", name: "forecast", arguments: '{"city":"Ulm"}' },
+    ...{ output: "Rain in Ulm", status: "completed" },
+  });
+  expect(response.usage).toMatchObject({ input_tokens: 20, output_tokens: 10, total_tokens: 30 });
+  expect(turns.map((turn) => turn.tools?.map(({ function: { name } }) => name))).toEqual([
+    ["weather__forecast"],
+    ["weather__forecast"],
+  ]);
+  const kept = await client.responses.retrieve(response.id);
+  expect(kept.output).toEqual(response.output);
+});
+
+test("in a stream its events are those of the API, numbered through, and one response begins and ends", async () => {
+  turns = [];
+  const stream = await client.responses.create({ model: "m", input: "Weather?", tools: [weather], stream: true });
+  const types: string[] = [];
+  const numbers: number[] = [];
+  for await (const event of stream) {
+    types.push(event.type);
+    numbers.push(event.sequence_number);
+    if (event.type === "response.completed") expect(event.response.output_text ?? "").toBeString();
+  }
+  expect(numbers).toEqual(numbers.map((_, index) => index));
+  for (const type of ["response.created", "response.completed", "response.mcp_call.completed"]) {
+    expect(types.filter((one) => one === type)).toEqual([type]);
+  }
+  expect(types.indexOf("response.mcp_list_tools.completed")).toBeLessThan(
+    types.indexOf("response.mcp_call.in_progress"),
+  );
+});
+
+test("a call that needs approval is asked for, made once it is approved, and not made where it is refused", async () => {
+  turns = [];
+  const asking = { model: "m", tools: [{ ...weather, require_approval: "always" }] } as const;
+  const first = await client.responses.create({ ...asking, input: "Weather?", tools: [...asking.tools] });
+  const request = first.output.find(({ type }) => type === "mcp_approval_request");
+  expect(request).toMatchObject({ name: "forecast", arguments: '{"city":"Ulm"}' });
+  const answer = (approve: boolean) =>
+    client.responses.create({
+      ...asking,
+      tools: [...asking.tools],
+      previous_response_id: first.id,
+      input: [{ type: "mcp_approval_response", approval_request_id: request?.id ?? "", approve }],
+    });
+  const approved = await answer(true);
+  expect(approved.output.find(({ type }) => type === "mcp_call")).toMatchObject({
+    ...{ output: "Rain in Ulm", approval_request_id: request?.id },
+  });
+  expect(approved.output_text).toBe("I was told: Rain in Ulm");
+  const refused = await answer(false);
+  expect(refused.output.some(({ type }) => type === "mcp_call")).toBe(false);
+  expect(refused.output_text).toContain("did not allow");
+});
+
+test("a server that is not known, or a credential for one, is refused by its place; a key without the scope is told so", async () => {
+  const refusal = (tool: object) =>
+    client.responses
+      .create({ model: "m", input: "Hi", tools: [weather, tool as typeof weather] })
+      .then(() => "answered")
+      .catch((error: InstanceType<typeof OpenAI.APIError>) => error.param);
+  expect(await refusal({ type: "mcp", server_label: "other" })).toBe("tools[1].server_label");
+  const known = { type: "mcp", server_label: "w2", server_url: `${headrace.url}/mcp/weather`, authorization: "x" };
+  expect(await refusal(known)).toBe("tools[1].authorization");
+  const made = await headrace.request("/v1/keys", { body: { name: "chat", scopes: ["chat:write"] } });
+  const { key } = (await made.json()) as { key: string };
+  const other = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+  const asked = other.responses.create({ model: "m", input: "Hi", tools: [weather] });
+  expect(await asked.catch((error: InstanceType<typeof OpenAI.APIError>) => error.status)).toBe(403);
+});

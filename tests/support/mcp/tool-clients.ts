@@ -1,0 +1,300 @@
+// Clients of servers of tools as their makers publish them: each signs in by OAuth in a browser, lists and calls.
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { auth, createMCPClient, type OAuthClientProvider } from "@ai-sdk/mcp";
+import { claudeProgram, type Ended, type ProgramHome, programPath } from "../agents/agent-program.ts";
+import { agentModel, type ScriptedWorld } from "../agents/agent-world.ts";
+import type { Call } from "../agents/scripted-model.ts";
+import { until } from "../headrace.ts";
+import { freePort } from "../nginx-site.ts";
+
+/** Where a client is: in a home of its own, with a model for those that have to be told by one what to do. */
+export interface ClientPlace {
+  home: ProgramHome;
+  /** The endpoint of tools. */
+  url: string;
+  model: Pick<ScriptedWorld, "server" | "upstream">;
+  /** Does what a person does in a browser with the address that the client opens, until the client has been told. */
+  visit(url: string): Promise<void>;
+}
+
+export interface ToolClient {
+  signIn(place: ClientPlace): Promise<void>;
+  /** Names of tools, as the client has them; `known`: one of them, for a client that tells only what its model is shown. */
+  tools(place: ClientPlace, known: string): Promise<string[]>;
+  /** The text of what the tool answered. */
+  call(place: ClientPlace, tool: string): Promise<string>;
+}
+
+const deadlineMs = 40_000;
+
+/** `provider` of each home, as the AI SDK keeps nothing by itself. */
+const providers = new WeakMap<ProgramHome, OAuthClientProvider>();
+
+const aiSdk: ToolClient = {
+  async signIn({ home, url, visit }) {
+    let answered: URLSearchParams | undefined;
+    const listener = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch(request) {
+        answered = new URL(request.url).searchParams;
+        return new Response("Signed in.");
+      },
+    });
+    let opened: URL | undefined;
+    const redirect = `http://127.0.0.1:${listener.port}/callback`;
+    const provider = keepingProvider(redirect, (to) => {
+      opened = to;
+    });
+    providers.set(home, provider);
+    await createMCPClient({ transport: { type: "http", url, authProvider: provider } }).catch((error: Error) => {
+      if (opened === undefined) throw error;
+    });
+    await visit(String(opened));
+    await until(() => answered !== undefined, "the browser came back");
+    const said = Object.fromEntries(answered ?? []);
+    const given = {
+      authorizationCode: said["code"] ?? "",
+      callbackState: said["state"] ?? "",
+      callbackIssuer: said["iss"] ?? "",
+    };
+    const became = await auth(provider, { serverUrl: url, ...given });
+    await listener.stop(true);
+    if (became !== "AUTHORIZED") throw new Error(`The AI SDK says ${became}.`);
+  },
+  tools: (place) => withAiSdk(place, async (client) => Object.keys(await client.tools())),
+  call: (place, tool) =>
+    withAiSdk(place, async (client) => {
+      const execute = (await client.tools())[tool]?.execute;
+      if (execute === undefined) throw new Error(`The AI SDK has no ${tool}.`);
+      return textOf(await execute({ text: "hello" }, { toolCallId: "1", messages: [], context: undefined }));
+    }),
+};
+
+async function withAiSdk<T>(
+  { home, url }: ClientPlace,
+  work: (client: Awaited<ReturnType<typeof createMCPClient>>) => Promise<T>,
+): Promise<T> {
+  const authProvider = providers.get(home);
+  if (authProvider === undefined) throw new Error("Nobody has signed in.");
+  const client = await createMCPClient({ transport: { type: "http", url, authProvider } });
+  try {
+    return await work(client);
+  } finally {
+    await client.close();
+  }
+}
+
+function keepingProvider(redirectUrl: string, opened: (url: URL) => void): OAuthClientProvider {
+  const kept: {
+    tokens?: Awaited<ReturnType<OAuthClientProvider["tokens"]>>;
+    client?: Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>;
+    verifier?: string;
+  } = {};
+  const state = crypto.randomUUID();
+  return {
+    redirectUrl,
+    clientMetadata: {
+      client_name: "AI SDK",
+      redirect_uris: [redirectUrl],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    },
+    tokens: () => kept.tokens,
+    saveTokens: (tokens) => void Object.assign(kept, { tokens }),
+    clientInformation: () => kept.client,
+    saveClientInformation: (client) => void Object.assign(kept, { client }),
+    codeVerifier: () => kept.verifier ?? "",
+    saveCodeVerifier: (verifier) => void Object.assign(kept, { verifier }),
+    state: () => state,
+    redirectToAuthorization: opened,
+  };
+}
+
+/** A Node.js that is new enough for it. */
+function newerNode(): string {
+  const chosen = readdirSync(programPath()).find((name) => name.startsWith("node-linux-"));
+  return programPath(chosen ?? "", "bin", "node");
+}
+
+export const inspectorCommand = (): string[] => [
+  newerNode(),
+  programPath("@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
+];
+
+const inspector: ToolClient = {
+  async signIn(place) {
+    const callback = `http://127.0.0.1:${await freePort()}/oauth/callback`;
+    const env = { MCP_AUTO_OPEN_ENABLED: "true", MCP_INSPECTOR_SECRET_STORE: "file" };
+    const args = ["--cli", place.url, "--transport", "http", "--callback-url", callback, "--method", "tools/list"];
+    await signedInBy(
+      place,
+      [...inspectorCommand(), ...args],
+      env,
+      (said) => /Please navigate to: (\S+)/.exec(said)?.[1],
+    );
+  },
+  async tools(place) {
+    const { result } = await inspect(place, ["--method", "tools/list"]);
+    return (result["tools"] as { name: string }[]).map(({ name }) => name);
+  },
+  async call(place, tool) {
+    const { result } = await inspect(place, [
+      "--method",
+      "tools/call",
+      "--tool-name",
+      tool,
+      "--tool-arg",
+      "text=hello",
+    ]);
+    return textOf(result);
+  },
+};
+
+async function inspect(
+  { home, url }: ClientPlace,
+  args: readonly string[],
+): Promise<{ result: Record<string, unknown> }> {
+  const whole = ["--cli", url, "--transport", "http", "--stored-auth-only", ...args, "--format", "json"];
+  const env = { MCP_INSPECTOR_SECRET_STORE: "file" };
+  const ended = await home.run([...inspectorCommand(), ...whole], home.home, env);
+  if (ended.code !== 0) throw new Error(`The inspector ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
+  return JSON.parse(ended.stdout) as { result: Record<string, unknown> };
+}
+
+interface Offered {
+  name?: string;
+  tools?: { name: string }[];
+}
+
+const codex: ToolClient = {
+  async signIn(place) {
+    const folder = join(place.home.home, ".codex");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(
+      join(folder, "config.toml"),
+      `mcp_oauth_credentials_store = "file"
+check_for_update_on_startup = false
+model = "${agentModel}"
+model_provider = "gateway"
+[analytics]
+enabled = false
+[model_providers.gateway]
+name = "gateway"
+base_url = "${place.model.server.baseUrl}"
+env_key = "MODEL_KEY"
+wire_api = "responses"
+[mcp_servers.gw]
+url = "${place.url}"
+default_tools_approval_mode = "approve"
+`,
+    );
+    const command = ["node", programPath(".bin", "codex"), "mcp", "login", "gw", "--oauth-client-registration", "dcr"];
+    await signedInBy(place, command, {}, (said) => /^(http\S+\/\S*authorize\?\S+)/m.exec(said)?.[1]);
+  },
+  async tools(place, known) {
+    await asCodex(place, { tool: nameInCodex(known), namespace: "mcp__gw", arguments: { text: "hello" } });
+    const offered = place.model.upstream.served.flatMap(({ body }) => body["tools"] as Offered[]);
+    const names = offered.filter(({ name }) => name === "mcp__gw").flatMap(({ tools = [] }) => tools);
+    return [...new Set(names.map(({ name }) => name))];
+  },
+  async call(place, tool) {
+    const { stdout } = await asCodex(place, {
+      tool: nameInCodex(tool),
+      namespace: "mcp__gw",
+      arguments: { text: "hello" },
+    });
+    const items = linesOf(stdout).map((line) => line["item"] as Record<string, unknown> | undefined);
+    const found = items.findLast((item) => item?.["type"] === "mcp_tool_call");
+    return textOf(found?.["result"]);
+  },
+};
+
+/** It takes no hyphens. */
+export const nameInCodex = (tool: string): string => tool.replaceAll("-", "_");
+
+async function asCodex(place: ClientPlace, call: Call): Promise<Ended> {
+  place.model.upstream.work({ steps: [call], end: "That was all." });
+  const command = ["node", programPath(".bin", "codex"), "exec", "--json", "--skip-git-repo-check"];
+  const ended = await place.home.run([...command, "Ask the tool."], place.home.home, {
+    MODEL_KEY: place.model.server.key,
+  });
+  if (ended.code !== 0) throw new Error(`Codex ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
+  return ended;
+}
+
+const claude: ToolClient = {
+  async signIn(place) {
+    const add = [claudeProgram(), "mcp", "add", "--transport", "http", "--scope", "user", "gw", place.url];
+    const added = await place.home.run(add, place.home.home, quiet);
+    if (added.code !== 0) throw new Error(`Claude Code ended with ${added.code}: ${added.stderr}`);
+    const [opened, browser] = [join(place.home.home, "opened"), join(place.home.home, "browser.sh")];
+    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > ${opened}.part && mv ${opened}.part ${opened}\n`);
+    chmodSync(browser, 0o755);
+    const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
+    const command = ["python3", terminal, String(deadlineMs / 1000), claudeProgram(), "mcp", "login", "gw"];
+    const env = { ...quiet, BROWSER: browser, TERM: "xterm" };
+    await signedInBy(place, command, env, () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined));
+  },
+  async tools(place) {
+    const [first] = linesOf((await asClaude(place, undefined)).stdout);
+    const names = (first?.["tools"] ?? []) as string[];
+    return names.filter((name) => name.startsWith("mcp__gw__")).map((name) => name.slice("mcp__gw__".length));
+  },
+  async call(place, tool) {
+    const { stdout } = await asClaude(place, { tool: `mcp__gw__${tool}`, arguments: { text: "hello" } });
+    const contents = linesOf(stdout)
+      .filter(({ type }) => type === "user")
+      .flatMap(({ message }) => (message as { content: { type: string; content?: unknown }[] }).content);
+    return textOf(contents.findLast(({ type }) => type === "tool_result"));
+  },
+};
+
+const quiet = { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", ENABLE_TOOL_SEARCH: "false" };
+
+async function asClaude({ home, model }: ClientPlace, call: Call | undefined): Promise<Ended> {
+  model.upstream.work({ steps: call === undefined ? [] : [call], end: "That was all." });
+  const options = ["--output-format", "stream-json", "--verbose", "--allowedTools", "mcp__gw", "--model", agentModel];
+  const { baseUrl, key } = model.server;
+  const env = { ...quiet, ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ""), ANTHROPIC_AUTH_TOKEN: key };
+  const ended = await home.run([claudeProgram(), "-p", "Ask the tool.", ...options], home.home, env);
+  if (ended.code !== 0) throw new Error(`Claude Code ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
+  return ended;
+}
+
+export const toolClients: Readonly<Record<string, ToolClient>> = {
+  "AI SDK": aiSdk,
+  "MCP inspector": inspector,
+  Codex: codex,
+  "Claude Code": claude,
+};
+
+/** Runs the program until it has signed in; `address`: what it wants opened, as far as it has said so. */
+async function signedInBy(
+  { home, visit }: ClientPlace,
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+  address: (said: string) => string | undefined,
+): Promise<void> {
+  const running = home.begin(command, mkdtempSync(join(home.home, "work-")), env);
+  await until(() => address(running.said()) !== undefined || running.hasEnded(), "the program wants a browser");
+  const found = address(running.said());
+  if (found === undefined) throw new Error(`${command.join(" ")} wants no browser: ${running.said()}`);
+  await visit(found);
+  const { code, stdout, stderr } = await running.ended;
+  if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}: ${stdout}\n${stderr}`);
+}
+
+function linesOf(stdout: string): Record<string, unknown>[] {
+  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** The texts of a tool's answer, in whichever shape a client gives it. */
+function textOf(answer: unknown): string {
+  const { content } = (answer ?? {}) as { content?: string | { text?: string }[] };
+  return typeof content === "string" ? content : (content ?? []).map(({ text = "" }) => text).join("\n");
+}
