@@ -36,6 +36,7 @@ const paths = [
     "/playground",
     "/catalog",
     "/prices",
+    "/tools",
     "/usage",
     "/statements",
     "/requests",

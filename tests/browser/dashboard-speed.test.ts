@@ -20,7 +20,7 @@ afterAll(async () => {
 /** Those with most to draw. That nothing of any page moves is seen by dashboard-shift.test.ts as well. */
 const fullest = ["/", "/catalog", "/usage", "/requests", "/settings/api-keys", "/docs/api"];
 const further = [
-  ...["/playground", "/prices", "/statements", "/chats", "/batches", "/settings/limits", "/settings/members"],
+  ...["/playground", "/prices", "/tools", "/statements", "/chats", "/batches", "/settings/limits", "/settings/members"],
   ...["/settings/audit-log", "/admin/upstreams", "/admin/tiers", "/admin/signing-keys", "/admin/system"],
   ...["/admin/model-files", "/settings/webhooks"],
 ];

@@ -1,6 +1,6 @@
 // How the playground reads a stream of events, wherever it is cut, and divides an answer into text and code.
 import { expect, test } from "bun:test";
-import { readEvents } from "../../web/pages/playground/event-stream.ts";
+import { readEvents } from "../../web/api/event-stream.ts";
 import { type Inline, inlineOf } from "../../web/parts/answer/inline-text.ts";
 import { BlockReader, blocksOf, itemsOf } from "../../web/parts/answer/text-blocks.ts";
 

@@ -6,4 +6,5 @@ export { ChatsPage } from "./chats/chats-page.tsx";
 export { PlaygroundPage } from "./playground/playground-page.tsx";
 export { RequestsPage } from "./requests/requests-page.tsx";
 export { StatementPage } from "./statement/statement-page.tsx";
+export { ToolsPage } from "./tools/tools-page.tsx";
 export { UsagePage } from "./usage/usage-page.tsx";

@@ -22,6 +22,7 @@ import {
   StackIcon,
   TagIcon,
   TasklistIcon,
+  ToolsIcon,
   VerifiedIcon,
   WebhookIcon,
 } from "@primer/octicons-react";
@@ -74,6 +75,7 @@ export const sections: readonly Section[] = [
       { path: "/playground", title: "Playground", icon: BeakerIcon, load: daily("PlaygroundPage") },
       { path: "/catalog", title: "Models", icon: CpuIcon, load: models("ModelsPage") },
       { path: "/prices", title: "Prices", icon: TagIcon, load: models("PricesPage") },
+      { path: "/tools", title: "Tools", icon: ToolsIcon, load: daily("ToolsPage") },
       { path: "/usage", title: "Usage", icon: GraphIcon, load: daily("UsagePage") },
       { path: "/statements", title: "Statements", icon: CreditCardIcon, load: daily("StatementPage") },
       { path: "/requests", title: "Logs", icon: LogIcon, keepsList: true, load: daily("RequestsPage") },

@@ -23,6 +23,7 @@ const places = [
   "prices",
   "usage",
   "statements",
+  "tools",
   "requests",
   "chats",
   "batches",

@@ -53,7 +53,8 @@ export class Definitions implements DefinitionGuard {
     listed: readonly Json[],
   ): Promise<readonly Json[]> {
     const known = await this.#of(server);
-    const isFirst = known.size === 0 && approval !== "each";
+    // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
+    const isFirst = approval !== "each" && known.values().every((one) => one.kind !== kind);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {

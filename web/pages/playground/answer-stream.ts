@@ -1,7 +1,7 @@
 // Asks a model and reads its answer as it is made; whatever is not as the API says is an error, never half understood.
 import { ApiFailure, send } from "../../api/client.ts";
+import { readEvents } from "../../api/event-stream.ts";
 import type { Usage } from "../../api/types.ts";
-import { readEvents } from "./event-stream.ts";
 
 export interface AnswerObserver {
   /** The model was found and answers. `requestId`: under which the request is in the log. */

@@ -1,5 +1,6 @@
 // What a row of the log shows, in full where there is room and in two lines on a narrow screen.
 import { Anchor, Stack, Text, VisuallyHidden } from "@mantine/core";
+import { ToolsIcon } from "@primer/octicons-react";
 import { Link } from "wouter";
 import type { Names } from "../../api/names.ts";
 import type { Request } from "../../api/types.ts";
@@ -32,6 +33,11 @@ export const operations: Record<Request["operation"], string> = {
   tokenize: "Tokens",
   detokenize: "Text of tokens",
 };
+
+/** Whether a server of tools was asked, and no model. */
+export function isToolCall({ operation }: Pick<Request, "operation">): boolean {
+  return operations[operation] === operations.tool;
+}
 
 /** Where the body was not read, nobody knows it. */
 export function modelName(model: string | null): string {
@@ -66,15 +72,15 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
     },
     {
       name: "model",
-      head: "Model",
-      cell: ({ model, operation, stream }) => (
+      head: "Model, tool",
+      cell: (request) => (
         <>
           <div className="cell-line">
-            <ModelName name={modelName(model)} inherit />
+            <ModelName name={modelName(request.model)} inherit />
           </div>
           <div className="cell-note">
-            {operations[operation]}
-            {stream && ", streamed"}
+            {isToolCall(request) && <ToolsIcon size={12} />} {operations[request.operation]}
+            {request.stream && ", streamed"}
           </div>
         </>
       ),
@@ -89,9 +95,12 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       head: "Tokens",
       width: "5.75rem",
       numeric: true,
-      cell: (request) => (
-        <TwoLines first={count(request.total_tokens)} second={`${count(request.prompt_tokens)} in`} isNumeric />
-      ),
+      cell: (request) =>
+        isToolCall(request) ? (
+          <None what="No tokens" />
+        ) : (
+          <TwoLines first={count(request.total_tokens)} second={`${count(request.prompt_tokens)} in`} isNumeric />
+        ),
     },
     {
       name: "cost",

@@ -10,9 +10,10 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { atSecond, count, money, perSecond } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { errorMeaning, Outcome, outcomeLooks, remedyFor } from "./outcome.tsx";
-import { modelName, operations } from "./request-columns.tsx";
+import { isToolCall, modelName, operations } from "./request-columns.tsx";
 import { RequestTimeline } from "./request-timeline.tsx";
 import { isWorthTelling, RequestTrail } from "./request-trail.tsx";
+import { ToolContent } from "./tool-content.tsx";
 
 export function RequestView({ request }: { request: RequestDetail }) {
   const { outcome } = request;
@@ -76,12 +77,13 @@ function Remedy({ code }: { code: string }) {
 
 function Figures({ request }: { request: RequestDetail }) {
   const names = useNames(true);
-  const { model, key, app, tags, operation, stream, cost, estimated, capped, from_cache } = request;
+  const { model, key, app, tags, operation, stream, cost, tokens_per_second, estimated, capped, from_cache } = request;
+  const isTool = isToolCall(request);
   const isAbout = estimated && request.total_tokens > 0;
   const about = isAbout ? "about " : "";
   const asked: Fact[] = [
     [
-      operation === "tool" ? "Tool" : "Model",
+      isTool ? "Tool" : "Model",
       model === null ? modelName(model) : <Only key="model" name="model" value={model} label={model} />,
     ],
     ["Key", <Only key="key" name="key" value={key} label={names.key(key)} />],
@@ -90,15 +92,25 @@ function Figures({ request }: { request: RequestDetail }) {
     ["Operation", operations[operation] + (stream ? ", streamed" : "")],
   ];
   if (request.outcome === "refused") return <Facts facts={asked} />;
+  if (isTool) {
+    const priced: Fact = ["Cost", cost === null ? "The server has no price" : money(cost)];
+    return <Facts facts={[...asked, ...detailsOf(request), priced]} />;
+  }
   return (
     <>
       <Facts
         facts={[
           ...asked,
           ["Answered by", answererOf(request)],
-          ...(operation === "tool" ? [] : tokensOf(request, about)),
+          ["Prompt tokens", about + count(request.prompt_tokens)],
+          ...partsOf(request, "cached_tokens", "Of these from a cache"),
+          ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
+          ["Completion tokens", about + count(request.completion_tokens)],
+          ...partsOf(request, "reasoning_tokens", "Of these thought"),
+          ["Tokens in all", about + count(request.total_tokens)],
           ...detailsOf(request),
           ["Cost", cost === null ? "The model has no price" : money(cost)],
+          ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
         ]}
       />
       {from_cache && (
@@ -119,20 +131,6 @@ function Figures({ request }: { request: RequestDetail }) {
       )}
     </>
   );
-}
-
-/** A call of a tool has none. */
-function tokensOf(request: RequestDetail, about: string): Fact[] {
-  const { prompt_tokens, completion_tokens, total_tokens, tokens_per_second } = request;
-  return [
-    ["Prompt tokens", about + count(prompt_tokens)],
-    ...partsOf(request, "cached_tokens", "Of these from a cache"),
-    ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
-    ["Completion tokens", about + count(completion_tokens)],
-    ...partsOf(request, "reasoning_tokens", "Of these thought"),
-    ["Tokens in all", about + count(total_tokens)],
-    ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
-  ];
 }
 
 type Fact = ComponentProps<typeof Facts>["facts"][number];
@@ -198,24 +196,9 @@ function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; v
   );
 }
 
-function Content({ request: { chat, operation, tool_content } }: { request: RequestDetail }) {
-  if (tool_content !== null) {
-    return (
-      <Stack gap="sm">
-        <Note>What the tool was called with, and what it gave; credentials are taken out.</Note>
-        <Code block>{tool_content.arguments}</Code>
-        <Code block>{tool_content.result}</Code>
-      </Stack>
-    );
-  }
-  if (operation === "tool") {
-    return (
-      <Note>
-        What the tool was called with and what it gave is not kept, or you may not see it. An operator switches that on
-        in <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
-      </Note>
-    );
-  }
+function Content({ request }: { request: RequestDetail }) {
+  const { chat, operation } = request;
+  if (isToolCall(request)) return <ToolContent request={request} />;
   if (chat !== null) {
     return (
       <Group gap="sm">

@@ -1,0 +1,125 @@
+// Asks the endpoint of tools as any client of the protocol could: in its revision without sessions, where a request is one of its own.
+import { ApiFailure, send } from "./client.ts";
+import { readEvents } from "./event-stream.ts";
+
+const revision = "2026-07-28";
+const own = "io.modelcontextprotocol";
+/** Pages of one list: a server that goes on for ever is not followed. */
+const mostPages = 20;
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What is listed, as its server describes it: of others, so nothing of it is taken for granted. */
+export interface Listed {
+  name: string;
+  title?: unknown;
+  description?: unknown;
+  inputSchema?: unknown;
+  outputSchema?: unknown;
+  annotations?: unknown;
+  uri?: unknown;
+}
+
+/** All that somebody may use. */
+export interface Offer {
+  tools: readonly Listed[];
+  prompts: readonly Listed[];
+  resources: readonly Listed[];
+}
+
+export interface ToolResult {
+  content: readonly JsonObject[];
+  structured: unknown;
+  /** Whether the tool says of it that it failed. */
+  isError: boolean;
+}
+
+/** With all schemas, also where there are so many that other clients search among them. */
+export const toolsPath = "/mcp?tools=all";
+
+/** Lists are asked for at once, and only those that there are. */
+export async function readOffer(signal: AbortSignal): Promise<Offer> {
+  const { capabilities } = await ask("server/discover", {}, { signal });
+  const has = (kind: string) => isObject(capabilities) && isObject(capabilities[kind]);
+  const [tools, prompts, resources] = await Promise.all(
+    ["tools", "prompts", "resources"].map((kind) => (has(kind) ? listed(kind, signal) : [])),
+  );
+  return { tools: tools ?? [], prompts: prompts ?? [], resources: resources ?? [] };
+}
+
+async function listed(kind: string, signal: AbortSignal): Promise<Listed[]> {
+  const items: Listed[] = [];
+  let cursor: unknown;
+  for (let page = 0; page < mostPages; page++) {
+    const result = await ask(`${kind}/list`, cursor === undefined ? {} : { cursor }, { signal });
+    const found = result[kind];
+    if (Array.isArray(found)) items.push(...found.filter(isListed));
+    cursor = result["nextCursor"];
+    if (typeof cursor !== "string") break;
+  }
+  return items;
+}
+
+/** `name`: as it was listed. */
+export async function callTool(name: string, given: JsonObject, signal: AbortSignal): Promise<ToolResult> {
+  const result = await ask("tools/call", { name, arguments: given }, { name, signal });
+  if (result["resultType"] === "input_required") {
+    throw new ApiFailure({
+      status: 0,
+      code: "input_required",
+      message: "The tool asks back before it goes on, which this page cannot answer: call it with a client that can.",
+    });
+  }
+  const { content, structuredContent: structured, isError } = result;
+  return { content: Array.isArray(content) ? content.filter(isObject) : [], structured, isError: isError === true };
+}
+
+/** Rejects with ApiFailure, also for what the protocol has for an error. */
+async function ask(
+  method: string,
+  params: JsonObject,
+  { name, signal }: { name?: string; signal: AbortSignal },
+): Promise<JsonObject> {
+  const response = await send("POST", toolsPath, {
+    body: { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: envelope } },
+    headers: {
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": revision,
+      "mcp-method": method,
+      ...(name === undefined ? {} : { "mcp-name": name }),
+    },
+    signal,
+  });
+  const answer = await answerOf(response);
+  if (isObject(answer) && isObject(answer["result"])) return answer["result"];
+  const error = isObject(answer) && isObject(answer["error"]) ? answer["error"] : {};
+  const { message = "The answer is none of the protocol." } = error;
+  throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message) });
+}
+
+const envelope = {
+  [`${own}/protocolVersion`]: revision,
+  [`${own}/clientInfo`]: { name: "headrace-dashboard", version: "1" },
+  // Nothing is answered here that a tool would ask back.
+  [`${own}/clientCapabilities`]: {},
+};
+
+/** Whole, or as the last of events, where the tool told how it goes on before. */
+async function answerOf(response: Response): Promise<unknown> {
+  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (!isStream || !response.body) return await response.json();
+  for await (const data of readEvents(response.body)) {
+    if (data === "") continue;
+    const message: unknown = JSON.parse(data);
+    if (isObject(message) && ("result" in message || "error" in message)) return message;
+  }
+  return undefined;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isListed(value: unknown): value is Listed {
+  return isObject(value) && typeof value["name"] === "string";
+}

@@ -1,0 +1,50 @@
+// What a tool was called with and what it gave, where that is kept.
+import { Code, Stack, Text } from "@mantine/core";
+import type { RequestDetail } from "../../api/types.ts";
+import { Note } from "../../parts/words/note.tsx";
+
+export function ToolContent({ request: { tool_content: content } }: { request: RequestDetail }) {
+  if (content === null) {
+    return (
+      <Note>
+        What the tool was called with and what it gave is not kept, or you may not see it. An operator switches that on
+        in <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
+      </Note>
+    );
+  }
+  return (
+    <Stack gap="xs">
+      <Note>Credentials are taken out, and what is long is cut.</Note>
+      <Kept label="Called with">{content.arguments}</Kept>
+      <Kept label="Result">{content.result}</Kept>
+    </Stack>
+  );
+}
+
+function Kept({ label, children }: { label: string; children: string }) {
+  return (
+    <div>
+      <Text size="sm" mb={4}>
+        {label}
+      </Text>
+      <Code
+        block
+        tabIndex={0}
+        aria-label={label}
+        mah="20rem"
+        style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}
+      >
+        {indented(children)}
+      </Code>
+    </div>
+  );
+}
+
+/** What is cut is no JSON any more, and stays as it is. */
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,57 @@
+// What somebody may use, by the servers that it is of.
+import type { Listed, Offer } from "../../api/tools.ts";
+
+export interface OfferOfServer {
+  server: string;
+  tools: readonly Listed[];
+  prompts: readonly Listed[];
+  resources: readonly Listed[];
+}
+
+/** In the order of their names. */
+export function byServer({ tools, prompts, resources }: Offer): OfferOfServer[] {
+  const names = new Set([
+    ...[...tools, ...prompts].map(({ name }) => serverOf(name)),
+    ...resources.map(({ uri }) => serverOfResource(uri)),
+  ]);
+  return [...names].sort().map((server) => ({
+    server,
+    tools: tools.filter(({ name }) => serverOf(name) === server),
+    prompts: prompts.filter(({ name }) => serverOf(name) === server),
+    resources: resources.filter(({ uri }) => serverOfResource(uri) === server),
+  }));
+}
+
+/** Names of servers have no underscore, so the first one separates. */
+export function serverOf(name: string): string {
+  return name.split("_", 1)[0] ?? name;
+}
+
+/** The name without that of its server. */
+export function ownName(name: string): string {
+  return name.slice(serverOf(name).length + 1) || name;
+}
+
+/** Whether clients may know it by another name than its server: one that was cut or changed ends with a piece of a hash. */
+export function isCut(name: string): boolean {
+  return /_[0-9a-f]{6}$/.test(name);
+}
+
+/** `headrace+server:…` */
+function serverOfResource(uri: unknown): string {
+  return /^headrace\+([a-z0-9-]+):/.exec(String(uri))?.[1] ?? "";
+}
+
+/** Whether any of the words is in what its server says of it. */
+export function isFound({ name, title, description }: Listed, search: string): boolean {
+  const told = `${name} ${text(title)} ${text(description)}`.toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => told.includes(word));
+}
+
+/** Undefined or empty where it is no text. */
+export function text(told: unknown): string {
+  return typeof told === "string" ? told : "";
+}

@@ -1,0 +1,107 @@
+// What one server offers to who looks at it: its tools, each of which can be opened, its prompts and its resources.
+import { Code, Group, Stack, Text } from "@mantine/core";
+import { type ReactNode, useState } from "react";
+import type { Listed } from "../../api/tools.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
+import { NameButton } from "../../parts/page/links.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { counted } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
+import { type OfferOfServer, ownName, text } from "./offered.ts";
+import { Hints } from "./tool-view.tsx";
+
+/** How much of one list is shown at first. */
+const shownAtFirst = 25;
+
+interface ServerOfferProps {
+  offer: OfferOfServer;
+  choose(tool: Listed): void;
+}
+
+export function ServerOffer({ offer: { server, tools, prompts, resources }, choose }: ServerOfferProps) {
+  const amounts = [
+    ...(tools.length > 0 ? [counted(tools.length, "tool")] : []),
+    ...(prompts.length > 0 ? [counted(prompts.length, "prompt")] : []),
+    ...(resources.length > 0 ? [counted(resources.length, "resource")] : []),
+  ];
+  return (
+    <Section title={server === "" ? "Of no server" : server} about={amounts.join(", ")}>
+      {tools.length > 0 && (
+        <Some items={tools} label={`Tools of ${server}`}>
+          {(tool) => (
+            <>
+              <Group gap="xs">
+                <NameButton show={() => choose(tool)}>{ownName(tool.name)}</NameButton>
+                <Hints annotations={tool.annotations} />
+              </Group>
+              <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
+                {text(tool.description) || text(tool.title) || "Its server says nothing of it."}
+              </SmallNote>
+            </>
+          )}
+        </Some>
+      )}
+      {prompts.length > 0 && (
+        <Named title="Prompts" items={prompts} server={server}>
+          {({ name }) => ownName(name)}
+        </Named>
+      )}
+      {resources.length > 0 && (
+        <Named title="Resources" items={resources} server={server}>
+          {({ uri }) => text(uri).replace(/^headrace\+[a-z0-9-]+:/, "")}
+        </Named>
+      )}
+    </Section>
+  );
+}
+
+interface NamedProps {
+  title: string;
+  server: string;
+  items: readonly Listed[];
+  /** The word by which its server knows it. */
+  children(item: Listed): string;
+}
+
+function Named({ title, server, items, children }: NamedProps) {
+  return (
+    <div>
+      <Text size="sm" fw={600} mb={4} component="h3">
+        {title}
+      </Text>
+      <Some items={items} label={`${title} of ${server}`}>
+        {(item) => (
+          <>
+            <Code style={{ overflowWrap: "anywhere" }}>{children(item)}</Code>
+            {text(item.description) !== "" && (
+              <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
+                {text(item.description)}
+              </SmallNote>
+            )}
+          </>
+        )}
+      </Some>
+    </div>
+  );
+}
+
+interface SomeProps {
+  items: readonly Listed[];
+  label: string;
+  children(item: Listed): ReactNode;
+}
+
+function Some({ items, label, children }: SomeProps) {
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? items : items.slice(0, shownAtFirst);
+  return (
+    <Stack gap="sm" align="start">
+      <Stack component="ul" gap="sm" m={0} p={0} w="100%" style={{ listStyle: "none" }} aria-label={label}>
+        {shown.map((item) => (
+          <li key={`${item.name} ${text(item.uri)}`}>{children(item)}</li>
+        ))}
+      </Stack>
+      {shown.length < items.length && <SmallButton onClick={() => setWhole(true)}>Show all {items.length}</SmallButton>}
+    </Stack>
+  );
+}

@@ -1,0 +1,70 @@
+// One tool as its server describes it: what it says of itself, what it takes, and a call to try it.
+import { Group, Stack, Text } from "@mantine/core";
+import { isObject, type Listed } from "../../api/tools.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
+import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
+import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
+import { Note } from "../../parts/words/note.tsx";
+import { Tag } from "../../parts/words/tag.tsx";
+import { isCut, ownName, serverOf, text } from "./offered.ts";
+import { ToolTest } from "./tool-test.tsx";
+
+export function ToolView({ tool }: { tool: Listed }) {
+  const { name, title, description, inputSchema, outputSchema, annotations } = tool;
+  return (
+    <Stack gap="lg">
+      <div>
+        <Group gap={4} wrap="nowrap">
+          <RecordTitle>{ownName(name)}</RecordTitle>
+          <CopyAction value={name} label={`Copy the name ${name}`} />
+        </Group>
+        <Note style={{ overflowWrap: "anywhere" }}>
+          {text(title) !== "" && <bdi>{text(title)}, </bdi>}
+          of {serverOf(name)}; as clients know it: {name}
+        </Note>
+      </div>
+      <Hints annotations={annotations} />
+      <DrawerPart title="What its server says of it">
+        <Text size="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }} dir="auto">
+          {text(description) || "Nothing."}
+        </Text>
+      </DrawerPart>
+      <MoreSettings label="Schemas" shown={false} hasProblem={false}>
+        <CopyBlock value={JSON.stringify(inputSchema ?? {}, null, 2)} label="Copy the input schema" wrap />
+        {outputSchema !== undefined && (
+          <CopyBlock value={JSON.stringify(outputSchema, null, 2)} label="Copy the output schema" wrap />
+        )}
+      </MoreSettings>
+      <ToolTest tool={tool} />
+      {!isCut(name) && (
+        <PlainLink href={`/requests?model=${encodeURIComponent(`${serverOf(name)}/${ownName(name)}`)}`}>
+          Its calls in the logs
+        </PlainLink>
+      )}
+    </Stack>
+  );
+}
+
+/** Hints are what the server claims: nothing here depends on them. */
+export function Hints({ annotations }: Pick<Listed, "annotations">) {
+  const told = hintsOf(annotations);
+  if (told.length === 0) return null;
+  return (
+    <Group gap={6}>
+      {told.map((hint) => (
+        <Tag key={hint}>{hint}</Tag>
+      ))}
+    </Group>
+  );
+}
+
+function hintsOf(annotations: unknown): string[] {
+  if (!isObject(annotations)) return [];
+  const { readOnlyHint, destructiveHint, openWorldHint } = annotations;
+  return [
+    ...(readOnlyHint === true ? ["Says it only reads"] : []),
+    ...(readOnlyHint !== true && destructiveHint === true ? ["Says it may destroy"] : []),
+    ...(openWorldHint === true ? ["Says it reaches outside"] : []),
+  ];
+}

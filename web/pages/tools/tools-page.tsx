@@ -1,0 +1,111 @@
+// The page Tools: what one may use of all servers, each tool to be read and tried, and how clients get them.
+import { Stack } from "@mantine/core";
+import { PlugIcon, SearchIcon } from "@primer/octicons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
+import type { ApiFailure } from "../../api/client.ts";
+import { useSliced } from "../../api/queries.ts";
+import { type Listed, type Offer, readOffer, toolsPath } from "../../api/tools.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
+import { SearchField } from "../../parts/filters/search-field.tsx";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
+import { ConnectClient } from "./connect-client.tsx";
+import { byServer, isFound } from "./offered.ts";
+import { ServerOffer } from "./server-offer.tsx";
+import { ToolView } from "./tool-view.tsx";
+
+export function ToolsPage() {
+  const [parameters, setParameters] = useSearchParams();
+  const { data, error, refetch } = useSliced(
+    useQuery<Offer, ApiFailure>({
+      queryKey: [toolsPath],
+      queryFn: ({ signal }) => readOffer(signal),
+      staleTime: 30_000,
+    }),
+  );
+  const put = (name: "tool" | "connect" | null, value = "") =>
+    setParameters((before) => {
+      const after = new URLSearchParams(before);
+      after.delete("tool");
+      after.delete("connect");
+      if (name) after.set(name, value);
+      return after;
+    });
+  const chosen = data?.tools.find(({ name }) => name === parameters.get("tool"));
+  const servers = data ? byServer(data).flatMap(({ server }) => (server === "" ? [] : [server])) : [];
+  return (
+    <Page
+      title="Tools"
+      about="What you, your keys and your apps may use of the servers of tools (MCP) behind this one."
+      actions={
+        <PlainButton leftSection={<PlugIcon />} onClick={() => put("connect")}>
+          Connect a client
+        </PlainButton>
+      }
+    >
+      {error && <Failure error={error} retry={refetch} />}
+      {data ? (
+        <Offered offer={data} choose={({ name }) => put("tool", name)} />
+      ) : (
+        !error && <Waiting heights={[36, 220]} />
+      )}
+      <FormDrawer
+        of={parameters.has("connect") ? "connect" : chosen}
+        title={(shown) => (shown === "connect" ? "Connect a client" : "Tool")}
+        size="lg"
+        close={() => put(null)}
+      >
+        {(shown) =>
+          shown === "connect" ? <ConnectClient servers={servers} /> : <ToolView key={shown.name} tool={shown} />
+        }
+      </FormDrawer>
+    </Page>
+  );
+}
+
+function Offered({ offer, choose }: { offer: Offer; choose(tool: Listed): void }) {
+  const [parameters, setParameters] = useSearchParams();
+  const search = parameters.get("search") ?? "";
+  if (offer.tools.length + offer.prompts.length + offer.resources.length === 0) {
+    return (
+      <Empty title="No tools for you yet">
+        An operator of this server adds servers of tools, and says who may use them. What you may use is listed here
+        then.
+      </Empty>
+    );
+  }
+  const found = byServer({
+    tools: offer.tools.filter((tool) => isFound(tool, search)),
+    prompts: offer.prompts.filter((prompt) => isFound(prompt, search)),
+    resources: offer.resources.filter((resource) => isFound(resource, search)),
+  });
+  return (
+    <Stack>
+      <SearchField
+        aria-label="Search tools"
+        placeholder="Search"
+        leftSection={<SearchIcon />}
+        value={search}
+        change={(wanted) =>
+          setParameters(
+            (before) => {
+              const after = new URLSearchParams(before);
+              if (wanted === "") after.delete("search");
+              else after.set("search", wanted);
+              return after;
+            },
+            { replace: true },
+          )
+        }
+      />
+      {found.map((one) => (
+        <ServerOffer key={one.server} offer={one} choose={choose} />
+      ))}
+      {found.length === 0 && <Empty title="No such tool">Nothing that you may use has all of these words.</Empty>}
+    </Stack>
+  );
+}
