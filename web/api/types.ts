@@ -1042,6 +1042,14 @@ export interface Shapes {
   CreateInvitationRequest?: CreateInvitationRequest;
   CreatedInvitation?: CreatedInvitation;
   DeletedInvitation?: DeletedInvitation;
+  ToolConnectionList?: ToolConnectionList;
+  ToolConnection?: ToolConnection;
+  ConnectToolsRequest?: ConnectToolsRequest;
+  ToolConnectionBegun?: ToolConnectionBegun;
+  ToolConnectionDeleted?: ToolConnectionDeleted;
+  ConnectedPersonList?: ConnectedPersonList;
+  ConnectedPerson?: ConnectedPerson;
+  ToolClientDocument?: ToolClientDocument;
   AuditEventList?: AuditEventList;
   AuditEvent?: AuditEvent;
   AccountList?: AccountList;
@@ -7533,6 +7541,103 @@ export interface DeletedInvitation {
   id: string;
   deleted: true;
 }
+export interface ToolConnectionList {
+  object: "list";
+  data: ToolConnection[];
+}
+export interface ToolConnection {
+  object: "tool_connection";
+  /**
+   * The name of the server of tools.
+   */
+  server: string;
+  title: string | null;
+  /**
+   * `broken`: it works no more until the account is connected again; `broken_because` says why.
+   */
+  state: "none" | "connected" | "broken";
+  /**
+   * The authorization server that gave the tokens.
+   */
+  issuer: string | null;
+  /**
+   * What was allowed there.
+   */
+  scopes: string[];
+  connected_at: number | null;
+  last_used_at: number | null;
+  broken_because: string | null;
+}
+export interface ConnectToolsRequest {
+  /**
+   * The name of the server of tools.
+   */
+  server: string;
+}
+export interface ToolConnectionBegun {
+  object: "tool_connection.begun";
+  /**
+   * The name of the server of tools.
+   */
+  server: string;
+  /**
+   * Where to send the browser now; it comes back within 15 minutes, in the same session.
+   */
+  url: string;
+}
+export interface ToolConnectionDeleted {
+  object: "tool_connection.deleted";
+  /**
+   * The name of the server of tools.
+   */
+  server: string;
+  deleted: true;
+  /**
+   * Whether the server's authorization server said that the tokens count no more.
+   */
+  revoked: boolean;
+}
+export interface ConnectedPersonList {
+  object: "list";
+  data: ConnectedPerson[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
+}
+export interface ConnectedPerson {
+  object: "tool_connection.person";
+  id: string;
+  /**
+   * The name of the server of tools.
+   */
+  server: string;
+  person_id: string;
+  account_id: string;
+  state: "connected" | "broken";
+  /**
+   * Unix time in seconds.
+   */
+  connected_at: number;
+  last_used_at: number | null;
+}
+export interface ToolClientDocument {
+  client_id: string;
+  client_name: string;
+  client_uri: string;
+  redirect_uris: string[];
+  grant_types: string[];
+  response_types: string[];
+  token_endpoint_auth_method: "none";
+}
 export interface AuditEventList {
   object: "list";
   data: AuditEvent[];
@@ -7620,7 +7725,10 @@ export interface AuditEvent {
     | "webhook.updated"
     | "webhook.secret_rotated"
     | "webhook.disabled"
-    | "webhook.deleted";
+    | "webhook.deleted"
+    | "tool_connection.created"
+    | "tool_connection.broken"
+    | "tool_connection.deleted";
   /**
    * `key`: the API key with this id, or a token made from it; `person`: somebody signed in; `app`: an OAuth client; `operator`: whoever has the data directory; `system`: the server itself; `anonymous`: nobody known, as at a failed sign-in.
    */

@@ -102,7 +102,7 @@ const server = field(
           fix: "Give the client id, or leave it out.",
         }).optional(),
         client_secret: field(z.string().max(2_048).regex(printablePattern), {
-          doc: "The client's secret, where it has one. Keep it out of the file: `${NAME}` takes it from a variable.",
+          doc: `The client's secret, where it has one. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
           must: "printable characters, 2048 at most",
           fix: "Give the secret beside client_id, or leave it out.",
           quiet: true,
