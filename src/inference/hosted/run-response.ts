@@ -235,7 +235,8 @@ class HostedRun<Result> {
         outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
       }
     }
-    if (response.waitsForClient) return false;
+    // A model's server that calls on, whatever it was told, is not asked again.
+    if (response.waitsForClient || this.#turns > mostTurns) return false;
     this.#items.push(...itemsForEngine(objectsOf(response.turnOutput)), ...outputs);
     return true;
   }
