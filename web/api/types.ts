@@ -948,6 +948,7 @@ export interface Shapes {
   PriceList?: PriceList;
   ListedPrice?: ListedPrice;
   JsonRpcMessage?: JsonRpcMessage;
+  McpError?: McpError;
   Overview?: Overview;
   AccountOverview?: AccountOverview;
   UsageReport?: UsageReport;
@@ -4213,6 +4214,13 @@ export interface ListedPrice {
 }
 export interface JsonRpcMessage {
   jsonrpc: "2.0";
+  [k: string]: unknown;
+}
+export interface McpError {
+  error: {
+    message: string;
+    [k: string]: unknown;
+  };
   [k: string]: unknown;
 }
 export interface Overview {

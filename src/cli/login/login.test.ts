@@ -45,8 +45,7 @@ describe("login", () => {
     expect(stderr).toContain("      BCDF-GHJK\n");
     expect(server.seen.slice(0, 3)).toEqual([
       "GET /.well-known/oauth-authorization-server",
-      "GET /.well-known/oauth-client/headrace.json",
-      "POST /oauth/device_authorization client_id=headrace-cli&scope=chat%3Aread+chat%3Awrite+models%3Aread+usage%3Aread+keys%3Amanage",
+      "POST /oauth/device_authorization client_id=headrace-cli&scope=chat%3Aread+chat%3Awrite+models%3Aread+usage%3Aread+tools%3Ause+keys%3Amanage",
       "POST /oauth/token grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=device-1&client_id=headrace-cli",
     ]);
     expect(stdout + stderr).not.toMatch(/access-|refresh-|device-1/);

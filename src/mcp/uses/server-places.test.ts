@@ -9,10 +9,11 @@ const server = (maxConcurrency: number, timeoutMs = 60_000, name = "s") => ({ na
 test("whoever asks for much leaves the last quarter of the places to others, and others get in before its next one", async () => {
   const places = new ServerPlaces();
   const of = server(8);
-  const greedy = Array.from({ length: 20 }, () => places.take({ server: of, party: "greedy" }));
+  const cancellation = new Cancellation();
+  const greedy = Array.from({ length: 20 }, () => places.take({ server: of, party: "greedy", cancellation }));
   const order: string[] = [];
   const held = await Promise.all(greedy.slice(0, 6));
-  for (const [i, one] of greedy.slice(6).entries()) void one.then(() => order.push(`greedy ${i}`));
+  const waiting = greedy.slice(6).map((one, i) => one.then(() => order.push(`greedy ${i}`)));
   // Two places are left, though fourteen wait.
   const one = await places.take({ server: of, party: "one" });
   await places.take({ server: of, party: "two" });
@@ -24,6 +25,8 @@ test("whoever asks for much leaves the last quarter of the places to others, and
   await Bun.sleep(0);
   // With two others there are six again: two places stay free.
   expect(order).toEqual(["three", "greedy 0", "greedy 1"]);
+  cancellation.cancel();
+  await Promise.allSettled(waiting);
 });
 
 test("at any order of calls, ends, leaves and timeouts there are never more than it takes, and in the end nothing is kept", async () => {

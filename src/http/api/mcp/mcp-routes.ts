@@ -22,6 +22,25 @@ const limits = { bodyBytes: 4 * 1024 * 1024, depth: 64 };
 
 const message = z.looseObject({ jsonrpc: z.literal("2.0") }).meta({ id: "JsonRpcMessage" });
 
+/** Errors of the protocol, and of the gateway before it comes to that: each says in words what is wrong. */
+const fault = z.looseObject({ error: z.looseObject({ message: z.string() }) }).meta({ id: "McpError" });
+const faults = Object.fromEntries(
+  [
+    [400, "The message, or a header of it, is not as the protocol wants it."],
+    [403, "The credential may not use tools, or the page of this origin may not."],
+    [404, "There is no such session, method or server."],
+    [405, "The revision of this client has no such request, or it needs a session."],
+    [406, "The client takes neither JSON nor events."],
+    [409, "The session has a stream already."],
+    [413, "The message is too large."],
+    [415, "The message is not JSON."],
+    [429, "Too many requests, sessions, or requests of one session at a time."],
+    [503, "There are too many sessions, or the gateway is about to stop."],
+  ].map(([status, text]) => [status, { name: `McpError${status}`, description: String(text), json: fault }]),
+);
+
+const noted = { name: "McpNoted", description: "A notification or an answer was taken.", json: z.unknown() };
+
 const words = {
   POST: ["callTools", "Send a message of the Model Context Protocol", "The answer, or its events."],
   GET: [
@@ -52,7 +71,7 @@ function routeOf(method: keyof typeof words, path: string, deps: McpRouteDeps): 
     ...(isOfOne && { parameters: [{ name: "server", in: "path" as const, description: "Name of the server." }] }),
     tag: "Tools",
     response: { description: told, ...(method === "POST" && { json: message }) },
-    errors: ["invalid_request", "permission_denied", "not_found", "request_too_large", "unsupported_media_type"],
+    otherResponses: { ...faults, ...(method === "POST" && { 202: noted }) },
   };
   return { method, path, access: "tools:use", doc, handle: (exchange, principal) => answer(exchange, principal, deps) };
 }
