@@ -298,8 +298,14 @@ test("a call of a tool is told by its server and tool, with its bytes and, where
   ]);
   await using visitor = await arrive(`/requests/${use.requestId}`);
   const { page } = visitor;
-  for (const text of ["github/search_issues", "Tool call", '{"query":"open bugs"}', '{"content":[],"isError":true}']) {
+  for (const text of ["github/search_issues", "Tool call"]) {
     await drawer(page).getByText(text, { exact: true }).first().waitFor();
+  }
+  for (const [label, text] of [
+    ["Called with", '"query": "open bugs"'],
+    ["Result", '"isError": true'],
+  ] as const) {
+    await drawer(page).getByLabel(label, { exact: true }).getByText(text).waitFor();
   }
   await drawer(page).getByText("Results that say that they failed").waitFor();
   await look(visitor, "log-tool");

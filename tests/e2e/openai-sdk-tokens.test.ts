@@ -33,7 +33,7 @@ import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "
 const messages = [{ role: "user" as const, content: "Hi" }];
 const request = { model: "upstream-model", messages };
 const publicUrl = "https://ai.example.com";
-const everything = ["chat:read", "chat:write", "models:read", "usage:read", "keys:manage"] as const;
+const everything = ["chat:read", "chat:write", "models:read", "tools:use", "usage:read", "keys:manage"] as const;
 
 interface TokenAnswer {
   access_token: string;

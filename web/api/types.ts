@@ -10715,6 +10715,9 @@ export interface ToolDefinition {
   decided_by: string | null;
 }
 export interface DecideToolDefinition {
+  /**
+   * Left out: `tool`.
+   */
   kind?: "tool" | "prompt";
   name: string;
   digest: string;

@@ -1,6 +1,6 @@
 // Holds servers to what they said of their tools when that was approved: a description is read by models as if it were ours.
 import type { Clock } from "../../base/clock.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { actorOf } from "../../domain/principal.ts";
@@ -208,7 +208,5 @@ function canonical(value: unknown): string {
 }
 
 function changedMeanwhile(): GatewayError {
-  return invalidRequest("The server says something else by now. Look at it again, and decide by its digest.", {
-    param: "digest",
-  });
+  return fieldError("digest", "must be of what the server says now: it says something else by now. Look at it again.");
 }

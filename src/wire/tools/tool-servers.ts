@@ -48,7 +48,7 @@ export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(["tool", "prompt"]).default("tool"),
+    kind: z.enum(["tool", "prompt"]).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
     digest: z.string().regex(/^[0-9a-f]{64}$/),
     decision: z.enum(["approved", "refused"]),

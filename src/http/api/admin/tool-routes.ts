@@ -62,7 +62,7 @@ const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   errors: ["not_found", "invalid_request"],
   async answer({ deps, principal, id: server, body, origin }) {
     requireServer(deps, server);
-    const { kind, name, digest, decision: state } = body;
+    const { kind = "tool", name, digest, decision: state } = body;
     return definitionToWire(
       await deps.toolDefinitions.decide(principal, { server, kind, name, digest, state }, origin),
     );
