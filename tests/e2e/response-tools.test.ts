@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
 import { z } from "zod";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 
 let tools: Bun.Server<undefined>;
 let model: Bun.Server<undefined>;
@@ -56,7 +56,7 @@ beforeAll(async () => {
   });
   const yaml = `upstreams: [{ name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }]
 models: [{ id: m, deployments: [{ upstream: m }] }]
-tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }] }
+tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }, { name: gone, url: "http://127.0.0.1:1/mcp" }] }
 `;
   headrace = await startHeadrace({ yaml });
   const scopes = ["chat:write", "chat:read", "tools:use"];
@@ -146,4 +146,48 @@ test("a server that is not known, or a credential for one, is refused by its pla
   const other = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
   const asked = other.responses.create({ model: "m", input: "Hi", tools: [weather] });
   expect(await asked.catch((error: InstanceType<typeof OpenAI.APIError>) => error.status)).toBe(403);
+});
+
+test("a server that cannot be reached is told of as such, before a model is asked", async () => {
+  turns = [];
+  const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "gone" }] });
+  const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+  expect(error).toMatchObject({ status: 502, code: "upstream_error" });
+  expect(turns).toEqual([]);
+});
+
+test("a call over a WebSocket, and one in the background, have their tools run as well", async () => {
+  const begun = await client.responses.create({ model: "m", input: "Weather?", tools: [weather], background: true });
+  await until(async () => (await client.responses.retrieve(begun.id)).status === "completed", "it has ended");
+  const ended = await client.responses.retrieve(begun.id);
+  expect(ended.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+  const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${client.apiKey}` },
+  } as never);
+  const types: string[] = [];
+  const over = Promise.withResolvers<void>();
+  socket.onmessage = ({ data }) => {
+    const { type } = JSON.parse(String(data)) as { type: string };
+    types.push(type);
+    if (type === "response.completed" || type === "error") over.resolve();
+  };
+  socket.onopen = () =>
+    socket.send(JSON.stringify({ type: "response.create", model: "m", input: "Weather?", tools: [weather] }));
+  await over.promise;
+  socket.close();
+  expect(types).toContain("response.mcp_call.completed");
+  expect(types.filter((type) => type === "response.completed")).toHaveLength(1);
+});
+
+test("no more tools are called than max_tool_calls allows", async () => {
+  turns = [];
+  const response = await client.responses.create({
+    model: "m",
+    input: "Weather?",
+    tools: [weather],
+    max_tool_calls: 0,
+  });
+  // The model calls all the same, once, and is told that it may not.
+  expect(response.output.filter(({ type }) => type === "mcp_call")).toMatchObject([{ status: "failed", output: null }]);
+  expect(response.output_text).toContain("max_tool_calls is 0");
 });

@@ -66,7 +66,7 @@ export class Desk {
   /** The result of a request. Rejects with an RpcError. */
   async answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     try {
-      return await this.#answer(method, params, call);
+      return await this.result(method, params, call);
     } catch (error) {
       if (!(error instanceof RpcError) && !(error instanceof GatewayError))
         this.#deps.log.error("mcp_fault", { request_id: call.requestId, method, error: String(error) });
@@ -74,7 +74,8 @@ export class Desk {
     }
   }
 
-  #answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+  /** The same for who is no client of the protocol. Rejects with a GatewayError, or with the RpcError of a server. */
+  async result(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const kind = listMethods[method];
     if (kind) return this.#list(kind, params, call);
     switch (method) {

@@ -11,6 +11,9 @@ import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import { mayUseServer } from "../../mcp/front/view.ts";
 
+/** JSON-RPC 2.0, 5.1. */
+const internalError = -32_603;
+
 export interface DeskToolsOptions {
   servers: Pick<ToolServers, "all" | "find">;
   /** Loaded with the first request that needs it. */
@@ -36,7 +39,9 @@ export class DeskTools implements ModelTools {
     const tools: HostedTool[] = [];
     let cursor: unknown;
     do {
-      const page = await this.#ask("tools/list", cursor === undefined ? {} : { cursor }, server, asker);
+      const page = await this.#ask("tools/list", cursor === undefined ? {} : { cursor }, server, asker).catch(
+        listFault,
+      );
       if (Array.isArray(page["tools"])) tools.push(...page["tools"].map(hostedTool));
       cursor = page["nextCursor"];
     } while (cursor !== undefined);
@@ -77,11 +82,18 @@ export class DeskTools implements ModelTools {
       ask: () => Promise.reject(new GatewayError("invalid_request", "Within a call of a model nobody can be asked.")),
     };
     try {
-      return await (await this.#options.desk()).answer(method, params, call);
+      return await (await this.#options.desk()).result(method, params, call);
     } finally {
       left.off(leave);
     }
   }
+}
+
+/** A request whose tools cannot be listed is refused before a model is asked. */
+function listFault(error: unknown): never {
+  if (error instanceof GatewayError) throw error;
+  const { message } = error as Error;
+  throw new GatewayError("upstream_error", "The server of tools did not say what it has.", { detail: message });
 }
 
 function hostedTool(tool: JsonObject): HostedTool {
@@ -104,11 +116,9 @@ function resultOf({ content, structuredContent, isError }: JsonObject): CallResu
 }
 
 function faultOf(error: unknown): CallResult {
-  const { message, code, data } = error as { message: string; code?: unknown; data?: { code?: unknown } };
+  const { message, code } = error as { message: string; code?: number };
   if (error instanceof GatewayError) {
     return { output: message, error: { type: "http_error", code: errorTable[error.code].status, message } };
   }
-  const number = typeof code === "number" ? code : -32_603;
-  const told = typeof data?.code === "string" ? `${message} (${data.code})` : message;
-  return { output: told, error: { type: "mcp_protocol_error", code: number, message: told } };
+  return { output: message, error: { type: "mcp_protocol_error", code: code ?? internalError, message } };
 }
