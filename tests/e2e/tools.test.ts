@@ -61,3 +61,20 @@ test("nobody without a key, or without the scope, gets anything; the first is to
   const other = (await made.json()) as { key: string };
   expect((await ask(`Bearer ${other.key}`)).status).toBe(403);
 });
+
+test("an address of a server that is not there is told of as such, before a session begins", async () => {
+  const answer = await fetch(`${headrace.url}/mcp/nothing`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+    }),
+  });
+  expect(answer.status).toBe(404);
+  expect(await answer.text()).toContain("no such server of tools");
+});

@@ -159,7 +159,7 @@ export class Desk {
   /** What of it the principal may use, and is approved. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
     const link = await this.#open(server, call);
-    const items = await this.#lists.of(link, kind, this.#exchange(server, call));
+    const items = await this.#lists.of(link, kind, this.#exchange(call));
     if (kind === "resources" || kind === "resourceTemplates") {
       return items.map((item) => ({ server, item, name: String(item["name"]) }));
     }
@@ -318,7 +318,7 @@ export class Desk {
         trace,
       });
       try {
-        const result = await this.#ask(link, server, method, params, one);
+        const result = await this.#ask(link, method, params, one);
         const isError = result["isError"] === true;
         // A server may answer to a client that has left.
         const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
@@ -335,14 +335,8 @@ export class Desk {
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
   }
 
-  async #ask(
-    link: ToolLink,
-    server: ToolServer,
-    method: string,
-    params: JsonObject,
-    call: ClientCall,
-  ): Promise<JsonObject> {
-    const exchange = this.#exchange(server, call, progressTokenOf(params));
+  async #ask(link: ToolLink, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const exchange = this.#exchange(call, progressTokenOf(params));
     let asked = params;
     for (let round = 0; round < mostRounds; round++) {
       const result = resultOf(await link.request(method, asked, exchange));
@@ -380,7 +374,7 @@ export class Desk {
     return await call.ask(method, params);
   }
 
-  #exchange(_server: ToolServer, call: ClientCall, progressToken?: unknown): ToolExchange {
+  #exchange(call: ClientCall, progressToken?: unknown): ToolExchange {
     const { holder, cancellation, capabilities, headers } = call;
     const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
     return {

@@ -73,11 +73,11 @@ export class Endpoint {
     return this.#sessions.size;
   }
 
-  /** `body`: of a POST, parsed; undefined for others. */
+  /** Throws `not_found` where there is no such server. `body`: of a POST, parsed; undefined for others. */
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
-    if (Array.isArray(body))
-      return rpcFault(400, -32_600, "Send one message at a time: batches are no part of the protocol any more.", null);
+    // Whoever has the wrong address learns it at once, and not of each list.
+    if (from.only !== undefined) this.#desk.requireServer(from.only, from);
     const isLegacy = await isLegacyRequest(request, body);
     if (isLegacy) return await this.#sessions.answer(request, from, body);
     const fault = await this.#fault(request, from, body);
