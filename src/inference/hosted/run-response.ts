@@ -57,7 +57,7 @@ function known({ label, url, place, hasCredential }: AskedServer, name: string |
   }
   if (hasCredential) {
     const rule =
-      "must be left out: accounts at servers are connected in the dashboard, and no credential is passed on.";
+      "must be left out: people connect accounts of their own at servers, and no credential is passed on.";
     throw fieldError(`${place}.authorization`, rule);
   }
   return name;
