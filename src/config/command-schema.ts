@@ -35,6 +35,21 @@ const commandMemory = field(
   mapping("What it needs. Left out: measured, and until then as large as the model file on its command line suggests."),
 );
 
+/** Variables of a program that is started. */
+export const variables = (doc: string) =>
+  field(
+    z.record(
+      z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+      field(z.string(), {
+        doc: "A variable.",
+        must: "a text",
+        fix: "Quote it where it looks like a number or a switch.",
+        quiet: true,
+      }),
+    ),
+    mapping(doc),
+  );
+
 const flag = (doc: string) => said(doc, trueOrFalse()).default(false);
 
 const command = field(
@@ -72,19 +87,8 @@ const command = field(
         "Write a list such as [qwen3-8b].",
       ),
     ),
-    env: field(
-      z.record(
-        z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-        field(z.string(), {
-          doc: "A variable.",
-          must: "a text",
-          fix: "Quote it where it looks like a number or a switch.",
-          quiet: true,
-        }),
-      ),
-      mapping(
-        "Variables that it gets on top of PATH, HOME and the like; nothing else of the server's environment is given to it.",
-      ),
+    env: variables(
+      "Variables that it gets on top of PATH, HOME and the like; nothing else of the server's environment is given to it.",
     ).optional(),
     directory: field(z.string().min(1), {
       doc: "Directory to start it in. Left out: that of the server.",

@@ -9,6 +9,7 @@ import {
   toolServerName,
   toolSharings,
 } from "../../domain/tools/tool-server.ts";
+import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
 import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 
@@ -56,17 +57,8 @@ const server = field(
         quiet: true,
       },
     ).optional(),
-    env: field(
-      z.record(
-        z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-        field(z.string(), {
-          doc: "A variable.",
-          must: "a text",
-          fix: "Quote it where it looks like a number or a switch.",
-          quiet: true,
-        }),
-      ),
-      mapping("With `command`: variables that it gets on top of PATH and the like; nothing else is given to it."),
+    env: variables(
+      "With `command`: variables that it gets on top of PATH and the like; nothing else is given to it.",
     ).optional(),
     directory: field(z.string().min(1), {
       doc: "With `command`: directory to start it in. Left out: an empty one of its own.",

@@ -56,8 +56,7 @@ function known({ label, url, place, hasCredential }: AskedServer, name: string |
     throw fieldError(what, `must be a server that this gateway knows and you may use (got \`${url ?? label}\`).`);
   }
   if (hasCredential) {
-    const rule =
-      "must be left out: people connect accounts of their own at servers, and no credential is passed on.";
+    const rule = "must be left out: people connect accounts of their own at servers, and no credential is passed on.";
     throw fieldError(`${place}.authorization`, rule);
   }
   return name;
