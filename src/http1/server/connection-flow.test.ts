@@ -139,6 +139,22 @@ test("a body whose taker pauses stays with its sender, is held by nobody, and is
   connection.socket.destroy();
 });
 
+test("the time of a pause is not the sender's: it has as much as ever once its taker goes on", async () => {
+  const { it, taker, state } = flowing(1_000, { bodyIdleMs: 400 });
+  await using _ = it;
+  const connection = await it.open();
+  await connection.write(`${declared(10)}first`);
+  await until(() => taker.text === "first", "the first half is there");
+  state.source?.pause();
+  await Bun.sleep(1_000);
+  state.source?.resume();
+  await Bun.sleep(250);
+  expect(taker.fault).toBeUndefined();
+  await connection.write("after");
+  expect((await connection.answered(1)).answers[0]?.body).toBe("10 true");
+  connection.socket.destroy();
+});
+
 test("a sender that falls silent in the middle is late", async () => {
   const { it, taker } = flowing(1_000, { bodyIdleMs: 150 });
   await using _ = it;

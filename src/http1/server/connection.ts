@@ -97,6 +97,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   #paused = false;
   #advancing = false;
   #closed = false;
+  /** Monotonic milliseconds since which the taker of the body holds it up; undefined: it does not. */
+  #stoppedSinceMs: number | undefined;
   #deadlineMs: number;
 
   constructor(server: ConnectionServer, socket: ConnectionSocket) {
@@ -205,8 +207,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     if (this.#lingering || this.behind) {
       this.close();
     } else if (this.#body?.isStopped) {
-      // Its taker is behind, and not its sender.
-      this.#setBodyDeadline();
+      // Its taker is behind, and not its sender; `regulate` sets another one once it goes on.
     } else if (this.#body) {
       this.#body.fail("incomplete", "The body did not arrive in time.");
     } else if (this.#input.length > 0) {
@@ -546,6 +547,20 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#paused = full;
     if (full) this.#socket.pause();
     else this.#socket.resume();
+    this.#countStopped();
+  }
+
+  /** The time in which the taker of a body holds it up is not its sender's. */
+  #countStopped(): void {
+    const body = this.#body;
+    if (body?.isStopped) {
+      this.#stoppedSinceMs ??= this.#clock.exactMs();
+      return;
+    }
+    if (this.#stoppedSinceMs === undefined) return;
+    this.#bodySinceMs += this.#clock.exactMs() - this.#stoppedSinceMs;
+    this.#stoppedSinceMs = undefined;
+    if (body?.awaited) this.#setBodyDeadline();
   }
 
   #isFull(): boolean {
