@@ -84,9 +84,13 @@ test("what an answer ends beyond its quota is its last piece at most, where one 
 
 test("what a model server counts and does not deliver is beyond a quota by no more than was left when the answer began", async () => {
   const most: unknown[] = [];
+  const allAsked = Promise.withResolvers<void>();
   const upstream = opened(
-    await startUpstream((request, res) => {
+    await startUpstream(async (request, res) => {
       most.push(request.body["max_tokens"]);
+      // Whoever came once one has ended would be refused.
+      if (most.length === 5) allAsked.resolve();
+      await allAsked.promise;
       // It thinks in secret for as long as it may, and says a word.
       const completion_tokens = Number(request.body["max_tokens"]);
       res.writeHead(200, { "content-type": "text/event-stream" });
