@@ -10638,6 +10638,14 @@ export interface ToolServer {
   title: string | null;
   description: string | null;
   /**
+   * Those of `database` are changed here, those of `file` in headrace.yaml alone.
+   */
+  source: "file" | "database";
+  /**
+   * Whether one of this name was added here as well, which does not count while the file has the name.
+   */
+  overrides_database: boolean;
+  /**
    * Where it is; `command`: a process of this machine.
    */
   place: "http" | "command" | "node";
@@ -10646,9 +10654,25 @@ export interface ToolServer {
    */
   url: string | null;
   /**
+   * Id of the node, and the name there.
+   */
+  node: {
+    node: string;
+    server: string;
+  } | null;
+  /**
    * The identity by which it is asked: nobody, the same headers for all, or each person.
    */
   credentials: "none" | "headers" | "person";
+  /**
+   * Names of its headers; their values are not shown.
+   */
+  header_names: string[];
+  oauth: {
+    client_id: string | null;
+    has_client_secret: boolean;
+    scopes: string[] | null;
+  } | null;
   /**
    * Environments whose keys may use it; null: all.
    */
@@ -10658,15 +10682,29 @@ export interface ToolServer {
    */
   accounts: string[] | null;
   /**
-   * Tools that are offered at all; null: all.
+   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
    */
   tools: string[] | null;
+  /**
+   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   */
   approval: "first" | "each" | "all";
+  /**
+   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   */
   sharing: "person" | "all";
   timeout_seconds: number;
   max_result_bytes: number;
   max_concurrency: number;
+  /**
+   * USD for each call; null: nothing.
+   */
+  price_per_call: number | null;
   enabled: boolean;
+  /**
+   * null: it stands in the file.
+   */
+  created_at: number | null;
   /**
    * Tools and prompts that wait for approval: they are new, or say something else now.
    */

@@ -2,7 +2,91 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
+import { unixSeconds } from "../parts.ts";
+
+const name = z.string().regex(toolServerName).describe("Begins the names that clients see of its tools.");
+const title = z.string().min(1).max(128);
+const description = z.string().min(1).max(1_024);
+const url = z.string().min(1).max(2_048).describe("Its address over streamable HTTP.");
+const node = z
+  .strictObject({
+    node: z.string().min(1).max(64).describe("Id or name of the node."),
+    server: z.string().regex(toolServerName).describe("Name of the server at the node, which offers it."),
+  })
+  .describe("A server that a node has in its own configuration, in place of `url`.");
+const headers = z
+  .record(z.string().min(1).max(128), z.string().min(1).max(8_192))
+  .describe("Headers of each request to it, the same for everybody. They are kept sealed and not shown again.");
+const oauth = z
+  .strictObject({
+    client_id: z
+      .string()
+      .min(1)
+      .max(2_048)
+      .nullish()
+      .describe("A client that you registered there. null: the gateway describes or registers itself."),
+    client_secret: z.string().min(1).max(2_048).nullish().describe("Kept sealed and not shown again."),
+    scopes: z
+      .array(z.string().min(1).max(200))
+      .max(100)
+      .nullish()
+      .describe("Scopes that people are asked for. null: those that the server asks for."),
+  })
+  .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
+const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
+const accountList = z.array(z.string().min(1).max(64)).max(1_000);
+const toolList = z.array(z.string().min(1).max(256)).max(1_000);
+const approval = z
+  .enum(toolApprovals)
+  .describe(
+    "What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.",
+  );
+const sharing = z
+  .enum(toolSharings)
+  .describe("Who shares a connection to it: nobody with anybody else, or all who use it.");
+const timeoutSeconds = z.int().min(1).max(3_600).describe("Seconds that one call may take.");
+const maxResultBytes = z.int().min(1_024).max(67_108_864).describe("Largest result of a call.");
+const maxConcurrency = z.int().min(1).max(10_000).describe("Calls at a time.");
+const pricePerCall = z.number().min(0).max(1_000).describe("USD for each call; null: nothing.");
+const environmentsText = "Environments whose keys may use it; null: all.";
+const accountsText = "Accounts that may use it; null: all.";
+const toolsText = "Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.";
+
+const settings = {
+  title: title.nullish(),
+  description: description.nullish(),
+  headers: headers.nullish(),
+  oauth: oauth.nullish(),
+  environments: environmentList.nullish().describe(environmentsText),
+  accounts: accountList.nullish().describe(accountsText),
+  tools: toolList.nullish().describe(toolsText),
+  approval: approval.optional(),
+  sharing: sharing.optional(),
+  timeout_seconds: timeoutSeconds.optional(),
+  max_result_bytes: maxResultBytes.optional(),
+  max_concurrency: maxConcurrency.optional(),
+  price_per_call: pricePerCall.nullish(),
+  enabled: z.boolean().optional(),
+};
+
+export const createToolServerRequest = z
+  .strictObject({ name, url: url.optional(), node: node.optional(), ...settings })
+  .meta({
+    id: "CreateToolServerRequest",
+    description: "`url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.",
+  });
+export type CreateToolServerRequest = z.infer<typeof createToolServerRequest>;
+
+export const updateToolServerRequest = z
+  .strictObject({
+    url: url.optional().describe("At another host, port or scheme only with `headers`, where it has some."),
+    node: node.optional(),
+    ...settings,
+  })
+  .meta({ id: "UpdateToolServerRequest", description: "What is left out stays as it is; null takes it away." });
+export type UpdateToolServerRequest = z.infer<typeof updateToolServerRequest>;
 
 export const toolServerShape = z
   .object({
@@ -10,24 +94,81 @@ export const toolServerShape = z
     name: z.string(),
     title: z.string().nullable(),
     description: z.string().nullable(),
+    source: z
+      .enum(toolServerSources)
+      .describe("Those of `database` are changed here, those of `file` in headrace.yaml alone."),
+    overrides_database: z
+      .boolean()
+      .describe("Whether one of this name was added here as well, which does not count while the file has the name."),
     place: z.enum(["http", "command", "node"]).describe("Where it is; `command`: a process of this machine."),
     url: z.string().nullable().describe("Null unless it is reached over HTTP."),
+    node: z.object({ node: z.string(), server: z.string() }).nullable().describe("Id of the node, and the name there."),
     credentials: z
       .enum(["none", "headers", "person"])
       .describe("The identity by which it is asked: nobody, the same headers for all, or each person."),
-    environments: z.array(z.enum(environments)).nullable().describe("Environments whose keys may use it; null: all."),
-    accounts: z.array(z.string()).nullable().describe("Accounts that may use it; null: all."),
-    tools: z.array(z.string()).nullable().describe("Tools that are offered at all; null: all."),
-    approval: z.enum(toolApprovals),
-    sharing: z.enum(toolSharings),
+    header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
+    oauth: z
+      .object({
+        client_id: z.string().nullable(),
+        has_client_secret: z.boolean(),
+        scopes: z.array(z.string()).nullable(),
+      })
+      .nullable(),
+    environments: z.array(z.enum(environments)).nullable().describe(environmentsText),
+    accounts: z.array(z.string()).nullable().describe(accountsText),
+    tools: z.array(z.string()).nullable().describe(toolsText),
+    approval,
+    sharing,
     timeout_seconds: z.number(),
     max_result_bytes: z.int(),
     max_concurrency: z.int(),
+    price_per_call: z.number().nullable().describe("USD for each call; null: nothing."),
     enabled: z.boolean(),
+    created_at: unixSeconds.nullable().describe("null: it stands in the file."),
     waiting: z.int().describe("Tools and prompts that wait for approval: they are new, or say something else now."),
   })
   .meta({ id: "ToolServer" });
 export type ToolServerWire = z.output<typeof toolServerShape>;
+
+export const toolServerTestRequest = z
+  .strictObject({
+    name: name.optional().describe("One that there is."),
+    url: url.optional().describe("Any server, before it is added."),
+    node: node.optional(),
+    headers: headers.optional().describe("With `url`."),
+  })
+  .meta({ id: "ToolServerTestRequest" });
+export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;
+
+export const toolServerTestShape = z
+  .object({
+    object: z.literal("tool_server.test"),
+    ok: z.boolean(),
+    error: z
+      .object({ code: z.string(), message: z.string(), detail: z.string().nullable() })
+      .nullable()
+      .describe("What went wrong, in words."),
+    revision: z.string().nullable().describe("Of the protocol, as it was agreed."),
+    server: z
+      .object({ name: z.string().nullable(), title: z.string().nullable(), version: z.string().nullable() })
+      .nullable(),
+    instructions: z.string().nullable(),
+    capabilities: z.array(z.string()).describe("Names of what it says that it has, such as `tools`."),
+    tools: z.array(
+      z.object({
+        name: z.string(),
+        title: z.string().nullable(),
+        description: z.string().nullable(),
+        state: z.enum([...definitionStates, "new"]),
+      }),
+    ),
+    prompts: z.int(),
+    resources: z.int(),
+    output: z.array(z.string()).describe("The last lines that its process wrote to standard error."),
+    duration_ms: z.int(),
+  })
+  .meta({ id: "ToolServerTest" });
+export type ToolServerTestWire = z.output<typeof toolServerTestShape>;
 
 export const definitionShape = z
   .object({

@@ -1,7 +1,8 @@
 // The operators' endpoints for servers of tools: which there are, what they say of their tools, and what of it is approved.
 import { GatewayError } from "../../../base/errors.ts";
+import { usdOf } from "../../../base/money.ts";
 import type { ToolDefinition } from "../../../domain/tools/tool-definition.ts";
-import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import type { ToolCredentials, ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
 import { type Definitions, digestOf } from "../../../mcp/servers/definitions.ts";
 import {
   type DefinitionWire,
@@ -74,18 +75,38 @@ function requireServer({ toolServers }: AdminToolDeps, name: string): void {
 }
 
 function toWire(server: ToolServer, definitions: readonly ToolDefinition[]): ToolServerWire {
-  const { name, title, description, place, credentials, approval, sharing, enabled, maxConcurrency } = server;
+  const {
+    name,
+    title,
+    description,
+    place,
+    credentials,
+    approval,
+    sharing,
+    enabled,
+    maxConcurrency,
+    nanoUsdPerCall: nanoUsd,
+  } = server;
   return {
     ...{ object: "tool_server", name, title, description, approval, sharing, enabled },
+    ...{ source: server.isDeclared ? "file" : "database", overrides_database: false, created_at: null },
     ...{ place: place.kind, url: place.kind === "http" ? place.url : null, credentials: credentials.kind },
+    node: place.kind === "node" ? { node: place.nodeId, server: place.server } : null,
+    header_names: credentials.kind === "headers" ? Object.keys(credentials.headers) : [],
+    oauth: credentials.kind === "person" ? oauthOf(credentials) : null,
     environments: server.environments && [...server.environments],
     accounts: server.accounts && [...server.accounts],
     tools: server.tools && [...server.tools],
     timeout_seconds: server.timeoutMs / 1_000,
     max_result_bytes: server.maxResultBytes,
     max_concurrency: maxConcurrency,
+    price_per_call: nanoUsd === null ? null : usdOf(nanoUsd),
     waiting: definitions.filter(({ state }) => state === "pending" || state === "changed").length,
   };
+}
+
+function oauthOf({ clientId, clientSecret, scopes }: ToolCredentials & { kind: "person" }): ToolServerWire["oauth"] {
+  return { client_id: clientId, has_client_secret: clientSecret !== null, scopes: scopes && [...scopes] };
 }
 
 function definitionToWire(one: ToolDefinition): DefinitionWire {
