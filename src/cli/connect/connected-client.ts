@@ -2,6 +2,7 @@
 import { maskKeys } from "../../domain/api-key.ts";
 import type { MaybeOutcome } from "../command.ts";
 import type { ServerCall } from "../login/server-command.ts";
+import { lineChanges } from "../terminal/line-changes.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
 import {
   keptPathOf,
@@ -16,7 +17,6 @@ import {
 } from "./client-file.ts";
 import type { Client, ClientFile, Target } from "./clients.ts";
 import { type ConnectedFile, ConnectedFiles, isAsLeft, rememberedOf, undone } from "./connected.ts";
-import { lineChanges } from "./line-changes.ts";
 import { settingsFormats, withSettings } from "./settings-text.ts";
 
 type Call = Pick<ServerCall<unknown>, "terminal" | "context" | "confirm">;

@@ -1,8 +1,8 @@
 // Changing a client's configuration: what is set is set, everything else stays as its owner wrote it, and all of it can be taken back.
 import { describe, expect, test } from "bun:test";
+import { lineChanges } from "../terminal/line-changes.ts";
 import { clients, type Target } from "./clients.ts";
 import { isAsLeft, rememberedOf, undone } from "./connected.ts";
-import { lineChanges } from "./line-changes.ts";
 import { SettingsError, settingsFormats, withSettings } from "./settings-text.ts";
 
 const target: Target = {
