@@ -97,7 +97,7 @@ function named(definitions: readonly DefinitionWire[], server: string, names: re
   const unknown = names.filter((name) => !definitions.some((one) => one.name === name));
   if (unknown.length === 0) return definitions.filter(({ name }) => names.includes(name));
   throw new CliError(
-    `${server} was not seen to have ${unknown.join(", ")}. headrace tools show ${server} lists what it has; headrace tools test ${server} asks it again.`,
+    `${server} was not seen to have ${unknown.join(", ")}. headrace tools show ${server} lists what it had when a client listed it last.`,
   );
 }
 

@@ -7,10 +7,10 @@ import { serverCommand } from "../login/server-command.ts";
 import { operatorNeeds } from "../models/model-records.ts";
 import { CliError, exitCodes, formatFacts, type Terminal } from "../terminal/terminal.ts";
 import { firstLine, unhidden } from "./definition-text.ts";
-import { givenHeaders, headerOption, sampleHeader, secretsHelp } from "./server-settings.ts";
+import { givenHeaders, headerOption, sampleHeader, secretsHelp, serverSettings } from "./server-settings.ts";
 
 /** The server's own bounds end it before that. */
-const testTimeoutMs = 120_000;
+const testTimeoutMs = 60_000;
 
 export const testCommand = serverCommand({
   name: "test",
@@ -19,6 +19,7 @@ export const testCommand = serverCommand({
   arguments: [["[name]", "name of a server, as headrace tools lists it"]],
   options: {
     url: ["--url <url>", "in place of a name: any server, before it is added"],
+    node: serverSettings.node,
     ...headerOption,
     json: ["--json", "print the result as the API gives it"],
   },
@@ -30,18 +31,19 @@ export const testCommand = serverCommand({
   async run(call, name) {
     const { options, request, connect, terminal } = call;
     if (name !== undefined) refuseSecret(name);
-    if ((name === undefined) === (options.url === undefined)) {
-      throw new CliError("Say which server: either by its name, or by --url for any other.", exitCodes.usage);
+    const { url, node } = options;
+    if ([name, url, node].filter((one) => one !== undefined).length !== 1) {
+      throw new CliError("Say which server: by its name, or by --url or --node for any other.", exitCodes.usage);
     }
     if (name !== undefined && options.header !== undefined) {
       throw new CliError("--header goes with --url: a server that there is has headers of its own.", exitCodes.usage);
     }
     const headers = await givenHeaders(options.header, call);
-    const body = { name, url: options.url, headers };
+    const body = { name, url, node, headers };
     const answer = await request("/admin/tool-server-tests", { method: "POST", body, timeoutMs: testTimeoutMs });
     const result = understood(toolServerTestShape, answer, await connect(), "test of a server of tools");
     const show = () => printTest(terminal, result);
-    return { json: answer, show, ...(result.ok ? {} : { failure: failureOf(result, name ?? options.url ?? "") }) };
+    return { json: answer, show, ...(result.ok ? {} : { failure: failureOf(result, name ?? url ?? "It") }) };
   },
 });
 

@@ -66,7 +66,7 @@ const showCommand = serverCommand({
     const show = () => {
       printServer(terminal, understoodServer(server, connection));
       if (definitions.length === 0) {
-        return terminal.note("\nNobody has asked it for its tools yet. Ask it with: headrace tools test");
+        return terminal.note("\nIts tools are on record once a client has listed them, such as headrace tools mine.");
       }
       terminal.print("");
       const now = nowSeconds();
