@@ -15,6 +15,8 @@ import { aboutInstallation, auditEvent, type Origin } from "../../policy/records
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
+  /** After each decision that was made here: others look. */
+  announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
 }
@@ -28,7 +30,7 @@ interface Known {
   readonly untilMs: number;
 }
 
-/** An operator may decide at another replica. */
+/** What another replica saw is read again then; what an operator decides there is told. */
 const knownMs = 10_000;
 
 /** Whatever a model, or a person who approves it, goes by. */
@@ -42,6 +44,7 @@ export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
   /** By server. */
   readonly #known = new Map<string, Known>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
@@ -69,6 +72,11 @@ export class Definitions implements DefinitionGuard {
     });
     if (changed.length > 0) await this.#keep(known, changed);
     return offered;
+  }
+
+  /** How many of each server wait for an operator. */
+  waiting(): Promise<ReadonlyMap<string, number>> {
+    return this.#options.store.countWaiting();
   }
 
   /** What is known of a server, as it was seen last. */
@@ -108,12 +116,30 @@ export class Definitions implements DefinitionGuard {
     const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
     if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
     this.reload();
+    this.#options.announce();
     return decided;
   }
 
-  /** What was decided elsewhere is read again. */
+  /** What was decided is read again. */
   reload(): void {
     this.#known.clear();
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls `listener` when something may have been decided, here or elsewhere; gives what ends that. */
+  onDecision(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
+  async statesOf(server: string, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
+    const known = await this.#of(server);
+    return listed.map((item) => {
+      const name = String(item["name"]);
+      if (!known.has(keyOf(kind, name))) return "new";
+      return this.#seen(known, { server, kind, name, item, isApproved: false })?.state ?? "changed";
+    });
   }
 
   #of(server: string): Promise<Map<string, ToolDefinition>> {

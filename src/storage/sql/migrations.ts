@@ -931,4 +931,15 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (server, issuer)
     )`,
   ],
+  [
+    // Servers of tools that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    `CREATE TABLE tool_servers (
+      name TEXT PRIMARY KEY,
+      place TEXT NOT NULL,
+      credential_kind TEXT NOT NULL,
+      sealed_credentials TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+  ],
 ];
