@@ -12,9 +12,14 @@ import { startToolWorld, type ToolWorld } from "../support/mcp/tool-world.ts";
 import { type OAuthToolServer, startOAuthToolServer } from "../support/oauth-tool-server.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the command puts the variable in
+const sampleHeader = "Authorization: ${GUARD}";
+
 let says = "Finds issues.";
 let more: string[] = [];
 let tracker: McpFixture;
+/** It answers whoever has a token. */
+let guarded: McpFixture;
 let crm: OAuthToolServer;
 let world: ToolWorld;
 let operator: string;
@@ -38,6 +43,17 @@ beforeAll(async () => {
     for (const name of more) server.registerTool(name, { description: `Does ${name}.`, inputSchema }, answer);
     return server;
   });
+  guarded = startMcpServer(
+    () => {
+      const server = new McpServer({ name: "guarded", version: "2" });
+      server.registerTool("look", { description: "Looks around.\nA lot." }, () => ({ content: [] }));
+      return server;
+    },
+    {
+      admit: ({ headers }) =>
+        /^Bearer .{36}$/.test(headers.get("authorization") ?? "") ? undefined : new Response(null, { status: 401 }),
+    },
+  );
   crm = startOAuthToolServer();
   world = await startToolWorld([
     { name: "tracker", url: tracker.url, approval: "first" },
@@ -55,6 +71,7 @@ afterAll(async () => {
   for (const { configFolder } of [olga, ada]) rmSync(configFolder, { recursive: true });
   await world[Symbol.asyncDispose]();
   await crm.close();
+  await guarded[Symbol.asyncDispose]();
   await tracker[Symbol.asyncDispose]();
 });
 
@@ -161,6 +178,95 @@ test("what a server says by the time of the answer is not approved in the place 
   expect(late.stderr).toContain("it says something else by now. Look at it again.");
   expect(await offered()).toEqual([]);
   expect((await run(["changes"])).stdout).toContain("  +   Sends all of your files.");
+});
+
+test("a server is tested before it is added, added with its credential, changed and removed from the command line", async () => {
+  const token = `Bearer ${crypto.randomUUID()}`;
+  const sample = ["--url", guarded.url, "--header", sampleHeader];
+  const env = { GUARD: token };
+  const refused = await run(["test", "--url", guarded.url]);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain(`${guarded.url} does not work: `);
+  const tested = await run(["test", ...sample], { env });
+  expect([tested.code, tested.stderr]).toEqual([0, ""]);
+  expect(tested.stdout).toMatch(/^ {2}Server +guarded 2$/m);
+  expect(tested.stdout).toMatch(/^ {2}Revision +2026-07-28$/m);
+  expect(tested.stdout).toMatch(/^look +new +Looks around\.$/m);
+
+  const added = await run(["add", "guard", ...sample, "--title", "Guard", "--tools", "look,find_*", "--timeout", "2m"], {
+    env,
+  });
+  expect(added.code).toBe(0);
+  expect(added.stdout).toMatch(/^guard {2}Guard\n/);
+  expect(added.stdout).toMatch(/Credentials +headers: authorization$/m);
+  expect(added.stdout).toMatch(/One call +120 s, 4,194,304 bytes of result, free$/m);
+  expect(added.stderr).toContain("headrace tools test guard");
+  expect((await run(["test", "guard"])).code).toBe(0);
+  expect(await offered()).toContain("guard_look");
+  expect((await run(["show", "guard"])).stdout).toMatch(/^look +tool +approved /m);
+
+  const other = await run(["set", "guard", "--header", "authorization: -", "--price-per-call", "0.002"], {
+    stdin: "Bearer other\n",
+  });
+  expect(other.stdout).toContain("4,194,304 bytes of result, $0.0020");
+  expect((await run(["test", "guard"])).code).toBe(1);
+  const changes = ["--no-oauth", "--header", "none", "--title", "none", "--tools", "all", "--price-per-call", "none"];
+  const cleared = await run(["set", "guard", ...changes, "--disabled", "--json"]);
+  expect(json(cleared)).toMatchObject({
+    ...{ credentials: "none", header_names: [], title: null, tools: null, price_per_call: null, enabled: false },
+    timeout_seconds: 120,
+  });
+  expect(await offered()).not.toContain("guard_look");
+  for (const shown of [refused, tested, added, other, cleared]) {
+    expect(shown.stdout + shown.stderr).not.toContain(token.slice(7));
+  }
+
+  expect((await run(["remove", "guard"])).code).toBe(2);
+  expect((await run(["remove", "guard", "--yes"])).stdout).toBe("The server of tools guard is removed.\n");
+  expect((await run(["show", "guard"])).stderr).toContain("(404)");
+  expect((await run(["remove", "tracker", "--yes"])).stderr).toContain("headrace.yaml");
+});
+
+test("what people connect at is said with its client, and its secret is shown to nobody", async () => {
+  const url = "https://crm.example.com/mcp";
+  const client = ["--client-id", "gateway", "--client-secret", "-", "--scopes", "read,write"];
+  const added = await run(["add", "crm-2", "--url", url, ...client, "--environments", "live", "--approval", "each"], {
+    stdin: "hush-hush\n",
+  });
+  expect(added.stdout).toMatch(/Client +gateway, with a secret\n +Scopes +read write$/m);
+  const cleared = await run(["set", "crm-2", "--client-secret", "none", "--scopes", "none", "--environments", "all"]);
+  expect(cleared.stdout).toMatch(/Client +gateway, without a secret\n +Scopes +those that it asks for$/m);
+  expect(cleared.stdout).toMatch(/Environments +all$/m);
+  expect((await run(["set", "crm-2", "--no-oauth", "--json"])).stdout).toContain('"credentials": "none"');
+  expect(added.stdout + added.stderr + cleared.stdout).not.toContain("hush-hush");
+  const question = await run(["remove", "crm-2"], { isTTY: true, answers: ["n"] });
+  expect(question).toMatchObject({ code: 1, stderr: expect.stringContaining("Nothing was changed.") });
+  expect((await run(["remove", "crm-2", "--yes"])).code).toBe(0);
+});
+
+test.each<[what: string, args: string[], reason: string, surroundings?: CommandSurroundings]>([
+  ["no place", ["add", "x"], "either --url https://tools.example.com/mcp or --node NODE/SERVER"],
+  ["two places", ["add", "x", "--url", "http://a", "--node", "a/b"], "either --url"],
+  ["no change", ["set", "tracker"], "Nothing to change: give at least one option, such as --timeout 2m"],
+  ["on and off", ["set", "tracker", "--enabled", "--disabled"], "not both"],
+  ["a client and none", ["set", "crm", "--no-oauth", "--client-id", "x"], "--no-oauth takes all of it away"],
+  ["a variable that is not set", ["test", "--url", "http://a", "--header", sampleHeader], "GUARD, which is not set"],
+  ["an empty line", ["test", "--url", "http://a", "--header", "a: -"], "standard input, and that is empty"],
+  ["two secrets of one line", ["test", "--url", "http://a", "--header", "a: -", "--header", "b: -"], "one secret alone", { stdin: "x" }],
+  ["no header", ["test", "--url", "http://a", "--header", "authorization"], "Give a name and a value"],
+  ["a header of a server that there is", ["test", "tracker", "--header", "a: b"], "--header goes with --url"],
+  ["nothing to test", ["test"], "Say which server"],
+  ["a node without a server", ["add", "x", "--node", "studio"], "such as studio/files"],
+  ["an unknown approval", ["add", "x", "--url", "http://a", "--approval", "some"], "Allowed choices are first, each, all"],
+])("%s is a wrong call, and is told with what to do", async (_, args, reason, surroundings) => {
+  const { code, stdout, stderr } = await run(args, surroundings);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(reason);
+});
+
+test("an error of the API is told in its words", async () => {
+  const { code, stderr } = await run(["add", "Not-A-Name", "--url", "http://127.0.0.1:1/mcp"]);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("lower-case letters") });
 });
 
 test("tools that a server was not seen to have, and no tools at all, are refused with what to do", async () => {

@@ -26,6 +26,11 @@ const credentialNames: Record<ToolServerWire["credentials"], string> = {
   headers: "headers",
   person: "each person's own",
 };
+export function stateText({ enabled, credentials_unreadable: isUnreadable }: ToolServerWire): string {
+  if (!enabled) return "disabled";
+  return isUnreadable ? "without its credentials" : "enabled";
+}
+
 export const credentialsText = ({ credentials }: ToolServerWire) => credentialNames[credentials];
 
 const approvalMeanings: Record<ToolServerWire["approval"], string> = {
@@ -40,7 +45,7 @@ export function printServer(terminal: Terminal, server: ToolServerWire): void {
   terminal.print(`${terminal.out.bold(printable(name))}${title === null ? "" : `  ${printable(title)}`}\n`);
   const facts: [string, string][] = [
     ...(description === null ? [] : [["For", description] as [string, string]]),
-    ["State", server.enabled ? "enabled" : "disabled: nobody may use it"],
+    ["State", stateText(server)],
     ["Place", placeText(server)],
     ...credentialFacts(server),
     ["Approval", approvalMeanings[server.approval]],
@@ -58,6 +63,9 @@ export function printServer(terminal: Terminal, server: ToolServerWire): void {
 
 function credentialFacts(server: ToolServerWire): [string, string][] {
   const { header_names: headers, oauth } = server;
+  if (server.credentials_unreadable) {
+    return [["Credentials", "sealed with a secret that is not here any more: give --header or --oauth again"]];
+  }
   if (oauth === null) {
     const names = headers.length === 0 ? "" : `: ${headers.join(", ")}`;
     return [["Credentials", `${credentialsText(server)}${names}`]];

@@ -16,6 +16,7 @@ import {
   serverArgument,
   serverPath,
   serversPath,
+  stateText,
   understoodServer,
 } from "./server-records.ts";
 import { testCommand } from "./server-test.ts";
@@ -42,7 +43,7 @@ const listCommand = serverCommand({
         ["CREDENTIALS", credentialsText],
         ["APPROVAL", ({ approval }) => approval],
         ["WAITING", ({ waiting }) => (waiting === 0 ? "-" : String(waiting))],
-        ["STATE", ({ enabled }) => (enabled ? "enabled" : "disabled")],
+        ["STATE", stateText],
         ["FROM", ({ source }) => (source === "file" ? "headrace.yaml" : "added")],
       ]);
     };
