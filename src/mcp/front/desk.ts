@@ -9,7 +9,7 @@ import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts"
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
+import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
@@ -158,19 +158,25 @@ export class Desk {
 
   /** What of it the principal may use, and is approved. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
-    const link = await this.#open(server, call);
-    const items = await this.#lists.of(link, kind, this.#exchange(call));
+    const { isLegacy, items } = await this.#offered(server, kind, call);
     if (kind === "resources" || kind === "resourceTemplates") {
       return items.map((item) => ({ server, item, name: String(item["name"]) }));
     }
+    return items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
+  }
+
+  /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
+  async #offered(
+    server: ToolServer,
+    kind: ListKind,
+    call: ClientCall,
+  ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
+    const link = await this.#open(server, call);
+    const { isLegacy } = link;
+    const items = await this.#lists.of(link, kind, this.#exchange(call));
+    if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
-    const offered = await this.#deps.definitions.offered(server, guarded, items);
-    return offered.flatMap((item) => {
-      const { name } = item;
-      // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
-      if (!link.isLegacy && mirroredParameters(item["inputSchema"]) === undefined) return [];
-      return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
-    });
+    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items) };
   }
 
   async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
@@ -201,8 +207,9 @@ export class Desk {
     const { only, principal } = call;
     const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
     if (!server || !mayUseServer(server, principal)) throw unknown();
-    const of = only === undefined ? server.name : undefined;
-    const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
+    const { isLegacy, items } = await this.#offered(server, kind, call);
+    const item = itemOf(items, only === undefined ? server.name : undefined, name);
+    const found = item && usable(server, item, isLegacy, call);
     if (!found) throw unknown();
     return found;
   }
@@ -437,6 +444,19 @@ function withPublicUri(block: unknown, server: string): unknown {
 function publicResource(resource: unknown, server: string): unknown {
   if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
   return { ...resource, uri: publicUri(server, resource["uri"]) };
+}
+
+/** Undefined where the principal may not use it. */
+function usable(
+  server: ToolServer,
+  item: JsonObject,
+  isLegacy: boolean,
+  { principal }: Pick<ClientCall, "principal">,
+): Found | undefined {
+  const { name } = item;
+  if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
+  // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+  return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
 /** What comes later is nobody's any more. */
