@@ -4,9 +4,17 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import {
+  AccountMissing,
+  type JsonObject,
+  type ToolAnswer,
+  type ToolExchange,
+  type ToolLink,
+  type ToolLinks,
+} from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
 import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
@@ -38,6 +46,8 @@ export interface Found {
   readonly server: ToolServer;
   readonly item: JsonObject;
   readonly name: string;
+  /** Of the tool in the place of all others of its server: why it is there, or was. */
+  readonly account?: AccountMissing | "connected";
 }
 
 /** Methods that it answers, but for lists. */
@@ -156,8 +166,19 @@ export class Desk {
     return lists.flat();
   }
 
-  /** What of it the principal may use, and is approved. */
+  /** The same; where its person has no account there, the tool that says so. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
+    try {
+      return await this.#offered(server, kind, call);
+    } catch (error) {
+      if (!(error instanceof AccountMissing)) throw error;
+      const item = accountTool(server, error);
+      return kind === "tools" ? [{ server, item, name: accountToolName, account: error }] : [];
+    }
+  }
+
+  /** What of it the principal may use, and is approved. */
+  async #offered(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
     const link = await this.#open(server, call);
     const items = await this.#lists.of(link, kind, this.#exchange(call));
     if (kind === "resources" || kind === "resourceTemplates") {
@@ -202,9 +223,13 @@ export class Desk {
     const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
-    const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
-    if (!found) throw unknown();
-    return found;
+    const all = kind === "tools" ? await this.#of(server, kind, call) : await this.#offered(server, kind, call);
+    const found = all.find((one) => one.account !== undefined || publicName(of, one.name) === name);
+    if (found) return found;
+    // It was listed before they connected their account.
+    const isListed = kind === "tools" && server.credentials.kind === "person";
+    if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
+    return { server, item: {}, name: accountToolName, account: "connected" };
   }
 
   async #callTool(params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -220,15 +245,19 @@ export class Desk {
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
-    const found = await this.#find("tools", name, call);
-    const headers = parameterHeaders(mirroredParameters(found.item["inputSchema"]) ?? [], params["arguments"]);
-    return await this.#use(
-      "tools/call",
-      found.server,
-      found.name,
-      { ...params, name: found.name },
-      { ...call, headers },
-    );
+    const { server, item, name: own, account } = await this.#find("tools", name, call);
+    if (account === "connected") {
+      if (call.isAskable) call.notify(listKinds.tools.changed, {});
+      return connectedAnswer(server);
+    }
+    if (account) return missingAnswer(account);
+    const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
+    try {
+      return await this.#use("tools/call", server, own, { ...params, name: own }, { ...call, headers });
+    } catch (error) {
+      if (error instanceof AccountMissing) return missingAnswer(error);
+      throw error;
+    }
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {

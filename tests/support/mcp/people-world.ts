@@ -57,7 +57,7 @@ export async function startPeopleWorld(yaml = ""): Promise<PeopleWorld> {
   const owner = await setUp(model.server, { person: operator });
   return {
     ...{ model, clock, notes, documents, owner },
-    join: (name, tools) => join({ model, notes, owner }, name, tools),
+    join: (name, tools) => join({ model, documents, owner }, name, tools),
     async [Symbol.asyncDispose]() {
       await model[Symbol.asyncDispose]();
       await Promise.all([newer, older, notes].map((one) => one[Symbol.asyncDispose]()));
@@ -67,7 +67,7 @@ export async function startPeopleWorld(yaml = ""): Promise<PeopleWorld> {
 }
 
 async function join(
-  { model, notes, owner }: Pick<PeopleWorld, "model" | "notes" | "owner">,
+  { model, documents, owner }: Pick<PeopleWorld, "model" | "documents" | "owner">,
   name: string,
   tools: readonly string[],
 ): Promise<ToolPerson> {
@@ -80,15 +80,17 @@ async function join(
   const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write"] } });
   const visitor = await openVisitor({ at: server.url });
   const home = makeProgramHome();
+  const redirect_uris = ["http://localhost/callback", "http://127.0.0.1/callback"];
+  const document = documents.document("/claude-code.json", { client_name: "Claude Code", redirect_uris });
   const enter = async () => {
-    if ((await visitor.page.getByLabel("Password").count()) === 0) return;
+    if (!visitor.path().startsWith("/sign-in")) return;
     await visitor.fill({ "E-mail address": person.email, Password: person.password });
     await visitor.press("Sign in");
   };
   return {
     ...{ visitor, desk },
     place: {
-      ...{ home, url: `${server.url}/mcp`, model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } } },
+      ...{ home, document, url: `${server.url}/mcp`, model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } } },
       async visit(url) {
         await visitor.page.goto(url);
         await enter();
