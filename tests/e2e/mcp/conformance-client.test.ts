@@ -46,7 +46,7 @@ test.each([
   ["2025-06-18", ["initialize", "tools_call"]],
   [
     "2025-11-25",
-    ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "json-schema-2020-12-preservation"],
+    ["sse-retry"],
   ],
   [
     "2026-07-28",
