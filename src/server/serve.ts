@@ -434,7 +434,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
-      // Whoever listens hears of servers of tools that are others now.
+      // A server of tools that is another one now, or gone, is let go of at once, and not once somebody asks for any.
       toolParts.toolServers.all();
       await refresh();
       capacity.regroup();

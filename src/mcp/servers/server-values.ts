@@ -20,7 +20,7 @@ export function newServer(request: CreateToolServerRequest, place: ToolPlace): T
   requireText("name", name, texts.name);
   const blank: ToolServer = {
     ...{ name, title: null, description: null, place, credentials: { kind: "none" } },
-    ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+    ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
     ...toolServerDefaults,
     ...{ nanoUsdPerCall: null, enabled: true, isDeclared: false },
   };
@@ -41,6 +41,8 @@ export function changedServer(current: ToolServer, request: UpdateToolServerRequ
     title: title === undefined ? current.title : title,
     description: description === undefined ? current.description : description,
     credentials: changedCredentials(current, request, place),
+    // What an operator said of one server says nothing of another.
+    local: request.local ?? (current.local && originOf(place) === originOf(current.place)),
     environments: environments === undefined ? current.environments : environments && inUsualOrder(environments),
     accounts: accounts === undefined ? current.accounts : accounts,
     tools: tools === undefined ? current.tools : tools,

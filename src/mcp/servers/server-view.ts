@@ -20,6 +20,7 @@ export function settingsToWire(server: ToolServer) {
             scopes: credentials.scopes && [...credentials.scopes],
           }
         : null,
+    local: server.local,
     environments: environments && [...environments],
     accounts: accounts && [...accounts],
     tools: tools && [...tools],

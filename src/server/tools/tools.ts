@@ -51,7 +51,7 @@ export async function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/docs/tools#accounts-of-people`,
+    connectAt: () => `${installationUrl()}/tools`,
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links);
