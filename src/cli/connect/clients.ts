@@ -18,7 +18,7 @@ export interface Setting {
 
 /** Where a client is to find tools. */
 export interface ToolsTarget {
-  /** Of the endpoint that has all of them. */
+  /** The endpoint that has all of them. */
   url: string;
   /** Whether it sends the key of its environment; else it signs its user in by itself. */
   sendsKey: boolean;

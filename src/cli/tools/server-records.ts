@@ -48,6 +48,7 @@ export function printServer(terminal: Terminal, server: ToolServerWire): void {
     ["State", stateText(server)],
     ["Place", placeText(server)],
     ...credentialFacts(server),
+    ["Local", server.local ? "yes: keys that never leave may use it" : "no"],
     ["Approval", approvalMeanings[server.approval]],
     ["Waiting", waiting === 0 ? "nothing" : `${waiting}: headrace tools changes ${name}`],
     ["Connections", server.sharing === "all" ? "shared by all" : "one for each person"],

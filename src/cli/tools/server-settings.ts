@@ -67,6 +67,8 @@ export const serverSettings = {
   maxResult: ["--max-result <bytes>", "the largest result of a call", parseCount],
   concurrency: ["--concurrency <calls>", "calls at a time", parseCount],
   pricePerCall: ["--price-per-call <usd>", "what one call costs, such as 0.005, or none", orNone(parseUsd)],
+  local: ["--local", "nothing that it is asked leaves what you run: keys that never leave may use it"],
+  noLocal: ["--no-local", "what it is asked leaves what you run"],
   enabled: ["--enabled", "it may be used"],
   disabled: ["--disabled", "nobody may use it for now"],
 } as const;
@@ -96,6 +98,7 @@ export async function serverFields(options: SettingOptions, source: SecretSource
     description: options.description,
     headers: header === "none" ? header : await headersOf(header, readSecret),
     oauth: await oauthOf(options, readSecret),
+    local: options.local,
     environments: options.environments,
     accounts: options.accounts,
     tools: options.tools,
