@@ -194,7 +194,7 @@ test("a server is tested before it is added, added with its credential, changed 
   expect(tested.stdout).toMatch(/^look +new +Looks around\.$/m);
 
   const added = await run(
-    ["add", "guard", ...sample, "--title", "Guard", "--tools", "look,find_*", "--timeout", "2m"],
+    ["add", "guard", ...sample, "--title", "Guard", "--tools", "look,find_*", "--timeout", "2m", "--local"],
     {
       env,
     },
