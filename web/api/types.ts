@@ -6490,6 +6490,7 @@ export interface CreateAppRequest {
    * The most it may ask for. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
+  tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6510,6 +6511,10 @@ export interface CreatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6583,6 +6588,10 @@ export interface App {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * In which its access tokens work.
    */
   environment: "live" | "test" | "dev";
@@ -6626,6 +6635,7 @@ export interface UpdateAppRequest {
    * @maxItems 20
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
+  tools?: string[] | null;
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6657,6 +6667,10 @@ export interface RotatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6724,6 +6738,10 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Quotas per window of what the app uses for you, in each environment.
    */
   quotas: {
@@ -6789,6 +6807,10 @@ export interface AuthorizationDetails {
    * What it may do, all that was allowed together.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6921,6 +6943,7 @@ export interface UpdateAuthorizationRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  tools?: string[] | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -7837,6 +7860,10 @@ export interface Account {
    */
   store_chats: boolean;
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -7850,6 +7877,7 @@ export interface CreateAccountRequest {
    * Name of a tier; `free` by default.
    */
   tier?: string | null;
+  tools?: string[] | null;
 }
 export interface AccountDetails {
   object: "account";
@@ -7910,6 +7938,10 @@ export interface AccountDetails {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Unix time in seconds.
    */
@@ -8065,6 +8097,7 @@ export interface UpdateAccountRequest {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
+  tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**

@@ -137,7 +137,12 @@ describe("a code", () => {
       ...{ digest: expect.stringMatching(/^[0-9a-f]{64}$/), appId: app.id, personId: person.id },
       ...{ accountId: server.accountId, membershipId: (await server.membershipOf(person)).id, environment: "test" },
       resources: ["/v1"],
-      ...{ scopes: ["chat:write"], redirectUri: "https://notes.example/callback", codeChallenge: challenge },
+      ...{
+        scopes: ["chat:write"],
+        tools: null,
+        redirectUri: "https://notes.example/callback",
+        codeChallenge: challenge,
+      },
       ...{ createdAt: now, expiresAt: now + 60, grantId: null },
     });
   });

@@ -11,7 +11,10 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export function mayUseServer(server: ToolServer, { account, environment, tools }: Principal): boolean {
+export function mayUseServer(
+  server: ToolServer,
+  { account, environment, tools }: Pick<Principal, "account" | "environment" | "tools">,
+): boolean {
   if (!server.enabled) return false;
   if (server.environments && !server.environments.includes(environment)) return false;
   if (server.accounts && !server.accounts.includes(account.id)) return false;

@@ -931,4 +931,11 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (server, issuer)
     )`,
   ],
+  [
+    // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.
+    `ALTER TABLE accounts ADD COLUMN tools TEXT`,
+    `ALTER TABLE apps ADD COLUMN tools TEXT`,
+    `ALTER TABLE authorization_codes ADD COLUMN tools TEXT`,
+    `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
+  ],
 ];

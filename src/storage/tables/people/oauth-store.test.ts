@@ -65,6 +65,7 @@ onEachDatabase((databases) => {
       redirectUris: [],
       scopes: [],
       environment: "live",
+      tools: null,
       requirePkce: true,
     } as const;
     return apps.insertApp({ ...app, ...registered, secrets: [], createdAt: now }, event("app.created"));
@@ -77,6 +78,7 @@ onEachDatabase((databases) => {
   const authorization = (more: Partial<Authorization> = {}): Authorization => ({
     ...{ appId: "app_1", personId: "usr_1", accountId, membershipId, environment: "live" },
     scopes: ["chat:write", "models:read"],
+    tools: null,
     ...more,
   });
 
@@ -96,7 +98,7 @@ onEachDatabase((databases) => {
 
   const deviceCode = (more: Partial<DeviceCode> = {}): DeviceCode => ({
     ...{ digest: "device", userCode: "BCDFGHJK", appId: commandLineAppId, environment: "live", scopes: ["chat:write"] },
-    resources: ["/v1"],
+    ...{ tools: null, resources: ["/v1"] },
     ...{ createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null, state: "pending" },
     ...{ personId: null, accountId: null, membershipId: null, grantId: null },
     ...more,
@@ -392,11 +394,15 @@ onEachDatabase((databases) => {
       expect(found.map(({ appId }) => appId)).toEqual(["app_1", commandLineAppId, "app_2"]);
       expect(await oauth.listAllowedApps("usr_2", now)).toEqual([]);
       expect(await oauth.listAllowedApps("usr_1", now + 30 * day)).toEqual([]);
-      expect(await oauth.allowedScopes(authorization(), now)).toEqual(["chat:write", "models:read", "usage:read"]);
+      expect((await oauth.allowedBefore(authorization(), now)).scopes).toEqual([
+        "chat:write",
+        "models:read",
+        "usage:read",
+      ]);
       for (const other of [{ appId: "app_4" }, { personId: "usr_2" }, { membershipId: "mbr_2" }] as const) {
-        expect(await oauth.allowedScopes(authorization(other), now)).toEqual([]);
+        expect((await oauth.allowedBefore(authorization(other), now)).scopes).toEqual([]);
       }
-      expect(await oauth.allowedScopes(authorization({ environment: "dev" }), now)).toEqual([]);
+      expect((await oauth.allowedBefore(authorization({ environment: "dev" }), now)).scopes).toEqual([]);
       await keys.updateKey(membership().id, { revokedAt: now }, event());
       expect(await oauth.listAllowedApps("usr_1", now)).toEqual([]);
     });
