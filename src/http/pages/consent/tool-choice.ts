@@ -113,7 +113,7 @@ export function toolChoiceFields(choice: ToolChoice | undefined, fault: string |
   if (isSettled(choice)) return html`<p>It may use the tools of ${wordsFor(only)}, and of no other server.</p>`;
   const boxes = servers.map(
     (server) => html`
-<label><input type="checkbox" name="${fieldOf(server.name)}" value="on"${server.isChosen && html` checked`}> ${wordsFor(server)}</label>`,
+<label><input type="checkbox" name="${fieldOf(server.name)}" value="on"${server.isChosen && html` checked`}> <span>${wordsFor(server)}</span></label>`,
   );
   const alert = fault !== undefined && html`<span class="error" id="tools-fault" role="alert">${fault}</span>`;
   const isSome = choice.wasSome || fault !== undefined;
@@ -139,5 +139,5 @@ function fieldOf(name: string): string {
 
 function wordsFor({ name, title, entries }: ChoosableServer): Html {
   const tools = entries.filter((entry) => entry !== name).map((entry) => entry.slice(name.length + 1));
-  return html`<span><strong>${name}</strong>${title !== undefined && html` (<bdi>${plainName(title)}</bdi>)`}${tools.length > 0 && html`: ${tools.join(", ")}`}</span>`;
+  return html`<strong>${name}</strong>${title !== undefined && html` (<bdi>${plainName(title)}</bdi>)`}${tools.length > 0 && html`: ${tools.join(", ")}`}`;
 }
