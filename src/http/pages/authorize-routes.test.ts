@@ -321,7 +321,7 @@ function toolServerFor(name: string, more: Partial<ToolServer> = {}): ToolServer
     ...{ name, title: null, description: null, credentials: { kind: "none" } },
     ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
     ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
-    ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
+    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
     ...more,
   };
 }

@@ -13,9 +13,10 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
 
 export function mayUseServer(
   server: ToolServer,
-  { account, environment, tools }: Pick<Principal, "account" | "environment" | "tools">,
+  { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
 ): boolean {
   if (!server.enabled) return false;
+  if (reach?.neverLeaves && !server.local) return false;
   if (server.environments && !server.environments.includes(environment)) return false;
   if (server.accounts && !server.accounts.includes(account.id)) return false;
   return reachesServer(tools, server.name);

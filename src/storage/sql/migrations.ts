@@ -932,6 +932,10 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
+    // Scopes that servers of tools wanted beyond what a person had allowed.
+    `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
+  ],
+  [
     // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.
     `ALTER TABLE accounts ADD COLUMN tools TEXT`,
     `ALTER TABLE apps ADD COLUMN tools TEXT`,
