@@ -37,7 +37,12 @@ test("what two lists have in common is within both, also where neither entry is 
 test("what either of two lists names is all where one of them is all, and else what no other entry names already", () => {
   expect(eitherTools([["github"], null])).toBeNull();
   expect(eitherTools([])).toBeNull();
-  expect(eitherTools([["github/search", "crm"], ["git*", "crm"]])).toEqual(["crm", "git*"]);
+  expect(
+    eitherTools([
+      ["github/search", "crm"],
+      ["git*", "crm"],
+    ]),
+  ).toEqual(["crm", "git*"]);
   expect(eitherTools([[], []])).toEqual([]);
 });
 

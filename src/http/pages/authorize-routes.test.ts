@@ -93,7 +93,10 @@ describe("the page", () => {
     expect(await chosen(at("/mcp/github"), {})).toEqual(["github"]);
     expect(await chosen(at("/mcp/crm", "/mcp/github"), { "server:github": "on" })).toEqual(["github"]);
     const nothing = await browser.submit(await browser.get(at("/mcp")), { decision: "allow", tools: "some" });
-    expect([nothing.status, await nothing.text()]).toEqual([400, expect.stringContaining("Choose at least one server")]);
+    expect([nothing.status, await nothing.text()]).toEqual([
+      400,
+      expect.stringContaining("Choose at least one server"),
+    ]);
     server.tools.clear();
   });
 

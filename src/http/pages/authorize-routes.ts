@@ -25,10 +25,10 @@ import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { chosenMembership, preferredMembership } from "./consent/app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./consent/authorize-page.ts";
+import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
 import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
-import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 
 export interface AuthorizeDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;

@@ -27,11 +27,11 @@ import {
   noDeviceAccountPage,
   shownUserCode,
 } from "./consent/device-page.ts";
+import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { faultOf } from "./form.ts";
 import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
 import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
-import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 
 export interface DeviceDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;

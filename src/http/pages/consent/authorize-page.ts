@@ -2,10 +2,10 @@
 import type { OwnMembership } from "../../../domain/people/person.ts";
 import type { SignedIn } from "../../../domain/people/session.ts";
 import type { ValidRequest } from "../../../oauth/authorize/flow.ts";
-import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./app-parts.ts";
 import { csrfField, hidden } from "../form.ts";
 import { type HtmlValue, html } from "../html.ts";
 import type { Page } from "../layout.ts";
+import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./app-parts.ts";
 
 export interface ConsentPageParts {
   request: ValidRequest;

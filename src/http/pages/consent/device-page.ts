@@ -3,10 +3,10 @@ import type { PublishedApp } from "../../../domain/people/app.ts";
 import type { DeviceCode } from "../../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../../domain/people/person.ts";
 import type { SignedIn } from "../../../domain/people/session.ts";
-import { type ChoiceFault, type DecisionParts, decisionPage } from "./app-parts.ts";
 import { csrfField, type FormFault, faultNotice, field, hidden } from "../form.ts";
 import { html } from "../html.ts";
 import type { Page } from "../layout.ts";
+import { type ChoiceFault, type DecisionParts, decisionPage } from "./app-parts.ts";
 
 /** The code as the device shows it. */
 export function shownUserCode(userCode: string): string {
