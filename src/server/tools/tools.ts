@@ -51,7 +51,7 @@ export async function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/tools`,
+    connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links);

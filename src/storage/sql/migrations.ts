@@ -944,4 +944,11 @@ const migrations: readonly (readonly string[])[] = [
       created_at BIGINT NOT NULL
     )`,
   ],
+  [
+    // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.
+    `ALTER TABLE accounts ADD COLUMN tools TEXT`,
+    `ALTER TABLE apps ADD COLUMN tools TEXT`,
+    `ALTER TABLE authorization_codes ADD COLUMN tools TEXT`,
+    `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
+  ],
 ];
