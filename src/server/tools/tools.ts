@@ -57,6 +57,7 @@ export function openTools(options: ToolsOptions) {
     }
     before = now;
   });
+  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -69,7 +70,7 @@ export function openTools(options: ToolsOptions) {
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
   };
   const loaded = () => {
     front ??= open();

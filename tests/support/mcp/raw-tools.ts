@@ -17,6 +17,8 @@ export interface RawAsk {
   id?: string | number;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal;
+  /** Those that the client tells with the request. */
+  capabilities?: object;
 }
 
 type Params = Readonly<Record<string, unknown>>;
@@ -28,14 +30,19 @@ export const envelope = (capabilities: object = {}): Params => ({
   "io.modelcontextprotocol/clientCapabilities": capabilities,
 });
 
+/** What such clients send as headers. */
+export const modern = (method: string): Readonly<Record<string, string>> => ({
+  "mcp-protocol-version": "2026-07-28",
+  "mcp-method": method,
+});
+
 /** One request of revision 2026-07-28. */
 export async function askRaw(url: string, method: string, params: Params, ask: RawAsk): Promise<RawAnswer> {
   const { name, uri } = params;
   const named = name ?? uri;
-  const body = { jsonrpc: "2.0", id: ask.id ?? 1, method, params: { ...params, _meta: envelope() } };
+  const body = { jsonrpc: "2.0", id: ask.id ?? 1, method, params: { ...params, _meta: envelope(ask.capabilities) } };
   const headers = {
-    "mcp-protocol-version": "2026-07-28",
-    "mcp-method": method,
+    ...modern(method),
     ...(typeof named === "string" && { "mcp-name": headerText(named) }),
     ...ask.headers,
   };
