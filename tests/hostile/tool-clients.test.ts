@@ -15,7 +15,7 @@ let world: ToolWorld;
 let url: string;
 let [ann, ben] = ["", ""];
 /** Ends calls that wait for it. */
-let letGo: (() => void) | undefined;
+const waits: (() => void)[] = [];
 
 beforeAll(async () => {
   tools = startHostileServer(({ id, method, params }) => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     const answer = { jsonrpc: "2.0", id, result: toolText("Said again.") };
     if (how === "ask") return asking(answer);
     return new Promise((resolve) => {
-      letGo = () => resolve(streamed([answer]));
+      waits.push(() => resolve(streamed([answer])));
     });
   });
   world = await startToolWorld([{ name: "tools", url: tools.url, timeout_seconds: 20 }], { clock });
@@ -86,7 +86,7 @@ describe("a session", () => {
     expect((await session.ask("tools/list")).status).toBe(404);
   });
 
-  test("and what listens end with their key: streams of both kinds, and the session", async () => {
+  test("ends with its key, and so do streams of either kind", async () => {
     const { id, key } = await ownKey();
     const session = await beginRaw(url, key);
     const [client, params] = [new AbortController(), { notifications: { toolsListChanged: true } }];
@@ -112,7 +112,7 @@ describe("a session", () => {
     const answer = await other.ask("tools/call", waiting, { signal: AbortSignal.timeout(500) }).catch(() => undefined);
     expect(answer).toBeUndefined();
     const seen = follow(await mine.listen(client.signal, { "last-event-id": "1" }));
-    letGo?.();
+    waits.pop()?.();
     await Bun.sleep(500);
     expect(seen.text).not.toContain("Said again.");
     client.abort();
@@ -124,11 +124,11 @@ describe("a session", () => {
     const first = await session.listen(client.signal);
     expect([first.status, (await session.listen(client.signal)).status]).toEqual([200, 409]);
     const one = session.ask("tools/call", waiting, { id: "same" });
-    await until(() => letGo, "the call waits");
+    await until(() => waits.length > 0, "the call waits");
     expect((await session.ask("ping", {}, { id: "same" })).status).toBe(400);
-    letGo?.();
+    waits.pop()?.();
     expect((await one).message.result).toBeDefined();
-    letGo = undefined;
+    waits.length = 0;
     const many = Array.from({ length: 100 }, (_, at) => session.ask("tools/call", waiting, { id: `many-${at}` }));
     const statuses: number[] = [];
     for (const asked of many) asked.then(({ status }) => statuses.push(status)).catch(() => statuses.push(0));
@@ -140,14 +140,14 @@ describe("a session", () => {
 
   test("is not hurt by another's cancellation", async () => {
     const [mine, other] = [await beginRaw(url, ann), await beginRaw(url, ben)];
-    letGo = undefined;
+    waits.length = 0;
     const call = mine.ask("tools/call", waiting, { id: 77 });
-    await until(() => letGo, "the call waits");
+    await until(() => waits.length > 0, "the call waits");
     const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 77 } };
     const headers = { "mcp-session-id": other.id, "mcp-protocol-version": "2025-11-25" };
     expect((await postRaw(url, cancelled, { key: ben, headers })).status).toBe(202);
     await Bun.sleep(200);
-    letGo?.();
+    waits.pop()?.();
     expect((await call).message.result).toBeDefined();
   });
 
