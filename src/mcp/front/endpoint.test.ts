@@ -18,7 +18,7 @@ async function clientOf(
   isLegacy: boolean,
   options: { changes?: Partial<ClientRequest>; capabilities?: JsonObject } = {},
 ) {
-  const endpoint = new Endpoint(desk, systemClock);
+  const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
   const { changes = {}, capabilities = {} } = options;
   const fetchFromEndpoint = async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(url, init);
