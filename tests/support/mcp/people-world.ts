@@ -13,7 +13,7 @@ import { stdioServer } from "./stdio-server.ts";
 import type { ClientPlace } from "./tool-clients.ts";
 import { toolsYaml } from "./tool-world.ts";
 
-/** A member with a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
+/** A member with a key for an agent, a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
 export interface ToolPerson extends AsyncDisposable {
   place: ClientPlace & { home: ProgramHome };
   visitor: Visitor;
@@ -77,7 +77,7 @@ async function join(
   const { data } = (await owner.ask("/v1/members")) as { data: { id: string; email: string }[] };
   const member = data.find((one) => one.email === person.email);
   await owner.ask(`/v1/members/${member?.id}`, { method: "PATCH", body: { tools } });
-  const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write"] } });
+  const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write", "tools:use"] } });
   const visitor = await openVisitor({ at: server.url });
   const home = makeProgramHome();
   const redirect_uris = ["http://localhost/callback", "http://127.0.0.1/callback"];
