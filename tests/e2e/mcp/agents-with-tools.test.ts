@@ -19,7 +19,7 @@ interface Line {
   errors: number;
 }
 
-/** Of the account, once all that has ended is booked. */
+/** The account's, once all that has ended is booked. */
 async function statement({ model, owner }: PeopleWorld): Promise<Line[]> {
   await until(() => model.server.requests().open === 0, "every request has ended");
   await model.server.governance.ledger.flush();

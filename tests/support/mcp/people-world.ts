@@ -17,7 +17,9 @@ import { toolsYaml } from "./tool-world.ts";
 export interface ToolPerson extends AsyncDisposable {
   place: ClientPlace & { home: ProgramHome };
   visitor: Visitor;
-  /** As which pages of the dashboard ask. */
+  /** Signs in, where the page of now asks for it, and allows the client what it is asked for. */
+  allow(): Promise<void>;
+  /** Asks as pages of the dashboard do. */
   desk: Browser;
   /** Connects the account of that name at the server that tells who asked. */
   connect(account: string): Promise<void>;
@@ -87,15 +89,18 @@ async function join(
     await visitor.fill({ "E-mail address": person.email, Password: person.password });
     await visitor.press("Sign in");
   };
+  const allow = async () => {
+    await enter();
+    await visitor.press("Allow");
+    await visitor.page.waitForURL((now) => now.origin !== server.url);
+  };
   return {
-    ...{ visitor, desk },
+    ...{ visitor, desk, allow },
     place: {
       ...{ home, document, url: `${server.url}/mcp`, model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } } },
       async visit(url) {
         await visitor.page.goto(url);
-        await enter();
-        await visitor.press("Allow");
-        await visitor.page.waitForURL((now) => now.origin !== server.url);
+        await allow();
       },
     },
     async connect(account) {

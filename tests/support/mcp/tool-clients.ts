@@ -123,7 +123,7 @@ function newerNode(): string {
   return programPath(chosen ?? "", "bin", "node");
 }
 
-export const inspectorCommand = (): string[] => [
+const inspectorCommand = (): string[] => [
   newerNode(),
   programPath("@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
 ];
@@ -168,6 +168,33 @@ async function inspect(
   const isResult = ended.code === 0 || (ended.code === 5 && ended.stdout.includes('"result"'));
   if (!isResult) throw new Error(`The inspector ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
   return JSON.parse(ended.stdout) as { result: Record<string, unknown> };
+}
+
+/** The inspector's page; `address` has it connect. */
+export async function startInspector({
+  home,
+  url,
+}: ClientPlace): Promise<{ address: string; stop(): Promise<unknown> }> {
+  const [port, sandbox] = [await freePort(), await freePort()];
+  const token = crypto.randomUUID();
+  const running = home.begin([...inspectorCommand(), "--web"], home.home, {
+    ...{ MCP_AUTO_OPEN_ENABLED: "false", MCP_INSPECTOR_SECRET_STORE: "file", MCP_INSPECTOR_API_TOKEN: token },
+    ...{ CLIENT_PORT: String(port), MCP_SANDBOX_PORT: String(sandbox) },
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const answers = () =>
+    fetch(origin).then(
+      ({ ok }) => ok,
+      () => running.hasEnded(),
+    );
+  await until(answers, "the inspector has its page", deadlineMs);
+  return {
+    address: `${origin}/?${new URLSearchParams({ serverUrl: url, transport: "http", autoConnect: token })}`,
+    stop() {
+      running.stop();
+      return running.ended;
+    },
+  };
 }
 
 interface Offered {
@@ -222,7 +249,7 @@ ${credential}
 }
 
 /** It takes no hyphens. */
-export const nameInCodex = (tool: string): string => tool.replaceAll("-", "_");
+const nameInCodex = (tool: string): string => tool.replaceAll("-", "_");
 
 async function asCodex(place: ClientPlace, call: Call): Promise<Ended> {
   place.model.upstream.work({ steps: [call], end: "That was all." });
