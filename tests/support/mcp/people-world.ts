@@ -79,7 +79,10 @@ async function join(
   const { data } = (await owner.ask("/v1/members")) as { data: { id: string; email: string }[] };
   const member = data.find((one) => one.email === person.email);
   await owner.ask(`/v1/members/${member?.id}`, { method: "PATCH", body: { tools } });
-  const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write", "tools:use"] } });
+  const { key } = await desk.ask("/v1/keys", {
+    method: "POST",
+    body: { name: "agent", scopes: ["chat:write", "tools:use"] },
+  });
   const visitor = await openVisitor({ at: server.url });
   const home = makeProgramHome();
   const redirect_uris = ["http://localhost/callback", "http://127.0.0.1/callback"];
@@ -97,7 +100,12 @@ async function join(
   return {
     ...{ visitor, desk, allow },
     place: {
-      ...{ home, document, url: `${server.url}/mcp`, model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } } },
+      ...{
+        home,
+        document,
+        url: `${server.url}/mcp`,
+        model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } },
+      },
       async visit(url) {
         await visitor.page.goto(url);
         await allow();

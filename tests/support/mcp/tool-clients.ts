@@ -306,17 +306,18 @@ async function asClaude({ home, model }: ClientPlace, call: Call | undefined): P
 }
 
 /** Agents that are given the key with which they ask for models for tools as well. */
-export const agentsWithKey: Readonly<Record<string, { client: ToolClient; useKey(place: ClientPlace): Promise<void> }>> =
-  {
-    Codex: {
-      client: codex,
-      useKey: async (place) => configureCodex(place, 'bearer_token_env_var = "MODEL_KEY"'),
-    },
-    "Claude Code": {
-      client: claude,
-      useKey: (place) => addToClaude(place, ["--header", `Authorization: Bearer ${place.model.server.key}`]),
-    },
-  };
+export const agentsWithKey: Readonly<
+  Record<string, { client: ToolClient; useKey(place: ClientPlace): Promise<void> }>
+> = {
+  Codex: {
+    client: codex,
+    useKey: async (place) => configureCodex(place, 'bearer_token_env_var = "MODEL_KEY"'),
+  },
+  "Claude Code": {
+    client: claude,
+    useKey: (place) => addToClaude(place, ["--header", `Authorization: Bearer ${place.model.server.key}`]),
+  },
+};
 
 export const toolClients: Readonly<Record<string, ToolClient>> = {
   "AI SDK": aiSdk,
