@@ -17,7 +17,7 @@ import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
 import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
+import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
@@ -166,32 +166,32 @@ export class Desk {
     return lists.flat();
   }
 
-  /** The same; where its person has no account there, the tool that says so. */
+  /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
     try {
-      return await this.#offered(server, kind, call);
+      const { isLegacy, items } = await this.#offered(server, kind, call);
+      if (kind === "resources" || kind === "resourceTemplates") {
+        return items.map((item) => ({ server, item, name: String(item["name"]) }));
+      }
+      return items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
     } catch (error) {
       if (!(error instanceof AccountMissing)) throw error;
-      const item = accountTool(server, error);
-      return kind === "tools" ? [{ server, item, name: accountToolName, account: error }] : [];
+      return kind === "tools" ? [accountToolOf(server, error)] : [];
     }
   }
 
-  /** What of it the principal may use, and is approved. */
-  async #offered(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
+  /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
+  async #offered(
+    server: ToolServer,
+    kind: ListKind,
+    call: ClientCall,
+  ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.#open(server, call);
+    const { isLegacy } = link;
     const items = await this.#lists.of(link, kind, this.#exchange(call));
-    if (kind === "resources" || kind === "resourceTemplates") {
-      return items.map((item) => ({ server, item, name: String(item["name"]) }));
-    }
+    if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
-    const offered = await this.#deps.definitions.offered(server, guarded, items);
-    return offered.flatMap((item) => {
-      const { name } = item;
-      // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
-      if (!link.isLegacy && mirroredParameters(item["inputSchema"]) === undefined) return [];
-      return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
-    });
+    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items) };
   }
 
   async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
@@ -223,9 +223,15 @@ export class Desk {
     const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
-    const all = kind === "tools" ? await this.#of(server, kind, call) : await this.#offered(server, kind, call);
-    const found = all.find((one) => one.account !== undefined || publicName(of, one.name) === name);
-    if (found) return found;
+    try {
+      const { isLegacy, items } = await this.#offered(server, kind, call);
+      const item = itemOf(items, of, name);
+      const found = item && usable(server, item, isLegacy, call);
+      if (found) return found;
+    } catch (error) {
+      if (error instanceof AccountMissing && kind === "tools") return accountToolOf(server, error);
+      throw error;
+    }
     // It was listed before they connected their account.
     const isListed = kind === "tools" && server.credentials.kind === "person";
     if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
@@ -466,6 +472,24 @@ function withPublicUri(block: unknown, server: string): unknown {
 function publicResource(resource: unknown, server: string): unknown {
   if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
   return { ...resource, uri: publicUri(server, resource["uri"]) };
+}
+
+/** The tool in the place of all others. */
+function accountToolOf(server: ToolServer, account: AccountMissing): Found {
+  return { server, item: accountTool(server, account), name: accountToolName, account };
+}
+
+/** Undefined where the principal may not use it. */
+function usable(
+  server: ToolServer,
+  item: JsonObject,
+  isLegacy: boolean,
+  { principal }: Pick<ClientCall, "principal">,
+): Found | undefined {
+  const { name } = item;
+  if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
+  // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+  return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
 /** What comes later is nobody's any more. */

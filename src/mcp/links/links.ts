@@ -175,7 +175,7 @@ export class ServerLinks implements ToolLinks {
     if (credentials.kind !== "person") {
       const fields = credentials.kind === "headers" ? credentials.headers : {};
       const headers = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field.toLowerCase(), value]));
-      return { headers: async () => headers, refused: async () => false };
+      return { headers: async () => headers, refused: async () => false, insufficient: async () => {} };
     }
     const { connections, connectAt } = this.#deps;
     const personId = personOf(principal);
@@ -190,6 +190,11 @@ export class ServerLinks implements ToolLinks {
       refused: async ({ authorization = "" }) => {
         if (of) await connections.refused(name, of, authorization.slice("Bearer ".length));
         return of !== undefined;
+      },
+      insufficient: async ({ authorization = "" }, scope) => {
+        if (!of) return;
+        await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
+        throw new AccountMissing(name, connectAt(name), "rights");
       },
     };
   }
