@@ -48,7 +48,7 @@ export interface Found {
   readonly server: ToolServer;
   readonly item: JsonObject;
   readonly name: string;
-  /** Of the tool in the place of all others of its server: why it is there, or was. */
+  /** Why it is, or was, the one tool in the place of all others of its server. */
   readonly account?: AccountMissing | "connected";
 }
 
