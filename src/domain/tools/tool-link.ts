@@ -29,16 +29,13 @@ export interface ToolExchange {
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
-/** The server is asked as each person, and this one has no account connected there. */
+/** The server is asked as each person, and this one has no account connected there, or gave it too few rights. */
 export class AccountMissing extends GatewayError {
   /** The page on which it is connected. */
   readonly connectAt: string;
 
-  constructor(server: string, connectAt: string) {
-    super(
-      "permission_denied",
-      `The server of tools "${server}" is asked as each person: connect your account there first, at ${connectAt}`,
-    );
+  constructor(server: string, connectAt: string, what = "connect your account there first") {
+    super("permission_denied", `The server of tools "${server}" is asked as each person: ${what}, at ${connectAt}`);
     this.connectAt = connectAt;
   }
 }

@@ -278,7 +278,7 @@ test("who has given too few rights is told to connect once more, and what the se
   });
   await expect(world.call(personal, "text", { key: "key_1" })).rejects.toMatchObject({
     code: "permission_denied",
-    message: expect.stringContaining("Connect your account there once more: https://gateway.example/dashboard/tools/"),
+    message: expect.stringContaining("so connect your account there anew, at https://gateway.example/dashboard/tools/"),
   });
   expect(wanted).toEqual([["files", "person_1", "token_1", "files:read files:write"]]);
   const fixed = toolServerAt(server.url, { credentials: { kind: "headers", headers: { "x-key": "1" } } });
