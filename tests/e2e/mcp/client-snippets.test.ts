@@ -1,6 +1,6 @@
 // What the dashboard has people type to connect their clients of tools does so, as it is, where clients register themselves.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { clientSnippets } from "../../../web/pages/tools/client-snippets.ts";
 import { leaveBrowser } from "../../support/chromium.ts";
@@ -29,6 +29,15 @@ test.each([
   await using ann = await world.join(id, ["new"]);
   await signInByTyping(ann.place, snippet(id));
   expect(await typed(ann.place, list)).toMatch(signedIn);
+});
+
+test("opencode is signed in by what its file is given, and what is typed in a shell", async () => {
+  await using ann = await world.join("olga", ["new"]);
+  const folder = join(ann.place.home.home, ".config", "opencode");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "opencode.json"), snippet("opencode"));
+  await signInByTyping(ann.place, "opencode mcp auth headrace");
+  expect(await typed(ann.place, "opencode mcp list")).toContain("✓ headrace");
 });
 
 test("the inspector lists tools by what is typed in a shell", async () => {

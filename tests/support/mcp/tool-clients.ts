@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { auth, createMCPClient, type OAuthClientProvider } from "@ai-sdk/mcp";
-import { claudeProgram, type Ended, type ProgramHome, programPath } from "../agents/agent-program.ts";
+import { claudeProgram, type Ended, opencodeProgram, type ProgramHome, programPath } from "../agents/agent-program.ts";
 import type { AgentUpstream } from "../agents/agent-upstream.ts";
 import { agentModel } from "../agents/agent-world.ts";
 import type { Call } from "../agents/scripted-model.ts";
@@ -315,6 +315,8 @@ function script({ home }: ClientPlace, name: string, text: string): string {
 function typingEnv(place: ClientPlace): Record<string, string> {
   script(place, "claude", `exec ${claudeProgram()} "$@"`);
   script(place, "codex", `exec node ${programPath(".bin", "codex")} "$@"`);
+  script(place, "opencode", `exec ${opencodeProgram()} "$@"`);
+  script(place, "xdg-open", 'exec "$BROWSER" "$@"');
   script(place, "npx", `shift; exec ${inspectorCommand().join(" ")} "$@"`);
   const path = `${join(place.home.home, "bin")}:${process.env["PATH"]}`;
   return { ...quiet, PATH: path, HEADRACE_API_KEY: place.model.server.key };
