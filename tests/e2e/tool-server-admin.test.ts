@@ -56,7 +56,7 @@ test("one that is added has its tools offered with the answer, and its headers a
       ...{ object: "tool_server", name: "files", title: null, description: null, source: "database" },
       ...{ overrides_database: false, place: "http", url: tools.url, node: null, credentials: "headers" },
       ...{ credentials_unreadable: false, header_names: ["Authorization"], oauth: null },
-      ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+      ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
       ...{ timeout_seconds: 60, max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: 0.01 },
       ...{ enabled: true, created_at: expect.any(Number), waiting: 0 },
     },
