@@ -118,6 +118,10 @@ const server = field(
       }),
       mapping("With `url`, instead of `headers`: each person connects an account of their own there, by OAuth."),
     ).optional(),
+    local: said(
+      "Whether requests of keys with `never_leaves` may go there: nothing that it is sent goes further.",
+      trueOrFalse(),
+    ).default(false),
     environments: field(
       z.array(said("An environment.", oneOf(environments))).min(1),
       list("Environments whose keys may use it. Left out: all.", "live, test and dev, with one entry at least"),
@@ -213,6 +217,7 @@ export function toolServerOf(given: FileServer): ToolServer {
     description: given.description ?? null,
     place: url === undefined ? { kind: "command", command: [program, ...rest], env, directory } : { kind: "http", url },
     credentials: credentialsOf(given),
+    local: given.local,
     environments: given.environments ?? null,
     accounts: given.accounts ?? null,
     tools: given.tools ?? null,
