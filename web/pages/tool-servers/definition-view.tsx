@@ -27,7 +27,7 @@ export function DefinitionView({ definition }: { definition: ToolDefinition }) {
         </Part>
       ))}
       {changed.length > 0 && others.length > 0 && (
-        <MoreSettings label="What it says as approved" shown={false} hasProblem={false}>
+        <MoreSettings label="What stayed as it was" shown={false} hasProblem={false}>
           <Parts parts={others} />
         </MoreSettings>
       )}

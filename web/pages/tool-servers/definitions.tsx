@@ -2,52 +2,29 @@
 import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
 import { CheckIcon, ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
 import { useState } from "react";
-import { useRead } from "../../api/queries.ts";
-import type { ToolDefinition, ToolDefinitionList, ToolServer } from "../../api/types.ts";
+import type { ToolDefinition } from "../../api/types.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { TextLink } from "../../parts/page/links.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
-import { Waiting } from "../../parts/page/waiting.tsx";
 import { count } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { DefinitionView } from "./definition-view.tsx";
-import { definitionsPath } from "./tool-server-paths.ts";
 import { DefinitionState, isWaiting } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and by name. */
 const [inFull, byName] = [5, 50];
 
-export function Definitions({ server }: { server: ToolServer }) {
-  const { data, error, refetch } = useRead<ToolDefinitionList>(definitionsPath(server.name));
-  if (error) return <Failure error={error} retry={refetch} />;
-  if (!data) return <Waiting heights={[28, 28, 28]} gap="xs" />;
-  const waiting = data.data.filter(isWaiting);
-  const decided = data.data.filter((one) => !isWaiting(one));
-  return (
-    <>
-      {waiting.length > 0 && <WaitingOnes server={server} definitions={waiting} />}
-      <DrawerPart title="Tools and prompts">
-        {data.data.length === 0 ? (
-          <Note>
-            Nobody has asked it for them yet. They are listed here once it is tested, or a client or the page Tools
-            asks.
-          </Note>
-        ) : (
-          <Decided definitions={decided} />
-        )}
-      </DrawerPart>
-    </>
-  );
-}
-
-function WaitingOnes({ server, definitions }: { server: ToolServer; definitions: readonly ToolDefinition[] }) {
+export function ToApprove({ server, all }: { server: string; all: readonly ToolDefinition[] }) {
   const [most, setMost] = useState(inFull);
-  const decide = useDecision(server.name);
-  const shown = definitions.slice(0, most);
-  const rest = definitions.length - shown.length;
+  const decide = useDecision(server);
+  const waiting = all.filter(isWaiting);
+  const shown = waiting.slice(0, most);
+  const rest = waiting.length - shown.length;
+  if (waiting.length === 0) return null;
   return (
-    <DrawerPart title={`To approve: ${count(definitions.length)}`}>
+    <DrawerPart title={`To approve: ${count(waiting.length)}`}>
       <Stack gap="md">
         <Note>
           A model reads what a server says as if you had written it. Until you approve it, nobody sees or calls it.
@@ -82,9 +59,19 @@ function WaitingOnes({ server, definitions }: { server: ToolServer; definitions:
   );
 }
 
-function Decided({ definitions }: { definitions: readonly ToolDefinition[] }) {
+/** All that waits for nothing, by name. */
+export function Decided({ all }: { all: readonly ToolDefinition[] }) {
   const [isWhole, setWhole] = useState(false);
+  const definitions = all.filter((one) => !isWaiting(one));
   const shown = isWhole ? definitions : definitions.slice(0, byName);
+  if (all.length === 0) {
+    return (
+      <Note>
+        Nobody has asked it for them yet. They are listed here once a client does, or your page{" "}
+        <TextLink href="/tools">Tools</TextLink>.
+      </Note>
+    );
+  }
   if (definitions.length === 0) return <Note>None is decided yet.</Note>;
   return (
     <Stack gap="sm" align="start">
@@ -120,7 +107,11 @@ function Folded({ definition }: { definition: ToolDefinition }) {
         <DefinitionState state={definition.state} />
       </Group>
       <Collapse expanded={isOpen}>
-        {isOpen && <div className="definition">{<DefinitionView definition={definition} />}</div>}
+        {isOpen && (
+          <div className="definition" style={{ marginTop: "0.25rem" }}>
+            {<DefinitionView definition={definition} />}
+          </div>
+        )}
       </Collapse>
     </div>
   );

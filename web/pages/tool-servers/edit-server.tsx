@@ -10,7 +10,7 @@ import { ServerForm } from "./server-form.tsx";
 import { staleWithToolServers, toolServerPath } from "./tool-server-paths.ts";
 
 export function EditServer({ server, done }: { server: ToolServer; done(): void }) {
-  // As it was when the form was opened: others may change it meanwhile.
+  // Others may change it while the form is open, which then changes no more than was changed in it.
   const [before] = useState(server);
   const save = useToldChange(
     (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(server.name), { body }),

@@ -1,4 +1,4 @@
-// As whom a server of tools is asked, in its form: nobody, the same for all, or each person.
+// The identity by which a server of tools is asked, in its form: nobody, the same for all, or each person.
 import { Fieldset, Group, Input, PasswordInput, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import type { ToolServer } from "../../api/types.ts";
@@ -16,6 +16,8 @@ interface IdentityProps extends PartProps {
 
 export function IdentityFields({ stored = [], hasSecret = false, ...part }: IdentityProps) {
   const { draft, change, errorOf } = part;
+  // The node has the credentials of its own servers.
+  if (draft.place === "node") return null;
   return (
     <Fieldset legend="As whom it is asked">
       <Stack>
@@ -31,13 +33,11 @@ export function IdentityFields({ stored = [], hasSecret = false, ...part }: Iden
               label="The same for all"
               description="A token or key that you have there: whoever uses it here acts with its rights."
             />
-            {draft.place === "http" && (
-              <Radio
-                value="person"
-                label="Each person"
-                description="People connect an account of their own there, by OAuth, and act with their own rights."
-              />
-            )}
+            <Radio
+              value="person"
+              label="Each person"
+              description="People connect an account of their own there, by OAuth, and act with their own rights."
+            />
           </Stack>
         </Radio.Group>
         {draft.credentials === "headers" && (
@@ -117,7 +117,7 @@ function HeaderFields({ draft: { headers }, change, stored, error }: HeadersProp
       <Group>
         <SmallButton
           leftSection={<PlusIcon />}
-          disabled={headers.length >= 20}
+          disabled={headers.length >= 64}
           onClick={() => change({ headers: [...headers, newHeader(next)] })}
         >
           Add a header
@@ -142,7 +142,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
         description="Of a client that you registered there, with the redirect URI /oauth/tools/callback below the public URL."
         value={draft.clientId}
         onChange={(event) => change({ clientId: event.currentTarget.value })}
-        error={error}
+        error={error !== undefined}
         maxLength={2_048}
         autoComplete="off"
         spellCheck={false}
@@ -166,6 +166,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
         maxTags={100}
         openOnFocus={false}
       />
+      {error && <Input.Error role="alert">{error}</Input.Error>}
     </MoreSettings>
   );
 }

@@ -20,7 +20,10 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
           <SegmentedControl
             aria-label="Where it is"
             value={draft.place}
-            onChange={(place) => change({ place: place === "node" ? "node" : "http" })}
+            onChange={(place) =>
+              // The node has the credentials of its own servers.
+              change(place === "node" ? { place, credentials: "none" } : { place: "http" })
+            }
             data={[
               { value: "http", label: "At an address" },
               { value: "node", label: "At a node" },

@@ -93,6 +93,13 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
           limit={50}
           error={errorOf("accounts")}
         />
+        <Switch
+          label="It is local"
+          description="Keys whose requests never leave may use it: nothing that it is sent goes further."
+          checked={draft.isLocal}
+          onChange={(event) => change({ isLocal: event.currentTarget.checked })}
+          error={errorOf("local")}
+        />
       </Stack>
     </Fieldset>
   );

@@ -18,7 +18,7 @@ export interface ServerDraft {
   node: string;
   nodeServer: string;
   credentials: ToolServer["credentials"];
-  /** Null: those that are stored stay. */
+  /** Those that are stored stay where it is null. */
   headers: readonly TypedHeader[] | null;
   clientId: string;
   /** Empty: the one that is stored stays, where there is one. */
@@ -29,6 +29,7 @@ export interface ServerDraft {
   accounts: readonly string[];
   tools: readonly string[];
   approval: ToolServer["approval"];
+  isLocal: boolean;
   isShared: boolean;
   timeoutSeconds: TypedNumber;
   maxResultBytes: TypedNumber;
@@ -42,7 +43,7 @@ export const newServer: ServerDraft = {
   ...{ name: "", title: "", description: "" },
   ...{ place: "http", url: "", node: "", nodeServer: "" },
   ...{ credentials: "none", headers: [newHeader(0)], clientId: "", clientSecret: "", scopes: [] },
-  ...{ environments: allEnvironments, accounts: [], tools: [], approval: "first", isShared: false },
+  ...{ environments: allEnvironments, accounts: [], tools: [], approval: "first", isLocal: false, isShared: false },
   ...{ timeoutSeconds: 60, maxResultBytes: 4_194_304, maxConcurrency: 32, price: "" },
 };
 
@@ -56,7 +57,7 @@ export function draftOf(server: ToolServer): ServerDraft {
     ...{ clientId: oauth?.client_id ?? "", clientSecret: "", scopes: oauth?.scopes ?? [] },
     environments: server.environments ?? allEnvironments,
     ...{ accounts: server.accounts ?? [], tools: server.tools ?? [] },
-    ...{ approval: server.approval, isShared: server.sharing === "all" },
+    ...{ approval: server.approval, isLocal: server.local, isShared: server.sharing === "all" },
     ...{ timeoutSeconds: server.timeout_seconds, maxResultBytes: server.max_result_bytes },
     ...{ maxConcurrency: server.max_concurrency, price: server.price_per_call ?? "" },
   };
@@ -73,6 +74,7 @@ export const fields = [
   "description",
   "environments",
   "accounts",
+  "local",
   "approval",
   "tools",
   "price_per_call",
@@ -140,7 +142,7 @@ export function settingsOf(draft: ServerDraft): Settings {
       environments.length === allEnvironments.length ? null : (environments as NonNullable<ToolServer["environments"]>),
     accounts: accounts.length === 0 ? null : [...accounts],
     tools: tools.length === 0 ? null : [...tools],
-    ...{ approval: draft.approval, sharing: draft.isShared ? "all" : "person" },
+    ...{ approval: draft.approval, local: draft.isLocal, sharing: draft.isShared ? "all" : "person" },
     ...{ timeout_seconds: Number(draft.timeoutSeconds), max_result_bytes: Number(draft.maxResultBytes) },
     ...{ max_concurrency: Number(draft.maxConcurrency), price_per_call: numberOf(draft.price) },
   };

@@ -16,7 +16,7 @@ import { TestResult } from "./test-result.tsx";
 import { testsPath } from "./tool-server-paths.ts";
 
 interface ServerFormProps<Sent> {
-  /** As it is stored; undefined: it is new. */
+  /** Left out where it is new. */
   server?: ToolServer;
   /** Names that there are. */
   taken?: readonly string[];

@@ -4,29 +4,38 @@ import { BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useRead } from "../../api/queries.ts";
-import type { Node, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
+import type { Node, ToolDefinitionList, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { DrawerPart } from "../../parts/page/section.tsx";
+import { Waiting } from "../../parts/page/waiting.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { bytes, count, counted, rate, span } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { ConnectedPeople } from "./connected-people.tsx";
-import { Definitions } from "./definitions.tsx";
+import { Decided, ToApprove } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
 import { TestResult } from "./test-result.tsx";
-import { definitionsPath, staleWithToolServers, testsPath, toolServerPath } from "./tool-server-paths.ts";
+import {
+  definitionsPath,
+  staleWithToolServers,
+  testsPath,
+  toolServerPath,
+  toolServersPath,
+} from "./tool-server-paths.ts";
 import { approvalTexts, identityText, placeOf, ServerState } from "./tool-server-words.tsx";
 
 export function ServerView({ server, close }: { server: ToolServer; close(): void }) {
   const [editing, setEditing] = useState(false);
   const { name, title, description, source, enabled, credentials, overrides_database: hidesOne } = server;
   const isOwn = source === "database";
+  const said = useRead<ToolDefinitionList>(definitionsPath(name));
   const test = useChange(() => call<ToolServerTest>("POST", testsPath, { body: { name } }), {
-    stale: [definitionsPath(name)],
+    stale: [toolServersPath],
   });
   const turn = useToldChange(
     (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(name), { body }),
@@ -53,6 +62,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
           {hidesOne && " One of this name was added here, too; it does not count while the file has the name."}
         </Alert>
       )}
+      {said.data && <ToApprove server={name} all={said.data.data} />}
       <ServerFacts server={server} />
       <Group gap="xs">
         <PlainButton leftSection={<BeakerIcon />} loading={test.isPending} onClick={() => test.mutate(undefined)}>
@@ -73,7 +83,10 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
       {turn.error && <Failure error={turn.error} />}
       {test.data && <TestResult result={test.data} />}
       {test.error && <Failure error={test.error} />}
-      <Definitions server={server} />
+      <DrawerPart title="Tools and prompts">
+        {said.error && <Failure error={said.error} retry={said.refetch} />}
+        {said.data ? <Decided all={said.data.data} /> : !said.error && <Waiting heights={[28, 28, 28]} gap="xs" />}
+      </DrawerPart>
       {credentials === "person" && <ConnectedPeople server={name} />}
     </Stack>
   );

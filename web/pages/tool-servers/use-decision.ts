@@ -1,4 +1,5 @@
 // Approves or refuses what a server says of its tools and prompts, as it was shown.
+import { useQueryClient } from "@tanstack/react-query";
 import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
@@ -14,11 +15,19 @@ interface Decided {
 
 /** One after the other: each is a record of the audit log, and the first that says something else by now ends it. */
 export function useDecision(server: string) {
+  const client = useQueryClient();
+  const path = definitionsPath(server);
   return useToldChange(
     async ({ definitions, decision }: Decided) => {
-      for (const { kind, name, digest } of definitions) {
-        const body: DecideToolDefinition = { kind, name, digest, decision };
-        await call<ToolDefinition>("POST", definitionsPath(server), { body });
+      try {
+        for (const { kind, name, digest } of definitions) {
+          const body: DecideToolDefinition = { kind, name, digest, decision };
+          await call<ToolDefinition>("POST", path, { body });
+        }
+      } catch (error) {
+        // Those before it are decided, and it may say something else by now.
+        void client.invalidateQueries({ queryKey: [path] });
+        throw error;
       }
     },
     {
