@@ -172,7 +172,7 @@ export function BoundFields({ draft, change, errorOf, shown }: PartProps & { sho
         />
         <WholeNumber
           label="Seconds for a call"
-          description="Begun anew by signs of progress."
+          description="1 to 3,600."
           value={draft.timeoutSeconds}
           onChange={(timeoutSeconds) => change({ timeoutSeconds })}
           max={3_600}
