@@ -44,7 +44,7 @@ export function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/docs/tools#accounts-of-people`,
+    connectAt: () => `${installationUrl()}/tools`,
   });
   opened.onClose(() => links.shut());
   // A server that is another one now is connected to anew.

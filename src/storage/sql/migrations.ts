@@ -931,4 +931,8 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (server, issuer)
     )`,
   ],
+  [
+    // Scopes that servers of tools wanted beyond what a person had allowed.
+    `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
+  ],
 ];
