@@ -49,7 +49,7 @@ export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNe
         />
         <Textarea
           label="Description"
-          description="What it is for; may be empty."
+          description="What it is for, in a line; may be empty."
           value={draft.description}
           onChange={(event) => change({ description: event.currentTarget.value })}
           error={errorOf("description")}

@@ -137,7 +137,7 @@ function identityOf(draft: ServerDraft) {
 export function settingsOf(draft: ServerDraft): Settings {
   const { title, description, environments, accounts, tools } = draft;
   return {
-    ...{ title: title.trim() || null, description: description.trim() || null },
+    ...{ title: title.trim() || null, description: description.replace(/\s+/g, " ").trim() || null },
     environments:
       environments.length === allEnvironments.length ? null : (environments as NonNullable<ToolServer["environments"]>),
     accounts: accounts.length === 0 ? null : [...accounts],
