@@ -111,7 +111,7 @@ test("what a server says differently stands beside what was approved, and is cal
   await drawer(page).getByRole("button", { name: "Approve level" }).scrollIntoViewIfNeeded();
   await look(visitor, "tool-server-difference");
   await press(page, "Approve level");
-  await drawer(page).getByText("To approve").waitFor({ state: "detached" });
+  await drawer(page).getByRole("heading", { name: "To approve" }).waitFor({ state: "detached" });
   await page.getByText("waits for your approval").waitFor({ state: "detached" });
   const allowed = await asClient("rivers");
   expect(allowed.names).toEqual(["level", "alerts"]);
@@ -170,7 +170,7 @@ test("a server is tested before it is added, changed, switched off, and removed 
   expect(await asClient("lakes")).toMatchObject({ names: [], called: expect.stringMatching(/^refused: /) });
   await visitor.go("/admin/tool-servers?server=lakes");
   await press(page, "Approve these 2");
-  await drawer(page).getByText("To approve").waitFor({ state: "detached" });
+  await drawer(page).getByRole("heading", { name: "To approve" }).waitFor({ state: "detached" });
   expect((await asClient("lakes")).called).toContain("2.5 metres");
 
   await press(page, "Edit");

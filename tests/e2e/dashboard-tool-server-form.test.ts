@@ -13,7 +13,13 @@ import {
 const stored = draftOf({
   ...{ object: "tool_server", name: "crm", title: null, description: null, source: "database" },
   ...{ overrides_database: false, place: "http", url: "https://crm.example/mcp", node: null },
-  ...{ credentials: "headers", credentials_unreadable: false, header_names: ["x-token"], oauth: null, environments: null },
+  ...{
+    credentials: "headers",
+    credentials_unreadable: false,
+    header_names: ["x-token"],
+    oauth: null,
+    environments: null,
+  },
   ...{ accounts: null, tools: null, approval: "first", sharing: "person", timeout_seconds: 60, local: false },
   ...{ max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: null, enabled: true },
   ...{ created_at: 1, waiting: 0 },
@@ -40,7 +46,9 @@ test("a new one is sent with all that it says, where it is and as whom it is ask
 
 test("of a stored one the place and the identity are only sent where they changed; headers that are kept never", () => {
   expect(movedOf(stored, stored)).toEqual({});
-  expect(movedOf({ ...stored, url: "https://other.example/mcp" }, stored)).toEqual({ url: "https://other.example/mcp" });
+  expect(movedOf({ ...stored, url: "https://other.example/mcp" }, stored)).toEqual({
+    url: "https://other.example/mcp",
+  });
   const headers = [{ key: 0, name: "x-token", value: "new" }];
   expect(movedOf({ ...stored, headers }, stored)).toEqual({ headers: { "x-token": "new" }, oauth: null });
   expect(movedOf({ ...stored, credentials: "none" }, stored)).toEqual({ headers: null, oauth: null });

@@ -48,12 +48,22 @@ export const newServer: ServerDraft = {
 };
 
 export function draftOf(server: ToolServer): ServerDraft {
-  const { name, title, description, place, url, node, credentials, oauth } = server;
+  const {
+    name,
+    title,
+    description,
+    place,
+    url,
+    node,
+    credentials,
+    oauth,
+    credentials_unreadable: isUnreadable,
+  } = server;
   return {
     ...{ name, title: title ?? "", description: description ?? "" },
     ...{ place: place === "node" ? "node" : "http", url: url ?? "" },
     ...{ node: node?.node ?? "", nodeServer: node?.server ?? "" },
-    ...{ credentials, headers: credentials === "headers" ? null : [newHeader(0)] },
+    ...{ credentials, headers: credentials === "headers" && !isUnreadable ? null : [newHeader(0)] },
     ...{ clientId: oauth?.client_id ?? "", clientSecret: "", scopes: oauth?.scopes ?? [] },
     environments: server.environments ?? allEnvironments,
     ...{ accounts: server.accounts ?? [], tools: server.tools ?? [] },

@@ -1,6 +1,6 @@
 // One server of tools: its settings, a test, what it says of its tools, who connected an account there, and its end.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
-import { BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
+import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useRead } from "../../api/queries.ts";
@@ -60,6 +60,11 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
           This server stands in headrace.yaml and is read-only here, but for what is approved: change it under tools in
           that file.
           {hidesOne && " One of this name was added here, too; it does not count while the file has the name."}
+        </Alert>
+      )}
+      {server.credentials_unreadable && (
+        <Alert icon={<AlertIcon />} color="red" title="It is not used: its credentials cannot be read">
+          They were sealed under a secret that this server does not have any more. Give them again under Edit.
         </Alert>
       )}
       {said.data && <ToApprove server={name} all={said.data.data} />}

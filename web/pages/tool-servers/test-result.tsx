@@ -57,6 +57,10 @@ function Failed({ result: { error, output } }: { result: ToolServerTest }) {
     <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
       <Stack gap="xs">
         <Text size="sm">{error?.message ?? "It said nothing of why."}</Text>
+        <Text size="sm">
+          Look whether its address is right, whether it runs and can be reached from here, and whether it takes the
+          credential.
+        </Text>
         {error?.detail && <SmallNote className="told">{error.detail}</SmallNote>}
         {output.length > 0 && (
           <Code block tabIndex={0} aria-label="What its process wrote last" mah="12rem" className="told">

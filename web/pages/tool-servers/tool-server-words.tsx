@@ -23,8 +23,7 @@ export const identityNames: Record<ToolServer["credentials"], string> = {
 export function identityText({ credentials, header_names: names, oauth }: ToolServer): string {
   if (credentials === "headers") return `The same for all, by ${names.join(", ")}`;
   if (credentials === "none") return "Nobody: without a credential";
-  const client = oauth?.client_id ? `client ${oauth.client_id}` : "a client that is registered by itself";
-  return `Each person, with an account of their own, by ${client}`;
+  return oauth?.client_id ? `Each person, by the client ${oauth.client_id}` : "Each person, by an own account";
 }
 
 export const approvalTexts: Record<ToolServer["approval"], string> = {
