@@ -151,10 +151,10 @@ test("a server is tested before it is added, changed, switched off, and removed 
   await drawer(page).getByText("It works: 2 tools, 1 prompt, 0 resources").waitFor();
   await drawer(page).getByText("River gauges 1.2.0").waitFor();
   await drawer(page).getByText("Lists the alerts of now.").waitFor();
+  await look(visitor, "tool-server-new");
   await drawer(page).getByRole("radio", { name: "Only what I approve" }).check();
   await press(page, "Bounds and price");
   await drawer(page).getByRole("textbox", { name: "Price of a call" }).fill("0.25");
-  await look(visitor, "tool-server-new");
   const name = drawer(page).getByRole("textbox", { name: "Name" });
   expect(await name.inputValue()).toBe("gauges");
   await name.fill("Not so");

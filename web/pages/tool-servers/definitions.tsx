@@ -103,6 +103,7 @@ function Folded({ definition }: { definition: ToolDefinition }) {
           rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
         >
           {definition.name}
+          {definition.kind === "prompt" && ", a prompt"}
         </Button>
         <DefinitionState state={definition.state} />
       </Group>

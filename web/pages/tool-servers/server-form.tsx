@@ -1,6 +1,7 @@
 // The form of a server of tools, new or stored: it can be tested as it stands, before anything is saved.
 import { Group, Stack } from "@mantine/core";
 import { BeakerIcon } from "@primer/octicons-react";
+import { useEffect } from "react";
 import { call } from "../../api/client.ts";
 import { type Change, useChange } from "../../api/queries.ts";
 import type { ToolServer, ToolServerTest, ToolServerTestRequest } from "../../api/types.ts";
@@ -46,6 +47,8 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
   const made = useDraft({ fields, errorsOf }, before ?? newServer, sending);
   const { draft, change, errorOf, form } = made;
   const part = { draft, change, errorOf };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
+  useEffect(() => form.ref.current?.querySelector("input")?.focus(), []);
   const asked = testOf(draft, before);
   // Not what came of another address or another token.
   const tested = JSON.stringify(test.variables) === JSON.stringify(asked) ? test.data : undefined;
