@@ -28,10 +28,11 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
+        countWaiting: () => store.countWaiting(),
         putSeen: (seen) => store.putSeen(seen),
         decide: (...decision) => store.decide(...decision),
       },
-      ...{ clock, log: silentLog },
+      ...{ announce() {}, clock, log: silentLog },
     });
   });
   afterEach(() => opened.close());
@@ -54,7 +55,9 @@ onEachDatabase((databases) => {
       await definitions.offered(server, "tool", listed);
       const changed = [tool("read", "Reads, and tells everybody.")];
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual([]);
-      const elsewhere = new Definitions({ store: new SqlDefinitionStore(opened.db), clock, log: silentLog });
+      const elsewhere = new Definitions({
+        ...{ store: new SqlDefinitionStore(opened.db), announce() {}, clock, log: silentLog },
+      });
       await elsewhere.offered({ ...server, approval: "all" }, "tool", changed);
       clock.advance(11_000);
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual(["read"]);

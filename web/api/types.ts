@@ -1079,6 +1079,11 @@ export interface Shapes {
   Guardrail?: Guardrail;
   ToolServerList?: ToolServerList;
   ToolServer?: ToolServer;
+  CreateToolServerRequest?: CreateToolServerRequest;
+  UpdateToolServerRequest?: UpdateToolServerRequest;
+  DeletedToolServer?: DeletedToolServer;
+  ToolServerTestRequest?: ToolServerTestRequest;
+  ToolServerTest?: ToolServerTest;
   ToolDefinitionList?: ToolDefinitionList;
   ToolDefinition?: ToolDefinition;
   DecideToolDefinition?: DecideToolDefinition;
@@ -7681,6 +7686,9 @@ export interface AuditEvent {
     | "tier.changed"
     | "tier.deleted"
     | "tool.decided"
+    | "tool_server.created"
+    | "tool_server.changed"
+    | "tool_server.deleted"
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
@@ -10665,6 +10673,10 @@ export interface ToolServer {
    */
   credentials: "none" | "headers" | "person";
   /**
+   * Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.
+   */
+  credentials_unreadable: boolean;
+  /**
    * Names of its headers; their values are not shown.
    */
   header_names: string[];
@@ -10673,10 +10685,6 @@ export interface ToolServer {
     has_client_secret: boolean;
     scopes: string[] | null;
   } | null;
-  /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
-   */
-  local: boolean;
   /**
    * Environments whose keys may use it; null: all.
    */
@@ -10713,6 +10721,233 @@ export interface ToolServer {
    * Tools and prompts that wait for approval: they are new, or say something else now.
    */
   waiting: number;
+}
+/**
+ * `url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.
+ */
+export interface CreateToolServerRequest {
+  /**
+   * Begins the names that clients see of its tools.
+   */
+  name: string;
+  /**
+   * Its address over streamable HTTP.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  title?: string | null;
+  description?: string | null;
+  headers?: {
+    [k: string]: string;
+  } | null;
+  oauth?: {
+    /**
+     * A client that you registered there. null: the gateway describes or registers itself.
+     */
+    client_id?: string | null;
+    /**
+     * Kept sealed and not shown again.
+     */
+    client_secret?: string | null;
+    /**
+     * Scopes that people are asked for. null: those that the server asks for.
+     */
+    scopes?: string[] | null;
+  } | null;
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts?: string[] | null;
+  /**
+   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   */
+  tools?: string[] | null;
+  /**
+   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   */
+  approval?: "first" | "each" | "all";
+  /**
+   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   */
+  sharing?: "person" | "all";
+  /**
+   * Seconds that one call may take.
+   */
+  timeout_seconds?: number;
+  /**
+   * Largest result of a call.
+   */
+  max_result_bytes?: number;
+  /**
+   * Calls at a time.
+   */
+  max_concurrency?: number;
+  price_per_call?: number | null;
+  enabled?: boolean;
+}
+/**
+ * What is left out stays as it is; null takes it away.
+ */
+export interface UpdateToolServerRequest {
+  /**
+   * At another host, port or scheme only with `headers`, where it has some.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  title?: string | null;
+  description?: string | null;
+  headers?: {
+    [k: string]: string;
+  } | null;
+  oauth?: {
+    /**
+     * A client that you registered there. null: the gateway describes or registers itself.
+     */
+    client_id?: string | null;
+    /**
+     * Kept sealed and not shown again.
+     */
+    client_secret?: string | null;
+    /**
+     * Scopes that people are asked for. null: those that the server asks for.
+     */
+    scopes?: string[] | null;
+  } | null;
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts?: string[] | null;
+  /**
+   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   */
+  tools?: string[] | null;
+  /**
+   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   */
+  approval?: "first" | "each" | "all";
+  /**
+   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   */
+  sharing?: "person" | "all";
+  /**
+   * Seconds that one call may take.
+   */
+  timeout_seconds?: number;
+  /**
+   * Largest result of a call.
+   */
+  max_result_bytes?: number;
+  /**
+   * Calls at a time.
+   */
+  max_concurrency?: number;
+  price_per_call?: number | null;
+  enabled?: boolean;
+}
+export interface DeletedToolServer {
+  object: "tool_server";
+  name: string;
+  deleted: true;
+}
+export interface ToolServerTestRequest {
+  /**
+   * One that there is.
+   */
+  name?: string;
+  /**
+   * Any server, before it is added.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  /**
+   * With `url`: they are sent with this test alone.
+   */
+  headers?: {
+    [k: string]: string;
+  };
+}
+export interface ToolServerTest {
+  object: "tool_server.test";
+  ok: boolean;
+  /**
+   * What went wrong, in words.
+   */
+  error: {
+    code: string;
+    message: string;
+    detail: string | null;
+  } | null;
+  /**
+   * Revision of the protocol, as it was agreed.
+   */
+  revision: string | null;
+  server: {
+    name: string | null;
+    title: string | null;
+    version: string | null;
+  } | null;
+  instructions: string | null;
+  /**
+   * Names of what it says that it has, such as `tools`.
+   */
+  capabilities: string[];
+  tools: {
+    name: string;
+    title: string | null;
+    description: string | null;
+    state: "approved" | "pending" | "changed" | "refused" | "new";
+  }[];
+  prompts: number;
+  resources: number;
+  /**
+   * The last lines that its process wrote to standard error.
+   */
+  output: string[];
+  duration_ms: number;
 }
 export interface ToolDefinitionList {
   object: "list";

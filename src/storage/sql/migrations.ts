@@ -935,4 +935,15 @@ const migrations: readonly (readonly string[])[] = [
     // Scopes that servers of tools wanted beyond what a person had allowed.
     `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
   ],
+  [
+    // Servers of tools that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    `CREATE TABLE tool_servers (
+      name TEXT PRIMARY KEY,
+      place TEXT NOT NULL,
+      credential_kind TEXT NOT NULL,
+      sealed_credentials TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+  ],
 ];

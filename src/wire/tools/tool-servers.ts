@@ -110,6 +110,11 @@ export const toolServerShape = z
     credentials: z
       .enum(["none", "headers", "person"])
       .describe("The identity by which it is asked: nobody, the same headers for all, or each person."),
+    credentials_unreadable: z
+      .boolean()
+      .describe(
+        "Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.",
+      ),
     header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
     oauth: z
       .object({
@@ -140,7 +145,7 @@ export const toolServerTestRequest = z
     name: name.optional().describe("One that there is."),
     url: url.optional().describe("Any server, before it is added."),
     node: node.optional(),
-    headers: headers.optional().describe("With `url`."),
+    headers: headers.optional().describe("With `url`: they are sent with this test alone."),
   })
   .meta({ id: "ToolServerTestRequest" });
 export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;
@@ -153,7 +158,7 @@ export const toolServerTestShape = z
       .object({ code: z.string(), message: z.string(), detail: z.string().nullable() })
       .nullable()
       .describe("What went wrong, in words."),
-    revision: z.string().nullable().describe("Of the protocol, as it was agreed."),
+    revision: z.string().nullable().describe("Revision of the protocol, as it was agreed."),
     server: z
       .object({ name: z.string().nullable(), title: z.string().nullable(), version: z.string().nullable() })
       .nullable(),
