@@ -10686,6 +10686,10 @@ export interface ToolServer {
     scopes: string[] | null;
   } | null;
   /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   */
+  local: boolean;
+  /**
    * Environments whose keys may use it; null: all.
    */
   environments: ("live" | "test" | "dev")[] | null;
@@ -10767,6 +10771,10 @@ export interface CreateToolServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   */
+  local?: boolean;
+  /**
    * Environments whose keys may use it; null: all.
    */
   environments?: ("live" | "test" | "dev")[] | null;
@@ -10841,6 +10849,10 @@ export interface UpdateToolServerRequest {
      */
     scopes?: string[] | null;
   } | null;
+  /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   */
+  local?: boolean;
   /**
    * Environments whose keys may use it; null: all.
    */
