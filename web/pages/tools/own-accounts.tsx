@@ -87,6 +87,7 @@ interface AccountProps {
 function Account({ connection, isConnecting, connect, end }: AccountProps) {
   const { server, title, state, broken_because: why } = connection;
   const [kind, words] = states[state];
+  const action = state === "none" ? "Connect your account" : "Connect again";
   return (
     <li>
       <Group justify="space-between" align="start" gap="sm">
@@ -120,9 +121,9 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
             onClick={connect}
             loading={isConnecting}
             leftSection={<LinkExternalIcon />}
-            aria-label={`${state === "none" ? "Connect" : "Connect again"}: ${title ?? server}`}
+            aria-label={`${action}: ${title ?? server}`}
           >
-            {state === "none" ? "Connect your account" : "Connect again"}
+            {action}
           </PlainButton>
         </Group>
       </Group>
