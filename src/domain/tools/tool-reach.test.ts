@@ -1,6 +1,14 @@
 // Lists of tools: what an entry names, what is within another, and what two have in common.
 import { expect, test } from "bun:test";
-import { commonTools, coversTools, eitherTools, reachesAllOf, reachesServer, reachesTool, toolEntryPattern } from "./tool-reach.ts";
+import {
+  commonTools,
+  coversTools,
+  eitherTools,
+  reachesAllOf,
+  reachesServer,
+  reachesTool,
+  toolEntryPattern,
+} from "./tool-reach.ts";
 
 test("a tool is reached where each list names it or its server, and none by an empty list", () => {
   const reach = {
