@@ -56,7 +56,7 @@ if (import.meta.main) {
       } else void wrongs[how]?.(say, params._meta?.progressToken);
     } else if (id !== undefined) say({ id, error: { code: -32601, message: "There is no such method." } });
   }
-  // Nor does it go when nobody speaks with it any more.
+  // It stays when nobody speaks with it any more.
   setInterval(() => {}, 60_000);
 }
 
