@@ -91,6 +91,7 @@ export function deskBefore(
       },
     },
     definitions: { offered: async (_server, _kind, listed) => listed },
+    onChange: () => () => {},
     uses: {
       permit: async () => {},
       begin: async ({ server, method, name }) => ({

@@ -50,6 +50,13 @@ export function commonTools(some: readonly string[], others: readonly string[]):
   return [...new Set(common)];
 }
 
+/** What any of the lists names, in order, without what another entry names as well; null where one is all, or there is none. */
+export function eitherTools(lists: readonly (readonly string[] | null)[]): string[] | null {
+  if (lists.length === 0 || lists.includes(null)) return null;
+  const entries = [...new Set(lists.flatMap((list) => list ?? []))];
+  return entries.filter((entry) => !entries.some((other) => other !== entry && coversTools(other, entry))).sort();
+}
+
 /** Patterns of the server and of its tools. */
 function partsOf(entry: string): [servers: string, tools: string] {
   const slash = entry.indexOf("/");

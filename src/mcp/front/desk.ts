@@ -27,6 +27,8 @@ export interface DeskDeps {
   servers: Pick<ToolServers, "all" | "find">;
   links: Pick<ToolLinks, "open">;
   definitions: DefinitionGuard;
+  /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
+  onChange(listener: () => void): () => void;
   uses: ToolUses;
   sampler: ToolSampler;
   /** With more tools than this, all servers together offer a search in place of their schemas. */
@@ -46,7 +48,7 @@ export interface Found {
   readonly server: ToolServer;
   readonly item: JsonObject;
   readonly name: string;
-  /** Of the tool in the place of all others of its server: why it is there, or was. */
+  /** Why it is, or was, the one tool in the place of all others of its server. */
   readonly account?: AccountMissing | "connected";
 }
 
@@ -71,6 +73,10 @@ export class Desk {
   constructor(deps: DeskDeps) {
     this.#deps = deps;
     this.#lists = new ServerLists(deps.clock);
+  }
+
+  get onChange(): DeskDeps["onChange"] {
+    return this.#deps.onChange;
   }
 
   /** The result of a request. Rejects with an RpcError. */

@@ -52,7 +52,7 @@ export class Endpoint {
       publish: () => {},
       subscribe: (listener) => {
         const { from, request, body } = current();
-        const follower = new Follower(from, (method, params) => {
+        const follower = new Follower(from, desk.onChange, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });

@@ -82,7 +82,7 @@ export class Sessions {
     let begun: Session | undefined;
     let forget = () => {};
     const events = new KeptEvents(from.holder, this.#clock);
-    const follower = new Follower(from, (method, params) => {
+    const follower = new Follower(from, this.#desk.onChange, (method, params) => {
       // Nobody may listen at the moment.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });

@@ -11,7 +11,10 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export function mayUseServer(server: ToolServer, { account, environment, tools, reach }: Principal): boolean {
+export function mayUseServer(
+  server: ToolServer,
+  { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
+): boolean {
   if (!server.enabled) return false;
   if (reach?.neverLeaves && !server.local) return false;
   if (server.environments && !server.environments.includes(environment)) return false;

@@ -15,6 +15,8 @@ import { aboutInstallation, auditEvent, type Origin } from "../../policy/records
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
+  /** After each decision that was made here: others look. */
+  announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
 }
@@ -42,7 +44,7 @@ interface Offer {
   readonly offered: readonly Json[];
 }
 
-/** An operator may decide at another replica. */
+/** What another replica saw is read again then; what an operator decides there is told. */
 const knownMs = 10_000;
 
 /** Whatever a model, or a person who approves it, goes by. */
@@ -61,6 +63,7 @@ export class Definitions implements DefinitionGuard {
   readonly #read = new Map<string, Read>();
   /** A call costs the same however many tools there are: lists are compared once, and not for each call. */
   readonly #offers = new WeakMap<readonly Json[], Offer>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
@@ -114,6 +117,11 @@ export class Definitions implements DefinitionGuard {
     return offered;
   }
 
+  /** How many of each server wait for an operator. */
+  waiting(): Promise<ReadonlyMap<string, number>> {
+    return this.#options.store.countWaiting();
+  }
+
   /** What is known of a server, as it was seen last. */
   async list(server: string): Promise<ToolDefinition[]> {
     return (await this.#options.store.listDefinitions(server)).filter(({ name }) => name !== nothingName);
@@ -151,12 +159,30 @@ export class Definitions implements DefinitionGuard {
     const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
     if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
     this.reload();
+    this.#options.announce();
     return decided;
   }
 
-  /** What was decided elsewhere is read again. */
+  /** What was decided is read again. */
   reload(): void {
     this.#read.clear();
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls `listener` when something may have been decided, here or elsewhere; gives what ends that. */
+  onDecision(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
+  async statesOf(server: string, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
+    const { all } = await this.#of(server);
+    return listed.map((item) => {
+      const name = String(item["name"]);
+      if (!all.has(keyOf(kind, name))) return "new";
+      return this.#seen(all, { server, kind, name, item, isApproved: false })?.state ?? "changed";
+    });
   }
 
   #of(server: string): Promise<Known> {
