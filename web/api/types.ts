@@ -10721,7 +10721,7 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   server: string;
-  kind: "tool" | "prompt";
+  kind: "tool" | "prompt" | "instructions";
   /**
    * The server's own name of it.
    */
@@ -10760,7 +10760,7 @@ export interface DecideToolDefinition {
   /**
    * Left out: `tool`.
    */
-  kind?: "tool" | "prompt";
+  kind?: "tool" | "prompt" | "instructions";
   name: string;
   digest: string;
   decision: "approved" | "refused";
