@@ -180,17 +180,11 @@ export function personalToolServer(name: string, url: string, more: Partial<Tool
 /** Servers of tools that a test changes. */
 export function changingToolServers(initial: readonly ToolServer[]) {
   let servers = initial;
-  const listeners = new Set<() => void>();
   return {
     all: () => servers,
     find: (name: string) => servers.find((server) => server.name === name),
-    onChange(listener: () => void) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
     set(changed: readonly ToolServer[]) {
       servers = changed;
-      for (const listener of listeners) listener();
     },
   };
 }

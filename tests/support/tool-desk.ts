@@ -96,7 +96,9 @@ export function deskBefore(
       },
     },
     definitions: { offered: async (_server, _kind, listed) => listed },
+    onChange: () => () => {},
     uses: {
+      permit: async () => {},
       begin: async ({ server, method, name }) => ({
         rest() {},
         async ended({ outcome, code, isError }) {
