@@ -313,6 +313,17 @@ test("a person connects their own account in a browser while the command waits, 
   expect(json(await asAda(["mine", "--json"])).connections).toMatchObject([{ server: "crm", state: "none" }]);
 });
 
+test("an agent of who has logged in is told of the tools without a key, and how it signs its person in", async () => {
+  const { configFolder } = ada;
+  const env = { HOME: configFolder };
+  const { code, stdout, stderr } = await runCommand(["connect", "codex", "--tools"], { configFolder, env });
+  expect({ code, stdout }).toEqual({
+    code: 0,
+    stdout: `[mcp_servers.headrace]\nurl = "${world.server.url}/mcp"\n\ncodex mcp login headrace\n\n`,
+  });
+  expect(stderr).toContain("Then have it sign you in, in a browser:");
+});
+
 test("an account that nobody connects is not waited for without end, and one that cannot be is told at once", async () => {
   let pauses = 0;
   const waited = await asAda(["connect", "crm"], { onPause: () => void pauses++ });
