@@ -58,6 +58,7 @@ beforeAll(async () => {
   world = await startToolWorld([
     { name: "tracker", url: tracker.url, approval: "first" },
     { name: "crm", title: "The CRM", url: crm.url, oauth: {} },
+    { name: "broken", command: ["sh", "-c", "echo 'no token is set' >&2; exit 1"], enabled: false },
   ]);
   operator = await makeOperatorKey(world.server.dataDir);
   user = await world.key();
@@ -113,9 +114,10 @@ test("an operator lists the servers of tools, and sees what each has said", asyn
     expect.stringMatching(/^NAME +PLACE +CREDENTIALS +APPROVAL +WAITING +STATE +FROM$/),
     expect.stringMatching(/^tracker +http:\S+\/mcp +none +first +- +enabled +headrace\.yaml$/),
     expect.stringMatching(/^crm +http:\S+ +each person's own +all +- +enabled +headrace\.yaml$/),
+    expect.stringMatching(/^broken +a process of the server's machine +none +all +- +disabled +headrace\.yaml$/),
     "",
   ]);
-  expect(json(await run(["--json"])).map(({ name }: { name: string }) => name)).toEqual(["tracker", "crm"]);
+  expect(json(await run(["--json"])).map(({ name }: { name: string }) => name)).toEqual(["tracker", "crm", "broken"]);
 });
 
 test("a key lists the tools that it may use, and is told where the list of the servers is not for it", async () => {
@@ -229,6 +231,14 @@ test("a server is tested before it is added, added with its credential, changed 
   expect((await run(["remove", "guard", "--yes"])).stdout).toBe("The server of tools guard is removed.\n");
   expect((await run(["show", "guard"])).stderr).toContain("(404)");
   expect((await run(["remove", "tracker", "--yes"])).stderr).toContain("headrace.yaml");
+});
+
+test("a program that does not come up is told of with what it wrote", async () => {
+  const { code, stdout, stderr } = await run(["test", "broken"]);
+  expect(code).toBe(1);
+  // It is started again to see whether it is one of an earlier revision.
+  expect(stdout).toMatch(/^Its process wrote to standard error:\n(?: {2}no token is set\n)+$/);
+  expect(stderr).toContain("broken does not work: ");
 });
 
 test("what people connect at is said with its client, and its secret is shown to nobody", async () => {
