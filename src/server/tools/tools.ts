@@ -55,7 +55,7 @@ export async function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/tools`,
+    connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links);
@@ -65,6 +65,7 @@ export async function openTools(options: ToolsOptions) {
       for (const end of ends) end();
     };
   };
+  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -77,7 +78,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
   };
   const loaded = () => {
     front ??= open();

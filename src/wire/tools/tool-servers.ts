@@ -37,7 +37,9 @@ const oauth = z
   .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
 const local = z
   .boolean()
-  .describe("Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.");
+  .describe(
+    "Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.",
+  );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
 const toolList = z.array(z.string().min(1).max(256)).max(1_000);
