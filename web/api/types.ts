@@ -6072,6 +6072,7 @@ export interface CreateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6093,6 +6094,7 @@ export interface WebhookWithSecret {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6149,6 +6151,7 @@ export interface Webhook {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6192,6 +6195,7 @@ export interface UpdateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6250,6 +6254,7 @@ export interface WebhookDelivery {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test";
   /**
    * `failed`: it is not tried again.
@@ -6495,6 +6500,7 @@ export interface CreateAppRequest {
    * The most it may ask for. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
+  tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6515,6 +6521,10 @@ export interface CreatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6588,6 +6598,10 @@ export interface App {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * In which its access tokens work.
    */
   environment: "live" | "test" | "dev";
@@ -6631,6 +6645,7 @@ export interface UpdateAppRequest {
    * @maxItems 20
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
+  tools?: string[] | null;
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6662,6 +6677,10 @@ export interface RotatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6729,6 +6748,10 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Quotas per window of what the app uses for you, in each environment.
    */
   quotas: {
@@ -6794,6 +6817,10 @@ export interface AuthorizationDetails {
    * What it may do, all that was allowed together.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6926,6 +6953,7 @@ export interface UpdateAuthorizationRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  tools?: string[] | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -7845,6 +7873,10 @@ export interface Account {
    */
   store_chats: boolean;
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -7858,6 +7890,7 @@ export interface CreateAccountRequest {
    * Name of a tier; `free` by default.
    */
   tier?: string | null;
+  tools?: string[] | null;
 }
 export interface AccountDetails {
   object: "account";
@@ -7918,6 +7951,10 @@ export interface AccountDetails {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Unix time in seconds.
    */
@@ -8073,6 +8110,7 @@ export interface UpdateAccountRequest {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
+  tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**
@@ -10686,7 +10724,7 @@ export interface ToolServer {
     scopes: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local: boolean;
   /**
@@ -10771,7 +10809,7 @@ export interface CreateToolServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local?: boolean;
   /**
@@ -10850,7 +10888,7 @@ export interface UpdateToolServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local?: boolean;
   /**
