@@ -125,14 +125,14 @@ test("clients that listen hear when one is added, changed and deleted, and get n
 
 test("one of the file wins by its name, and is changed in the file alone", async () => {
   const [declared, added] = [toolServer(), toolServer({ tools: { other: async () => textResult("other") } })];
-  const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}" }\n`;
+  const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}", price_per_call: 0.01 }\n`;
   const { server, admin } = await start({ yaml: "" });
   await admin("POST", "/tool-servers", { name: "files", url: added.url });
   const client = await clientOf(server);
   expect(await names(client)).toEqual(["files_other"]);
   await server.reconfigure(yaml);
   expect((await admin("GET", "/tool-servers")).body.data).toMatchObject([
-    { name: "files", source: "file", overrides_database: true, url: declared.url },
+    { name: "files", source: "file", overrides_database: true, url: declared.url, price_per_call: 0.01 },
   ]);
   expect(await names(client)).toEqual([]);
   for (const [method, body] of [["PATCH", { enabled: false }]] as const) {
