@@ -274,7 +274,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const toolParts = await openTools({
     ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
-    ...{ feed, watcher: routing.watcher },
+    ...{ feed, watcher: routing.watcher, incidents: notices.incidentWatch },
     servers: options.toolServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
@@ -434,7 +434,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
-      // A server of tools that is another one now, or gone, is let go of at once, and not once somebody asks for any.
+      // A server of tools that is another one now, or gone, is let go of at once, and who listens hears of it.
       toolParts.toolServers.all();
       await refresh();
       capacity.regroup();

@@ -28,11 +28,11 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
-        countWaiting: () => store.countWaiting(),
         putSeen: (seen) => store.putSeen(seen),
         decide: (...decision) => store.decide(...decision),
+        countWaiting: () => store.countWaiting(),
       },
-      ...{ announce() {}, clock, log: silentLog },
+      ...{ clock, log: silentLog, announce() {} },
     });
   });
   afterEach(() => opened.close());
@@ -56,7 +56,10 @@ onEachDatabase((databases) => {
       const changed = [tool("read", "Reads, and tells everybody.")];
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual([]);
       const elsewhere = new Definitions({
-        ...{ store: new SqlDefinitionStore(opened.db), announce() {}, clock, log: silentLog },
+        store: new SqlDefinitionStore(opened.db),
+        announce() {},
+        clock,
+        log: silentLog,
       });
       await elsewhere.offered({ ...server, approval: "all" }, "tool", changed);
       clock.advance(11_000);

@@ -6495,6 +6495,7 @@ export interface CreateAppRequest {
    * The most it may ask for. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
+  tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6515,6 +6516,10 @@ export interface CreatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6588,6 +6593,10 @@ export interface App {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * In which its access tokens work.
    */
   environment: "live" | "test" | "dev";
@@ -6631,6 +6640,7 @@ export interface UpdateAppRequest {
    * @maxItems 20
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
+  tools?: string[] | null;
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6662,6 +6672,10 @@ export interface RotatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6729,6 +6743,10 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Quotas per window of what the app uses for you, in each environment.
    */
   quotas: {
@@ -6794,6 +6812,10 @@ export interface AuthorizationDetails {
    * What it may do, all that was allowed together.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6926,6 +6948,7 @@ export interface UpdateAuthorizationRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  tools?: string[] | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -7845,6 +7868,10 @@ export interface Account {
    */
   store_chats: boolean;
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -7858,6 +7885,7 @@ export interface CreateAccountRequest {
    * Name of a tier; `free` by default.
    */
   tier?: string | null;
+  tools?: string[] | null;
 }
 export interface AccountDetails {
   object: "account";
@@ -7918,6 +7946,10 @@ export interface AccountDetails {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Unix time in seconds.
    */
@@ -8073,6 +8105,7 @@ export interface UpdateAccountRequest {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
+  tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**
@@ -10686,7 +10719,7 @@ export interface ToolServer {
     scopes: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local: boolean;
   /**
@@ -10771,7 +10804,7 @@ export interface CreateToolServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local?: boolean;
   /**
@@ -10850,7 +10883,7 @@ export interface UpdateToolServerRequest {
     scopes?: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local?: boolean;
   /**

@@ -39,11 +39,12 @@ export interface DefinitionStore {
 export interface DefinitionGuard {
   /**
    * Gives those of what the server listed just now that may be offered, in the same order and unchanged. What is new or
-   * changed is put on record.
+   * changed is put on record, and so is that it had none. `lacks`: whether the server says that it has none of the other kind.
    */
   offered(
     server: Pick<ToolServer, "name" | "approval">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
+    lacks?: boolean,
   ): Promise<readonly Readonly<Record<string, unknown>>[]>;
 }

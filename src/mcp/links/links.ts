@@ -215,7 +215,11 @@ export class ServerLinks implements ToolLinks {
       insufficient: async ({ authorization = "" }, scope) => {
         if (!of) return;
         await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
-        throw new AccountMissing(name, connectAt(name), "rights");
+        throw new AccountMissing(
+          name,
+          connectAt(name),
+          "it wants more rights than it was given, so connect your account there anew",
+        );
       },
     };
   }

@@ -20,9 +20,9 @@ export function newServer(request: CreateToolServerRequest, place: ToolPlace): T
   requireText("name", name, texts.name);
   const blank: ToolServer = {
     ...{ name, title: null, description: null, place, credentials: { kind: "none" } },
-    ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+    ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
     ...toolServerDefaults,
-    ...{ nanoUsdPerCall: null, enabled: true, isDeclared: false },
+    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: false },
   };
   return changedServer(blank, request, place);
 }
@@ -41,8 +41,8 @@ export function changedServer(current: ToolServer, request: UpdateToolServerRequ
     title: title === undefined ? current.title : title,
     description: description === undefined ? current.description : description,
     credentials: changedCredentials(current, request, place),
-    // What an operator said of one server says nothing of another.
-    local: request.local ?? (current.local && originOf(place) === originOf(current.place)),
+    // Nobody has said it of where it is now.
+    local: request.local ?? (originOf(place) === originOf(current.place) && current.local),
     environments: environments === undefined ? current.environments : environments && inUsualOrder(environments),
     accounts: accounts === undefined ? current.accounts : accounts,
     tools: tools === undefined ? current.tools : tools,
@@ -83,7 +83,8 @@ function serverUrl(text: string): string {
 
 /** A credential is sent to no other server than the one that it was given for. */
 export function originOf(place: ToolPlace): string {
-  return place.kind === "http" ? new URL(place.url).origin : place.kind;
+  if (place.kind === "http") return new URL(place.url).origin;
+  return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
 }
 
 function changedCredentials(current: ToolServer, request: UpdateToolServerRequest, place: ToolPlace): ToolCredentials {

@@ -13,6 +13,8 @@ import { Definitions } from "../../mcp/servers/definitions.ts";
 import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
 import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { Database } from "../../storage/sql/database.ts";
+import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
+import { waitingTools } from "../../notices/watch/waiting-tools.ts";
 import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
 import { SqlToolServerStore } from "../../storage/tables/tools/tool-server-store.ts";
@@ -29,6 +31,8 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   feed: ChangeFeed;
   /** Sees what other processes changed; undefined: there are none. */
   watcher: RoutingWatcher | undefined;
+  /** Told what waits for an operator. */
+  incidents: IncidentWatch;
   /** In the place of those of the file, where a test has some of its own. */
   servers: (() => readonly ToolServer[]) | undefined;
   /** The configuration as it is now. */
@@ -51,7 +55,7 @@ export async function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/tools`,
+    connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links);
@@ -61,6 +65,7 @@ export async function openTools(options: ToolsOptions) {
       for (const end of ends) end();
     };
   };
+  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -73,7 +78,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
   };
   const loaded = () => {
     front ??= open();
@@ -119,6 +124,12 @@ async function openServers(options: ToolsOptions) {
     toolDefinitions.reload();
   });
   await toolServers.load();
+  options.incidents.also(async () => {
+    const servers = toolServers.all();
+    if (servers.length === 0) return [];
+    const waiting = await toolDefinitions.waiting();
+    return waitingTools(new Map(servers.map(({ name }) => [name, waiting.get(name) ?? 0])));
+  });
   return { toolServers, toolDefinitions, findNode };
 }
 

@@ -2,18 +2,20 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
 import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
-const name = z.string().regex(toolServerName).describe("Begins the names that clients see of its tools.");
+// Which characters it may have is said where it is read: a pattern has no words for what is wrong.
+const serverName = z.string().min(1).max(64);
+const name = serverName.describe("Begins the names that clients see of its tools.");
 const title = z.string().min(1).max(128);
 const description = z.string().min(1).max(1_024);
 const url = z.string().min(1).max(2_048).describe("Its address over streamable HTTP.");
 const node = z
   .strictObject({
     node: z.string().min(1).max(64).describe("Id or name of the node."),
-    server: z.string().regex(toolServerName).describe("Name of the server at the node, which offers it."),
+    server: serverName.describe("Name of the server at the node, which offers it."),
   })
   .describe("A server that a node has in its own configuration, in place of `url`.");
 const headers = z
@@ -37,7 +39,9 @@ const oauth = z
   .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
 const local = z
   .boolean()
-  .describe("Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.");
+  .describe(
+    "Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.",
+  );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
 const toolList = z.array(z.string().min(1).max(256)).max(1_000);

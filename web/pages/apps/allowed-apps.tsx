@@ -13,6 +13,7 @@ import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Waiting } from "../../parts/page/waiting.tsx";
 import { QuotaForm } from "../../parts/quotas/quota-form.tsx";
+import { ToolListForm } from "../../parts/tools/tool-list-form.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
 import { AllowedApp } from "./allowed-app.tsx";
 
@@ -27,6 +28,7 @@ export function AllowedApps() {
   });
   const [limited, setLimited] = useState<Allowed>();
   const shown = useLast(limited);
+  const [choosing, setChoosing] = useState<Allowed>();
   if (isPending) return <Waiting heights={[110, 110]} />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
@@ -47,6 +49,7 @@ export function AllowedApps() {
             key={allowed.id}
             allowed={allowed}
             limit={() => setLimited(allowed)}
+            chooseTools={() => setChoosing(allowed)}
             takeBack={() => revocation.ask(allowed)}
           />
         ))}
@@ -70,6 +73,7 @@ export function AllowedApps() {
           />
         )}
       </FormDialog>
+      <ToolsDialog of={choosing} close={() => setChoosing(undefined)} />
       <Confirm
         {...revocation.dialog}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
@@ -81,6 +85,25 @@ export function AllowedApps() {
           : `Its access to ${asked?.account.name} ends at once: its next request is refused. It may ask you again.`}
       </Confirm>
     </Stack>
+  );
+}
+
+function ToolsDialog({ of, close }: { of: Allowed | undefined; close(): void }) {
+  const shown = useLast(of);
+  return (
+    <FormDialog opened={of !== undefined} close={close} title={`Which tools ${nameOf(shown)} may use for you`}>
+      {shown && (
+        <ToolListForm
+          key={shown.id}
+          path={`${path}/${encodeURIComponent(shown.id)}`}
+          tools={shown.tools}
+          about={`Of those that you may use yourself in ${shown.account.name}`}
+          stale={[path]}
+          said={`The tools of ${nameOf(shown)} are saved. They hold at once.`}
+          close={close}
+        />
+      )}
+    </FormDialog>
   );
 }
 
