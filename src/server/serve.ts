@@ -274,6 +274,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const toolParts = openTools({
     ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    nodes: network.toolNodes,
     servers: options.toolServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),

@@ -1,7 +1,7 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
 import { reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import { offersTool, type ToolServer, type ToolServers } from "../../domain/tools/tool-server.ts";
 
 /** In the order of their names. */
 export function usableServers(servers: Pick<ToolServers, "all">, principal: Principal): ToolServer[] {
@@ -20,10 +20,5 @@ export function mayUseServer(server: ToolServer, { account, environment, tools }
 
 /** `name`: the server's own, of a tool or prompt. */
 export function mayUseTool(server: ToolServer, name: string, { tools }: Principal): boolean {
-  const isOffered = server.tools === null || server.tools.some((pattern) => matches(pattern, name));
-  return isOffered && reachesTool(tools, server.name, name);
-}
-
-function matches(pattern: string, name: string): boolean {
-  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
+  return offersTool(server, name) && reachesTool(tools, server.name, name);
 }

@@ -51,6 +51,8 @@ class LinkedServer {
   readonly places: Places;
   readonly server: ToolServer;
   processes = 0;
+  /** Whether its node takes requests; true of what is at none. */
+  isThere = true;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
@@ -110,6 +112,16 @@ export class ServerLinks implements ToolLinks {
     for (const link of linked?.links.values() ?? []) this.#end(link);
   }
 
+  /** Nodes came or went: connections to servers at those that went take nothing new, and who listens hears of both. */
+  nodesChanged(): void {
+    for (const linked of this.#servers.values()) {
+      const isThere = this.#isThere(linked.server);
+      if (isThere === linked.isThere) continue;
+      linked.isThere = isThere;
+      for (const link of linked.links.values()) link.moved(isThere);
+    }
+  }
+
   /** The last lines that processes of a server wrote to standard error, behind the one of this number. */
   output(server: string, after = 0): ReturnType<Output["after"]> {
     return this.#servers.get(server)?.output.after(after) ?? [];
@@ -130,12 +142,19 @@ export class ServerLinks implements ToolLinks {
     await Promise.all(this.#closing);
   }
 
+  #isThere({ place }: ToolServer): boolean {
+    if (place.kind !== "node") return true;
+    const node = this.#deps.nodes.find(place.nodeId);
+    return node !== undefined && node.isThere && node.offers.some(({ name }) => name === place.server);
+  }
+
   #linkedOf(server: ToolServer): LinkedServer {
     const known = this.#servers.get(server.name);
     if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
     // It has changed since: whatever holds for it now holds from here on.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
+    linked.isThere = this.#isThere(server);
     this.#servers.set(server.name, linked);
     return linked;
   }

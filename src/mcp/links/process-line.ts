@@ -13,7 +13,7 @@ import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
 import type { Output } from "../../processes/output.ts";
 import { markOf } from "../../processes/strays.ts";
-import { processRoom } from "./connecting.ts";
+import { ByteLines } from "./byte-lines.ts";
 import type { Line } from "./line.ts";
 
 export interface ProcessLineOptions {
@@ -24,6 +24,8 @@ export interface ProcessLineOptions {
   /** `PATH` and `LANG` of the gateway, the only ones that go along. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly dataDir: string;
+  /** Directory in which it gets one of its own. */
+  readonly room: string;
   readonly maxLineBytes: number;
   /** Takes what it writes to standard error. */
   readonly output: Output;
@@ -35,7 +37,6 @@ export interface ProcessLineOptions {
 const usualStopMs = 5_000;
 /** What it has not read yet of what it was told. */
 const mostUnread = 8 * 1024 * 1024;
-const lineFeed = 10;
 
 export class ProcessLine implements Line, Transport {
   onclose: Transport["onclose"];
@@ -51,10 +52,12 @@ export class ProcessLine implements Line, Transport {
   #hasLeft = false;
   #endedItself = false;
   #unread = 0;
+  /** While it is there, no more of its output is read. */
+  #paused: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ProcessLineOptions) {
     this.#options = options;
-    const room = join(options.dataDir, processRoom);
+    const { room } = options;
     mkdirSync(room, { recursive: true });
     chmodSync(room, 0o700);
     this.#home = mkdtempSync(join(room, `${options.server}-`));
@@ -124,29 +127,24 @@ export class ProcessLine implements Line, Transport {
     else this.#left();
   }
 
+  /** Whoever takes what it says is behind. */
+  pause(): void {
+    this.#paused ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#paused?.resolve();
+    this.#paused = undefined;
+  }
+
   async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    let pieces: Uint8Array[] = [];
-    let length = 0;
+    const { maxLineBytes } = this.#options;
+    const lines = new ByteLines(maxLineBytes, { line: (bytes) => this.#line(bytes), tooLong: () => this.#tooLong() });
     for await (const bytes of stdout) {
-      let from = 0;
-      for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
-        pieces.push(bytes.subarray(from, end));
-        heldBytes.bounded.release("answers", length);
-        length = 0;
-        if (!this.#line(Buffer.concat(pieces))) return;
-        pieces = [];
-        from = end + 1;
-      }
-      const rest = bytes.subarray(from);
-      pieces.push(rest);
-      length += rest.length;
-      heldBytes.bounded.take("answers", rest.length);
-      if (length > this.#options.maxLineBytes) {
-        this.#tooLong();
-        break;
-      }
+      if (!lines.push(bytes)) break;
+      await this.#paused?.promise;
     }
-    heldBytes.bounded.release("answers", length);
+    lines.end();
   }
 
   /** False where it is none of the protocol: nobody knows what such a process would say next. */
@@ -154,10 +152,6 @@ export class ProcessLine implements Line, Transport {
     const text = bytes.toString().trim();
     if (text === "") return true;
     if (this.#isClosed) return false;
-    if (bytes.length > this.#options.maxLineBytes) {
-      this.#tooLong();
-      return false;
-    }
     let message: JSONRPCMessage;
     try {
       message = deserializeMessage(text);
@@ -190,6 +184,7 @@ export class ProcessLine implements Line, Transport {
   #shut(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.resume();
     this.onclose?.();
   }
 

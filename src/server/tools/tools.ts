@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
+import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
@@ -26,6 +27,7 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
+  nodes: ToolNodes;
   /** The public URL, without a slash at the end. */
   installationUrl(): string;
   clock: Clock;
@@ -34,7 +36,7 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
 }
 
 export function openTools(options: ToolsOptions) {
-  const { db, current, uses, clock, log, opened, installationUrl } = options;
+  const { db, current, uses, nodes, clock, log, opened, installationUrl } = options;
   const toolServers = options.servers ?? new ConfiguredServers(() => current().tools.servers);
   const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), clock, log });
   const { config, governance, dataDir, version } = options;
@@ -42,11 +44,12 @@ export function openTools(options: ToolsOptions) {
     ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log, opened },
   });
   const links = new ServerLinks({
-    ...{ dataDir, version, clock, log, connections: connections.personConnections },
+    ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
     connectAt: () => `${installationUrl()}/docs/tools#accounts-of-people`,
   });
   opened.onClose(() => links.shut());
+  nodes.onChange(() => links.nodesChanged());
   // A server that is another one now is connected to anew.
   let before = toolServers.all();
   toolServers.onChange(() => {

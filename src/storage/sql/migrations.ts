@@ -931,4 +931,8 @@ const migrations: readonly (readonly string[])[] = [
       PRIMARY KEY (server, issuer)
     )`,
   ],
+  [
+    // Servers of tools that a node offers: JSON list.
+    `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
+  ],
 ];
