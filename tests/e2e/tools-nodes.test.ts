@@ -1,12 +1,19 @@
 // Servers of tools at nodes of the network: what a machine behind a router offers is listed and called through the gateway.
 import { afterEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { joinGateway } from "../../src/nodes/join-gateway.ts";
+import { markedProcesses, markOf } from "../../src/processes/strays.ts";
+import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
 import { until } from "../support/headrace.ts";
 import { makeEverythingServer } from "../support/mcp/everything-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { stdioServer } from "../support/mcp/stdio-server.ts";
 import { type ServerEntry, toolsYaml } from "../support/mcp/tool-world.ts";
 import { type Gateway, joinNode, startGateway, type TestNode } from "../support/nodes.ts";
+import { startServerProcess } from "../support/server-process.ts";
 
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -18,24 +25,25 @@ function held<Part extends AsyncDisposable>(part: Part): Part {
   return part;
 }
 
-interface World {
-  gateway: Gateway;
-  node: TestNode;
-}
-
+/** The gateway's `files` is the node's `own`. */
 const atNode = { name: "files", node: { node: "gpu-1", server: "own" } };
 
-/** The gateway's `files` is the node's `own`. */
-async function network(own: Omit<ServerEntry, "name">, entry: Partial<ServerEntry> = {}): Promise<World> {
-  const gateway = held(await startGateway({ yaml: toolsYaml([{ ...atNode, ...entry }]) }));
-  const yaml = toolsYaml([{ name: "own", share: true, ...own }]);
-  const node = held(await joinNode(gateway, { demo: true, models: ["*"], yaml }));
-  return { gateway, node };
-}
+const gatewayWith = async (...more: ServerEntry[]): Promise<Gateway> =>
+  held(await startGateway({ yaml: toolsYaml([atNode, ...more]) }));
+
+const ownYaml = (own: Omit<ServerEntry, "name">) => toolsYaml([{ name: "own", share: true, ...own }]);
+
+const nodeOf = async (gateway: Gateway, own: Omit<ServerEntry, "name">): Promise<TestNode> =>
+  held(await joinNode(gateway, { demo: true, models: ["*"], yaml: ownYaml(own) }));
 
 const eras = ["legacy", "auto"] as const;
 
-async function clientOf(gateway: Gateway, mode: (typeof eras)[number] = "auto", path = "/mcp/files"): Promise<Client> {
+interface ClientOptions {
+  mode?: (typeof eras)[number];
+  path?: string;
+}
+
+async function clientOf(gateway: Gateway, { mode = "auto", path = "/mcp/files" }: ClientOptions = {}) {
   const made = await gateway.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
   const { key } = (await made.json()) as { key: string };
   const client = new Client(
@@ -54,26 +62,141 @@ const textOf = (result: Awaited<ReturnType<Client["callTool"]>>) => {
   const [block] = result.content;
   return block?.type === "text" ? block.text : "";
 };
-const facts = async (client: Client) =>
-  JSON.parse(textOf(await client.callTool({ name: "environment" }))) as {
-    pid: number;
-    variables: Record<string, string>;
-  };
+const namesOf = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name);
+const facts = async (client: Client): Promise<{ pid: number; variables: Record<string, string> }> =>
+  JSON.parse(textOf(await client.callTool({ name: "environment" })));
+const isThere = (pid: number) => existsSync(`/proc/${pid}`);
 
-for (const mode of eras) {
-  test(`a process at the node is listed, called, tells of its progress, and asks back (${mode})`, async () => {
-    const { gateway } = await network({ command: stdioServer });
-    const client = await clientOf(gateway, mode);
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toContain("test_simple_text");
-    const progress: number[] = [];
-    await client.callTool(
-      { name: "test_tool_with_progress" },
-      { onprogress: ({ progress: at }) => void progress.push(at) },
-    );
-    expect(progress).toEqual([0, 50, 100]);
-    client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { response: "Ulm" } }));
-    const asked = await client.callTool({ name: "test_elicitation", arguments: { message: "Where?" } });
-    expect(textOf(asked)).toContain("Ulm");
-  }, 30_000);
+async function useAll(client: Client): Promise<void> {
+  expect(await namesOf(client)).toContain("test_simple_text");
+  const progress: number[] = [];
+  const onprogress = ({ progress: at }: { progress: number }) => void progress.push(at);
+  await client.callTool({ name: "test_tool_with_progress" }, { onprogress });
+  expect(progress).toEqual([0, 50, 100]);
+  client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { response: "Ulm" } }));
+  const asked = await client.callTool({ name: "test_elicitation", arguments: { message: "Where?" } });
+  expect(textOf(asked)).toContain("Ulm");
 }
+
+test.each(eras)(
+  "a process at the node is listed, called, tells of its progress and asks back, by %s clients",
+  async (mode) => {
+    const gateway = await gatewayWith();
+    await nodeOf(gateway, { command: stdioServer });
+    await useAll(await clientOf(gateway, { mode }));
+    expect((await gateway.node("gpu-1"))?.tool_servers).toEqual([{ name: "own", title: null, kind: "command" }]);
+  },
+  30_000,
+);
+
+test.each(["legacy", "modern"] as const)(
+  "so is a server over HTTP in the node's network, of the %s era, with the node's credential and none of the client's",
+  async (behind) => {
+    const gateway = await gatewayWith();
+    const server = held(startMcpServer(makeEverythingServer, { eras: behind }));
+    await nodeOf(gateway, { url: server.url, headers: { "x-own": "of the node" } });
+    for (const mode of eras) await useAll(await clientOf(gateway, { mode }));
+    expect(server.requests.length).toBeGreaterThan(4);
+    expect(new Set(server.requests.map(({ headers }) => headers.get("x-own")))).toEqual(new Set(["of the node"]));
+    expect(server.requests.filter(({ headers }) => headers.has("authorization"))).toEqual([]);
+    const text = JSON.stringify(server.requests.map(({ headers, body }) => [Object.fromEntries(headers), body]));
+    expect(text).not.toContain(gateway.key.slice(0, 20));
+    if (behind === "modern") return;
+    // What a server says beside any call comes by a stream of its own.
+    const client = await clientOf(gateway, { mode: "legacy" });
+    let changes = 0;
+    client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
+    await namesOf(client);
+    await until(() => {
+      server.told.toolsChanged();
+      return changes > 0;
+    }, "the change came");
+  },
+  30_000,
+);
+
+test("two people have processes of their own at the node, which get nothing of its environment", async () => {
+  const gateway = await gatewayWith();
+  await nodeOf(gateway, { command: stdioServer });
+  const [ann, ben] = [await facts(await clientOf(gateway)), await facts(await clientOf(gateway))];
+  expect(ann.pid).not.toBe(ben.pid);
+  expect(Object.keys(ann.variables).filter((name) => name.startsWith("HEADRACE_D"))).toEqual([]);
+});
+
+test("a call that its client leaves goes on for nobody, and the process takes the next one", async () => {
+  const gateway = await gatewayWith();
+  await nodeOf(gateway, { command: stdioServer });
+  const client = await clientOf(gateway);
+  const { pid } = await facts(client);
+  const leaving = new AbortController();
+  const call = client.callTool({ name: "silence" }, { signal: leaving.signal }).catch(() => "left");
+  await Bun.sleep(100);
+  leaving.abort();
+  expect(await call).toBe("left");
+  expect((await facts(client)).pid).toBe(pid);
+});
+
+test("a process that crashes fails its call, and the next call has another one", async () => {
+  const gateway = await gatewayWith();
+  await nodeOf(gateway, { command: stdioServer });
+  const client = await clientOf(gateway);
+  const { pid } = await facts(client);
+  await expect(client.callTool({ name: "crash" })).rejects.toThrow("at its node has ended");
+  const next = await facts(client);
+  expect(next.pid).not.toBe(pid);
+  expect(isThere(pid)).toBe(false);
+});
+
+test("a server that the node does not share, or not any more, is refused with what to do about it", async () => {
+  const gateway = await gatewayWith({ name: "other", node: { node: "gpu-2", server: "own" } });
+  await nodeOf(gateway, { command: stdioServer, share: false });
+  expect((await gateway.node("gpu-1"))?.tool_servers).toEqual([]);
+  const client = await clientOf(gateway);
+  await expect(client.callTool({ name: "environment" })).rejects.toThrow(/gpu-1 offers no server.*share: true/);
+  const other = await clientOf(gateway, { path: "/mcp/other" });
+  await expect(other.callTool({ name: "environment" })).rejects.toThrow(/gpu-2 .* is not connected/);
+});
+
+test("tools that the node does not offer are not called there, whatever the gateway asks", async () => {
+  const gateway = await gatewayWith();
+  await nodeOf(gateway, { command: stdioServer, tools: ["test_*"] });
+  const client = await clientOf(gateway);
+  expect(textOf(await client.callTool({ name: "test_simple_text" }))).not.toBe("");
+  await expect(client.callTool({ name: "environment" })).rejects.toThrow("Unknown tool");
+});
+
+test("a node that is killed in the middle of a call fails it at once, leaves no process, and is back in the lists", async () => {
+  const gateway = await gatewayWith({ name: "here", command: stdioServer });
+  const home = mkdtempSync(join(tmpdir(), "headrace-tool-node-"));
+  held({ [Symbol.asyncDispose]: async () => rmSync(home, { recursive: true, force: true }) });
+  const [dataDir, config] = [join(home, "data"), join(home, "headrace.yaml")];
+  writeFileSync(config, ownYaml({ command: stdioServer }));
+  const { token } = await gateway.token([]);
+  const signal = AbortSignal.timeout(10_000);
+  const identity = await joinGateway({ gatewayUrl: gateway.url, token, name: "gpu-1", signal });
+  const first = held(await startServerProcess({ dataDir, config }));
+  writeNodeIdentity(dataDir, identity);
+  const isOnline = async () => (await gateway.node("gpu-1"))?.status === "online";
+  await until(isOnline, "the node is there", 10_000);
+
+  const client = await clientOf(gateway, { mode: "legacy", path: "/mcp" });
+  let changes = 0;
+  client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
+  await client.callTool({ name: "files_test_simple_text" });
+  const call = client.callTool({ name: "files_silence" }).catch((error: Error) => error.message);
+  await until(() => markedProcesses(markOf(dataDir, "")).length > 0, "its process runs");
+  first.process.kill("SIGKILL");
+  const killedAtMs = performance.now();
+  expect(await call).toContain("was lost");
+  expect(performance.now() - killedAtMs).toBeLessThan(5_000);
+  await until(() => markedProcesses(markOf(dataDir, "")).length === 0, "its process is gone", 10_000);
+  const away = await namesOf(client);
+  expect(away.some((name) => name.startsWith("files_"))).toBe(false);
+  expect(away.some((name) => name.startsWith("here_"))).toBe(true);
+
+  const before = changes;
+  held(await startServerProcess({ dataDir, config }));
+  await until(isOnline, "the node is back", 10_000);
+  await until(() => changes > before, "the client hears of it");
+  expect((await namesOf(client)).some((name) => name.startsWith("files_"))).toBe(true);
+}, 60_000);
