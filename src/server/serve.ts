@@ -434,6 +434,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
+      // A server of tools that is another one now, or gone, is let go of at once, and not once somebody asks for any.
+      toolParts.toolServers.all();
       await refresh();
       capacity.regroup();
       health.lastReload = { at: clock.nowSeconds(), result: "ok", error: null, needs_restart: [...needRestart] };

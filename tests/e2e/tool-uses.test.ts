@@ -119,7 +119,7 @@ describe("limits", () => {
 
   test("a spend cap holds for calls that have a price, to the last one, however many come at once", async () => {
     const { principal: capped, id } = await keyWith({ monthly_spend: 0.01 });
-    const priced = toolServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, maxConcurrency: 64 });
+    const priced = toolServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, local: false, maxConcurrency: 64 });
     const calls = Array.from({ length: 40 }, () => server.tools.toolUses.begin(toolUseFor(capped, { server: priced })));
     const settled = await Promise.allSettled(calls);
     const opened = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));

@@ -179,7 +179,7 @@ test("a node that is killed in the middle of a call fails it at once, leaves no 
   const isOnline = async () => (await gateway.node("gpu-1"))?.status === "online";
   await until(isOnline, "the node is there", 10_000);
 
-  const client = await clientOf(gateway, { mode: "legacy", path: "/mcp" });
+  const client = await clientOf(gateway, { mode: "legacy", path: "/mcp?tools=all" });
   let changes = 0;
   client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
   await client.callTool({ name: "files_test_simple_text" });

@@ -165,7 +165,7 @@ export function personalToolServer(name: string, url: string, more: Partial<Tool
     credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
     ...{ environments: null, accounts: null, tools: null, approval: "all", sharing: "person" },
     ...{ timeoutMs: 10_000, maxResultBytes: 1_000_000, maxConcurrency: 10, nanoUsdPerCall: null },
-    ...{ enabled: true, isDeclared: false, ...more },
+    ...{ local: false, enabled: true, isDeclared: false, ...more },
   };
 }
 

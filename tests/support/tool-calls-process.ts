@@ -4,7 +4,7 @@ import { completed, principalOf, toolServerFor, toolUseFor } from "./tool-uses.t
 
 const server = await startHeadrace({ dataDir: process.argv[2] ?? "", settled: false });
 const principal = await principalOf(server, server.key);
-const priced = toolServerFor({ name: "priced", nanoUsdPerCall: 3_000_000, maxConcurrency: 64 });
+const priced = toolServerFor({ name: "priced", nanoUsdPerCall: 3_000_000, local: false, maxConcurrency: 64 });
 
 async function call(ends: boolean): Promise<void> {
   const use = toolUseFor(principal, { server: priced });

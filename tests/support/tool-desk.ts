@@ -21,7 +21,7 @@ export function toolServerFor(name: string, changes: Partial<ToolServer> = {}): 
     ...{ name, title: null, description: null, place: { kind: "http", url: `http://127.0.0.1/${name}` } },
     ...{ credentials: { kind: "none" }, environments: null, accounts: null, tools: null },
     ...{ approval: "all", sharing: "person", timeoutMs: 5_000, maxResultBytes: 1_000_000, maxConcurrency: 8 },
-    ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
+    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
     ...changes,
   };
 }

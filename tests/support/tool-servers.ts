@@ -118,6 +118,7 @@ export function toolServerAt(
     maxResultBytes: 100_000,
     maxConcurrency: 10,
     nanoUsdPerCall: null,
+    local: false,
     enabled: true,
     isDeclared: true,
     ...own,

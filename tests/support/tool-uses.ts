@@ -20,6 +20,7 @@ export function toolServerFor(changes: Partial<ToolServer> = {}): ToolServer {
     maxResultBytes: 1_000_000,
     maxConcurrency: 16,
     nanoUsdPerCall: null,
+    local: false,
     enabled: true,
     isDeclared: true,
     ...changes,

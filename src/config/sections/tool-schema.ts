@@ -138,6 +138,10 @@ const server = field(
       "Whether the gateway that this machine has joined as a node may offer it, to whomever it lets. Not with `node` or `oauth`.",
       trueOrFalse(),
     ).default(false),
+    local: said(
+      "Whether requests of keys with `never_leaves` may go there: nothing that it is sent goes further.",
+      trueOrFalse(),
+    ).default(false),
     environments: field(
       z.array(said("An environment.", oneOf(environments))).min(1),
       list("Environments whose keys may use it. Left out: all.", "live, test and dev, with one entry at least"),
@@ -233,6 +237,7 @@ export function toolServerOf(given: FileServer): ToolServer {
     description: given.description ?? null,
     place: placeOf(given),
     credentials: credentialsOf(given),
+    local: given.local,
     environments: given.environments ?? null,
     accounts: given.accounts ?? null,
     tools: given.tools ?? null,

@@ -12,6 +12,8 @@ export interface ToolConnection {
   /** The authorization server that gave the tokens. */
   readonly issuer: string;
   readonly scopes: readonly string[];
+  /** Those that the server has wanted since beyond them: they are asked for as well when the person connects again. */
+  readonly wantedScopes: readonly string[];
   readonly createdAt: number;
   readonly lastUsedAt: number | null;
   /** Why it works no more until the person connects again; null: it does. */
@@ -33,6 +35,8 @@ export interface ToolConnections {
   accessToken(server: string, of: ToolPerson): Promise<string | undefined>;
   /** The server refused it with 401. Once it resolves, `accessToken` gives another one, or none. */
   refused(server: string, of: ToolPerson, token: string): Promise<void>;
+  /** The server wants these scopes beyond what the token has: they are asked for when the person connects again. */
+  insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void>;
 }
 
 /** A connection with its tokens. */
@@ -91,6 +95,8 @@ export interface ToolConnectionStore {
   /** For one that cannot be renewed: where it is still the same. */
   breakOff(found: Pick<StoredToolConnection, "id" | "sealed">, because: string): Promise<void>;
   used(id: string, nowSeconds: number): Promise<void>;
+  /** In the place of what was wanted before; where it is still the same. */
+  want(found: Pick<StoredToolConnection, "id" | "sealed">, scopes: readonly string[]): Promise<void>;
 
   findClient(server: string, issuer: string): Promise<RegisteredToolClient | undefined>;
   putClient(client: RegisteredToolClient): Promise<void>;

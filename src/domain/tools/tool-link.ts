@@ -2,6 +2,7 @@
 
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../principal.ts";
 import type { ToolServer } from "./tool-server.ts";
 
@@ -28,6 +29,20 @@ export interface ToolExchange {
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
+/** The server is asked as each person, and this one has no account connected there. */
+export class AccountMissing extends GatewayError {
+  /** The page on which it is connected. */
+  readonly connectAt: string;
+
+  constructor(server: string, connectAt: string) {
+    super(
+      "permission_denied",
+      `The server of tools "${server}" is asked as each person: connect your account there first, at ${connectAt}`,
+    );
+    this.connectAt = connectAt;
+  }
+}
+
 export interface ToolLink {
   /** Whether sessions are held with it (revisions before 2026-07-28). */
   readonly isLegacy: boolean;
@@ -37,7 +52,7 @@ export interface ToolLink {
   readonly instructions: string | undefined;
   /**
    * Resolves with whatever the server answers, within the bounds of the server. Rejects with a GatewayError where none comes:
-   * `upstream_error`, `upstream_timeout`, `service_unavailable`, or `permission_denied` where an account has to be connected first.
+   * `upstream_error`, `upstream_timeout`, `service_unavailable`, or `AccountMissing` where an account has to be connected first.
    */
   request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer>;
   /** Calls `listener` with what the server tells beside any request: that lists or resources have changed. Gives what ends that. */

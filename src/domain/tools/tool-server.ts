@@ -55,6 +55,8 @@ export interface ToolServer {
   readonly description: string | null;
   readonly place: ToolPlace;
   readonly credentials: ToolCredentials;
+  /** Whether keys that `never_leaves` holds for may use it, as nothing that it is sent goes further. */
+  readonly local: boolean;
   /** All, where it is null. */
   readonly environments: readonly Environment[] | null;
   /** Ids of accounts that may use it; null: all. */

@@ -57,7 +57,7 @@ describe("the page", () => {
       ...{ name: "github", title: "GitHub <issues>", description: null, credentials: { kind: "none" } },
       ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
       ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
-      ...{ nanoUsdPerCall: null, enabled: true, isDeclared: true },
+      ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
     };
     server.tools.set("github", shared);
     server.tools.set("secret", { ...shared, name: "secret", title: "Secret project", accounts: ["acct_other"] });

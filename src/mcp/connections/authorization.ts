@@ -2,6 +2,7 @@
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
+  OAuthProtectedResourceMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
@@ -49,16 +50,15 @@ export class ToolAuthorization {
   }
 
   /**
-   * Finds who authorizes for the server. Throws `upstream_error` where what it says does not hold, or names an address inside
-   * of our network.
+   * Finds who authorizes for the server. `more`: scopes that are to be asked for as well, unless the operator says which. Throws
+   * `upstream_error` where what it says does not hold, or names an address inside of our network.
    */
-  async find({ url, credentials }: PersonalServer): Promise<FoundAuthorization> {
+  async find({ url, credentials }: PersonalServer, more: readonly string[] = []): Promise<FoundAuthorization> {
     const fetchFn = this.#fetchFor(url);
     return orFault("find", async () => {
-      const { checkResourceAllowed, discoverAuthorizationServerMetadata, discoverOAuthProtectedResourceMetadata } =
-        await sdk();
+      const { checkResourceAllowed, discoverAuthorizationServerMetadata } = await sdk();
       const challenge = await challengeOf(url, fetchFn);
-      const described = await discoverOAuthProtectedResourceMetadata(url, challenge, fetchFn);
+      const described = await describedBy(url, challenge, fetchFn);
       const { resource, authorization_servers: issuers = [], scopes_supported: offered } = described;
       if (!checkResourceAllowed({ requestedResource: url, configuredResource: resource })) {
         throw fault("It says that it is another server.", "other_resource");
@@ -68,7 +68,9 @@ export class ToolAuthorization {
       const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
       if (!metadata) throw fault("Its authorization server does not describe itself.", "no_metadata");
       this.#requireEndpoints(url, metadata);
-      const scopes = credentials.scopes ?? withRefresh(challenge.scope?.split(" ") ?? offered, metadata);
+      const asked = challenge.scope?.split(" ") ?? offered;
+      const all = more.length > 0 ? [...new Set([...(asked ?? []), ...more])] : asked;
+      const scopes = credentials.scopes ?? withRefresh(all, metadata);
       return { metadata, resource, scope: scopes && scopes.length > 0 ? scopes.join(" ") : undefined };
     });
   }
@@ -96,7 +98,9 @@ export class ToolAuthorization {
           redirect_uris: [client.redirectUri],
           grant_types: ["authorization_code", "refresh_token"],
           response_types: ["code"],
-          token_endpoint_auth_method: "none",
+          token_endpoint_auth_method: authMethodFor(metadata),
+          // An address on this machine is none of a web application (OpenID Connect Registration, 2).
+          application_type: isLoopbackHost(new URL(client.redirectUri)) ? "native" : "web",
         },
       });
       const { client_id: clientId, client_secret: clientSecret, client_secret_expires_at: endsAt } = registered;
@@ -258,6 +262,32 @@ async function challengeOf(url: string, fetchFn: OutwardFetch) {
     ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }),
     ...(scope === undefined ? {} : { scope }),
   };
+}
+
+/** What the server says of itself (RFC 9728). Those of revision 2025-03-26 say nothing, and are their own authorization server. */
+async function describedBy(
+  url: string,
+  challenge: { resourceMetadataUrl?: URL },
+  fetchFn: OutwardFetch,
+): Promise<OAuthProtectedResourceMetadata> {
+  const { discoverOAuthProtectedResourceMetadata } = await sdk();
+  let status = 0;
+  try {
+    return await discoverOAuthProtectedResourceMetadata(url, challenge, async (to, init) => {
+      const response = await fetchFn(to, init);
+      status = response.status;
+      return response;
+    });
+  } catch (error) {
+    if (status !== 404 || challenge.resourceMetadataUrl !== undefined) throw error;
+    return { resource: url, authorization_servers: [new URL(url).origin] };
+  }
+}
+
+/** A public client with PKCE has no secret that could be lost; some authorization servers take none. */
+function authMethodFor({ token_endpoint_auth_methods_supported: known }: AuthorizationServerMetadata): string {
+  if (known === undefined || known.includes("none")) return "none";
+  return known.find((method) => method === "client_secret_basic" || method === "client_secret_post") ?? "none";
 }
 
 /** Without this scope, OpenID providers give nothing by which a token is renewed. */

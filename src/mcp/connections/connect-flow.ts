@@ -87,14 +87,15 @@ export class ConnectFlow {
     const known = servers.find(name);
     const server = personalServer(known);
     if (!known || !server || !isServerOf(principal, known)) throw noServer();
-    const found = await authorization.find(server);
+    const of = { accountId: principal.account.id, personId: by.personId };
+    const found = await authorization.find(server, await this.#widened(server, of));
     const redirectUri = `${pageOrigin}${callbackPath}`;
     const client = await this.#clientFor(server, found, redirectUri);
     const state = randomBytes(32).toString("base64url");
     const { url, verifier } = await authorization.begin(found, { client, redirectUri, state });
     await pending.put(state, {
       ...by,
-      accountId: principal.account.id,
+      ...of,
       server: server.name,
       url: server.url,
       metadata: found.metadata,
@@ -134,6 +135,7 @@ export class ConnectFlow {
     const connection: StoredToolConnection = {
       ...{ id, server: begun.server, accountId, personId, membershipId, issuer: issuer.issuer },
       scopes: scopesOf(given.scope ?? begun.scope ?? ""),
+      wantedScopes: [],
       ...{ createdAt: origin.nowSeconds, lastUsedAt: null, brokenBecause: null, url: begun.url },
       sealed: seals.sealTokens(id, { accessToken, refreshToken, client, issuer, resource }),
       ...lifeOf(given, origin.nowSeconds),
@@ -158,6 +160,12 @@ export class ConnectFlow {
       // Sealed under a secret that is no more: nobody can use them.
       return false;
     }
+  }
+
+  /** Where the server wanted more than was allowed: that, and what is allowed already. */
+  async #widened({ name, url }: PersonalServer, of: ToolPerson): Promise<readonly string[]> {
+    const found = await this.#options.store.find(name, of);
+    return found?.url === url && found.wantedScopes.length > 0 ? [...found.scopes, ...found.wantedScopes] : [];
   }
 
   async #clientFor(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {

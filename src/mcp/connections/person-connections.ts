@@ -40,6 +40,9 @@ const freshSeconds = 10;
 /** The time of the last use is for people. */
 const usedEverySeconds = 60;
 
+/** Scopes that a server may want beyond those that were allowed. */
+const mostWanted = 100;
+
 const reasons = {
   refused: "The server's authorization server gives no more tokens for it: access was taken back there, or ended.",
   unrenewable: "Access ended, and the server's authorization server gave nothing to renew it by.",
@@ -78,6 +81,17 @@ export class PersonConnections implements ToolConnections {
     const isFresh = nowSeconds < found.renewedAt + freshSeconds;
     if (tokens.refreshToken !== undefined && !isFresh) await store.expire(found, nowSeconds);
     else await this.#break(found, isFresh ? "rejected" : "unrenewable");
+  }
+
+  async insufficient(server: string, of: ToolPerson, token: string, scope: string): Promise<void> {
+    const { store } = this.#options;
+    const found = await store.find(server, of);
+    // Connected anew meanwhile, it may have them.
+    if (!found || this.#open(found)?.accessToken !== token) return;
+    const wanted = scopesOf(scope).filter((one) => !found.scopes.includes(one));
+    if (wanted.some((one) => !found.wantedScopes.includes(one))) {
+      await store.want(found, [...new Set([...found.wantedScopes, ...wanted])].slice(0, mostWanted));
+    }
   }
 
   #renewed(found: StoredToolConnection): Promise<string | undefined> {

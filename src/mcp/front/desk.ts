@@ -4,12 +4,20 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import {
+  AccountMissing,
+  type JsonObject,
+  type ToolAnswer,
+  type ToolExchange,
+  type ToolLink,
+  type ToolLinks,
+} from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
 import type { ClientCall } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
-import { partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
+import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
@@ -38,6 +46,8 @@ export interface Found {
   readonly server: ToolServer;
   readonly item: JsonObject;
   readonly name: string;
+  /** Of the tool in the place of all others of its server: why it is there, or was. */
+  readonly account?: AccountMissing | "connected";
 }
 
 /** Methods that it answers, but for lists. */
@@ -156,21 +166,32 @@ export class Desk {
     return lists.flat();
   }
 
-  /** What of it the principal may use, and is approved. */
+  /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
-    const link = await this.#open(server, call);
-    const items = await this.#lists.of(link, kind, this.#exchange(call));
-    if (kind === "resources" || kind === "resourceTemplates") {
-      return items.map((item) => ({ server, item, name: String(item["name"]) }));
+    try {
+      const { isLegacy, items } = await this.#offered(server, kind, call);
+      if (kind === "resources" || kind === "resourceTemplates") {
+        return items.map((item) => ({ server, item, name: String(item["name"]) }));
+      }
+      return items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
+    } catch (error) {
+      if (!(error instanceof AccountMissing)) throw error;
+      return kind === "tools" ? [accountToolOf(server, error)] : [];
     }
+  }
+
+  /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
+  async #offered(
+    server: ToolServer,
+    kind: ListKind,
+    call: ClientCall,
+  ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
+    const link = await this.#open(server, call);
+    const { isLegacy } = link;
+    const items = await this.#lists.of(link, kind, this.#exchange(call));
+    if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
-    const offered = await this.#deps.definitions.offered(server, guarded, items);
-    return offered.flatMap((item) => {
-      const { name } = item;
-      // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
-      if (!link.isLegacy && mirroredParameters(item["inputSchema"]) === undefined) return [];
-      return typeof name === "string" && mayUseTool(server, name, call.principal) ? [{ server, item, name }] : [];
-    });
+    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items) };
   }
 
   async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
@@ -202,9 +223,19 @@ export class Desk {
     const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
-    const found = (await this.#of(server, kind, call)).find((one) => publicName(of, one.name) === name);
-    if (!found) throw unknown();
-    return found;
+    try {
+      const { isLegacy, items } = await this.#offered(server, kind, call);
+      const item = itemOf(items, of, name);
+      const found = item && usable(server, item, isLegacy, call);
+      if (found) return found;
+    } catch (error) {
+      if (error instanceof AccountMissing && kind === "tools") return accountToolOf(server, error);
+      throw error;
+    }
+    // It was listed before they connected their account.
+    const isListed = kind === "tools" && server.credentials.kind === "person";
+    if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
+    return { server, item: {}, name: accountToolName, account: "connected" };
   }
 
   async #callTool(params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -220,15 +251,19 @@ export class Desk {
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
-    const found = await this.#find("tools", name, call);
-    const headers = parameterHeaders(mirroredParameters(found.item["inputSchema"]) ?? [], params["arguments"]);
-    return await this.#use(
-      "tools/call",
-      found.server,
-      found.name,
-      { ...params, name: found.name },
-      { ...call, headers },
-    );
+    const { server, item, name: own, account } = await this.#find("tools", name, call);
+    if (account === "connected") {
+      if (call.isAskable) call.notify(listKinds.tools.changed, {});
+      return connectedAnswer(server);
+    }
+    if (account) return missingAnswer(account);
+    const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
+    try {
+      return await this.#use("tools/call", server, own, { ...params, name: own }, { ...call, headers });
+    } catch (error) {
+      if (error instanceof AccountMissing) return missingAnswer(error);
+      throw error;
+    }
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -437,6 +472,24 @@ function withPublicUri(block: unknown, server: string): unknown {
 function publicResource(resource: unknown, server: string): unknown {
   if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
   return { ...resource, uri: publicUri(server, resource["uri"]) };
+}
+
+/** The tool in the place of all others. */
+function accountToolOf(server: ToolServer, account: AccountMissing): Found {
+  return { server, item: accountTool(server, account), name: accountToolName, account };
+}
+
+/** Undefined where the principal may not use it. */
+function usable(
+  server: ToolServer,
+  item: JsonObject,
+  isLegacy: boolean,
+  { principal }: Pick<ClientCall, "principal">,
+): Found | undefined {
+  const { name } = item;
+  if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
+  // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
+  return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
 }
 
 /** What comes later is nobody's any more. */

@@ -17,6 +17,32 @@ export function publicName(server: string | undefined, name: string): string {
   return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
 }
 
+type Named = Readonly<Record<string, unknown>>;
+
+/** What is in a list, by the names that it is known by; made once for each list and address. */
+const indexes = new WeakMap<readonly Named[], Map<string | undefined, Map<string, Named>>>();
+
+/** What of a server's list clients know by a name. `server`: as for `publicName`. */
+export function itemOf<Item extends Named>(
+  items: readonly Item[],
+  server: string | undefined,
+  name: string,
+): Item | undefined {
+  const ofList = indexes.get(items) ?? new Map<string | undefined, Map<string, Named>>();
+  indexes.set(items, ofList);
+  let byName = ofList.get(server) as Map<string, Item> | undefined;
+  if (!byName) {
+    byName = new Map();
+    for (const item of items) {
+      const own = item["name"];
+      const known = typeof own === "string" ? publicName(server, own) : undefined;
+      if (known !== undefined && !byName.has(known)) byName.set(known, item);
+    }
+    ofList.set(server, byName);
+  }
+  return byName.get(name);
+}
+
 /** The server that a name is of, where several are behind one address: names of servers have no underscore. */
 export function serverOfName(name: string): string {
   const at = name.indexOf("_");

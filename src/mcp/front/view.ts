@@ -11,8 +11,9 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export function mayUseServer(server: ToolServer, { account, environment, tools }: Principal): boolean {
+export function mayUseServer(server: ToolServer, { account, environment, tools, reach }: Principal): boolean {
   if (!server.enabled) return false;
+  if (reach?.neverLeaves && !server.local) return false;
   if (server.environments && !server.environments.includes(environment)) return false;
   if (server.accounts && !server.accounts.includes(account.id)) return false;
   return reachesServer(tools, server.name);

@@ -12,6 +12,8 @@ export interface Credentials {
   headers(): Promise<Readonly<Record<string, string>>>;
   /** The server refused these. Whether there may be others by now. */
   refused(headers: Readonly<Record<string, string>>): Promise<boolean>;
+  /** The server wants these scopes as well. Rejects with a GatewayError where whoever asks can have them. */
+  insufficient(headers: Readonly<Record<string, string>>, scope: string): Promise<void>;
 }
 
 /** Whatever a connection needs that all of them share. */

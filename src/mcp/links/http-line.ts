@@ -1,5 +1,5 @@
 // The way to a server over HTTP: to its one origin and nowhere else, within bounds of bytes and time, as whoever asks.
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { extractWWWAuthenticateParams, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
@@ -74,15 +74,29 @@ export class HttpLine implements Line {
       const { credentials } = this.#options;
       const headers = await credentials.headers();
       const first = await this.#send(url, init, headers, call);
-      if (first.status !== 401 || !(await credentials.refused(headers))) return this.#responseOf(first, call);
+      if (first.status !== 401 || !(await credentials.refused(headers))) return await this.#admitted(first, headers, call);
       first.body.cancel();
       const again = await credentials.headers();
       const second = await this.#send(url, init, again, call);
       if (second.status === 401) await credentials.refused(again);
-      return this.#responseOf(second, call);
+      return await this.#admitted(second, again, call);
     } catch (error) {
       throw this.#failed(this.#faultOf(error), call);
     }
+  }
+
+  /** Rejects where the server wants more rights than whoever asks has given (RFC 6750, 3.1). */
+  async #admitted(
+    answer: WayAnswer,
+    headers: Readonly<Record<string, string>>,
+    call: Call | undefined,
+  ): Promise<Response> {
+    const response = this.#responseOf(answer, call);
+    const { error, scope } = response.status === 403 ? extractWWWAuthenticateParams(response) : {};
+    if (error !== "insufficient_scope" || scope === undefined) return response;
+    await response.body?.cancel();
+    await this.#options.credentials.insufficient(headers, scope);
+    throw this.#error("wants scopes that its credentials do not have");
   }
 
   async #send(

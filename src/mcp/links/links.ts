@@ -6,7 +6,7 @@ import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
-import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
 import { type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
@@ -194,22 +194,26 @@ export class ServerLinks implements ToolLinks {
     if (credentials.kind !== "person") {
       const fields = credentials.kind === "headers" ? credentials.headers : {};
       const headers = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field.toLowerCase(), value]));
-      return { headers: async () => headers, refused: async () => false };
+      return { headers: async () => headers, refused: async () => false, insufficient: async () => {} };
     }
     const { connections, connectAt } = this.#deps;
     const personId = personOf(principal);
     const of = personId === null ? undefined : { accountId: principal.account.id, personId };
-    const missing = (what: string) => forbidden(`The server of tools "${name}" is asked as each person: ${what}`);
     return {
       headers: async () => {
-        if (!of) throw missing("a key of the account has no person. Use a key of your own, or sign in.");
+        if (!of) throw noPerson(name);
         const token = await connections.accessToken(name, of);
-        if (token === undefined) throw missing(`connect your account there first: ${connectAt(name)}`);
+        if (token === undefined) throw new AccountMissing(name, connectAt(name));
         return { authorization: `Bearer ${token}` };
       },
       refused: async ({ authorization = "" }) => {
         if (of) await connections.refused(name, of, authorization.slice("Bearer ".length));
         return of !== undefined;
+      },
+      insufficient: async ({ authorization = "" }, scope) => {
+        if (!of) return;
+        await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
+        throw missing(`it wants more rights than you gave. Connect your account there once more: ${connectAt(name)}`);
       },
     };
   }
@@ -291,6 +295,11 @@ function keyOf({ sharing, credentials }: ToolServer, principal: Principal): stri
 
 function personOf({ keys }: Principal): string | null {
   return keys[0].personId;
+}
+
+function noPerson(server: string): GatewayError {
+  const message = `The server of tools "${server}" is asked as each person: a key of the account has no person. Use a key of your own, or sign in.`;
+  return forbidden(message);
 }
 
 function unavailable(why: string): GatewayError {

@@ -22,10 +22,24 @@ export interface DefinitionsOptions {
 type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
 
-/** What was read of a server, each by kind and name. */
+/** What is on record of a server, each by kind and name. */
 interface Known {
-  readonly read: Promise<Map<string, ToolDefinition>>;
+  readonly all: Map<string, ToolDefinition>;
+  /** Grows with each change. */
+  changes: number;
+}
+
+interface Read {
+  readonly known: Promise<Known>;
   readonly untilMs: number;
+}
+
+/** What was offered of a list, which holds while all of this is as it was. */
+interface Offer {
+  readonly known: Known;
+  readonly changes: number;
+  readonly approval: ToolServer["approval"];
+  readonly offered: readonly Json[];
 }
 
 /** An operator may decide at another replica. */
@@ -41,7 +55,9 @@ const mostCharacters = 256 * 1024;
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
   /** By server. */
-  readonly #known = new Map<string, Known>();
+  readonly #read = new Map<string, Read>();
+  /** A call costs the same however many tools there are: lists are compared once, and not for each call. */
+  readonly #offers = new WeakMap<readonly Json[], Offer>();
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
@@ -53,8 +69,26 @@ export class Definitions implements DefinitionGuard {
     listed: readonly Json[],
   ): Promise<readonly Json[]> {
     const known = await this.#of(server);
+    const before = this.#offers.get(listed);
+    const holds = before?.known === known && before.changes === known.changes && before.approval === approval;
+    if (holds) return before.offered;
+    const offered = await this.#compare(known, { server, approval, kind, listed });
+    this.#offers.set(listed, { known, changes: known.changes, approval, offered });
+    return offered;
+  }
+
+  async #compare(
+    known: Known,
+    {
+      server,
+      approval,
+      kind,
+      listed,
+    }: { server: string; kind: Kind; listed: readonly Json[] } & Pick<ToolServer, "approval">,
+  ): Promise<readonly Json[]> {
+    const { all } = known;
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
-    const isFirst = approval !== "each" && known.values().every((one) => one.kind !== kind);
+    const isFirst = approval !== "each" && all.values().every((one) => one.kind !== kind);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
@@ -62,9 +96,9 @@ export class Definitions implements DefinitionGuard {
       if (typeof name !== "string" || !isPlain(name) || looks.has(lookOf(name))) return false;
       // Two that look the same to a person, or have the same name: the first is meant.
       looks.add(lookOf(name));
-      const definition = this.#seen(known, { server, kind, name, item, isApproved: isFirst || approval === "all" });
+      const definition = this.#seen(all, { server, kind, name, item, isApproved: isFirst || approval === "all" });
       if (!definition) return false;
-      if (known.get(keyOf(kind, name)) !== definition) changed.push(definition);
+      if (all.get(keyOf(kind, name)) !== definition) changed.push(definition);
       return definition.state === "approved";
     });
     if (changed.length > 0) await this.#keep(known, changed);
@@ -113,19 +147,25 @@ export class Definitions implements DefinitionGuard {
 
   /** What was decided elsewhere is read again. */
   reload(): void {
-    this.#known.clear();
+    this.#read.clear();
   }
 
-  #of(server: string): Promise<Map<string, ToolDefinition>> {
-    const { store, clock } = this.#options;
-    const known = this.#known.get(server);
-    if (known && clock.monotonicMs() < known.untilMs) return known.read;
-    const read = store
-      .listDefinitions(server)
-      .then((all) => new Map(all.map((one) => [keyOf(one.kind, one.name), one])));
-    this.#known.set(server, { read, untilMs: clock.monotonicMs() + knownMs });
-    read.catch(() => this.#known.delete(server));
-    return read;
+  #of(server: string): Promise<Known> {
+    const { clock } = this.#options;
+    const read = this.#read.get(server);
+    if (read && clock.monotonicMs() < read.untilMs) return read.known;
+    const known = this.#readAgain(server, read?.known);
+    this.#read.set(server, { known, untilMs: clock.monotonicMs() + knownMs });
+    known.catch(() => this.#read.delete(server));
+    return known;
+  }
+
+  /** What was read before stays where nothing has changed, and with it what was offered. */
+  async #readAgain(server: string, before: Promise<Known> | undefined): Promise<Known> {
+    const definitions = await this.#options.store.listDefinitions(server);
+    const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
+    const known = await before?.catch(() => undefined);
+    return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
   /** What is on record of it from now on; undefined where it is not taken at all. */
@@ -162,10 +202,11 @@ export class Definitions implements DefinitionGuard {
     return { ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt };
   }
 
-  async #keep(known: Map<string, ToolDefinition>, changed: readonly ToolDefinition[]): Promise<void> {
+  async #keep(known: Known, changed: readonly ToolDefinition[]): Promise<void> {
     await this.#options.store.putSeen(changed);
+    known.changes++;
     for (const one of changed) {
-      known.set(keyOf(one.kind, one.name), one);
+      known.all.set(keyOf(one.kind, one.name), one);
       if (one.state === "approved") continue;
       this.#options.log.warn("tool_waits_for_approval", {
         server: one.server,

@@ -46,7 +46,7 @@ export function openTools(options: ToolsOptions) {
   const links = new ServerLinks({
     ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/docs/tools#accounts-of-people`,
+    connectAt: () => `${installationUrl()}/tools`,
   });
   opened.onClose(() => links.shut());
   nodes.onChange(() => links.nodesChanged());

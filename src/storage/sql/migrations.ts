@@ -932,6 +932,10 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
+    // Scopes that servers of tools wanted beyond what a person had allowed.
+    `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
+  ],
+  [
     // Servers of tools that a node offers: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],

@@ -35,6 +35,9 @@ const oauth = z
       .describe("Scopes that people are asked for. null: those that the server asks for."),
   })
   .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
+const local = z
+  .boolean()
+  .describe("Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.");
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
 const toolList = z.array(z.string().min(1).max(256)).max(1_000);
@@ -59,6 +62,7 @@ const settings = {
   description: description.nullish(),
   headers: headers.nullish(),
   oauth: oauth.nullish(),
+  local: local.optional(),
   environments: environmentList.nullish().describe(environmentsText),
   accounts: accountList.nullish().describe(accountsText),
   tools: toolList.nullish().describe(toolsText),
@@ -114,6 +118,7 @@ export const toolServerShape = z
         scopes: z.array(z.string()).nullable(),
       })
       .nullable(),
+    local,
     environments: z.array(z.enum(environments)).nullable().describe(environmentsText),
     accounts: z.array(z.string()).nullable().describe(accountsText),
     tools: z.array(z.string()).nullable().describe(toolsText),

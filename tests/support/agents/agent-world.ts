@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bookedUsage } from "../booked-usage.ts";
-import { startHeadrace, type TestServer, until } from "../headrace.ts";
+import { startHeadrace, type TestServer, type TestServerOptions, until } from "../headrace.ts";
 import { type AgentUpstream, agentContext, type Served, startAgentUpstream } from "./agent-upstream.ts";
 import type { Api } from "./asked.ts";
 
@@ -41,11 +41,16 @@ export interface ScriptedWorld extends AgentWorld {
   upstream: AgentUpstream;
 }
 
-export async function startAgentWorld(kind: UpstreamKind): Promise<ScriptedWorld> {
+/** `yaml`: besides the model. */
+export async function startAgentWorld(
+  kind: UpstreamKind,
+  { yaml = "", ...options }: TestServerOptions = {},
+): Promise<ScriptedWorld> {
   const upstream = await startAgentUpstream(upstreamKinds[kind]);
   const folder = makeAgentFolder();
   const server = await startHeadrace({
-    yaml: `upstreams:
+    ...options,
+    yaml: `${yaml}upstreams:
   - { name: world, url: "${upstream.url}", discover: false, apis: [${upstreamKinds[kind].join(", ")}] }
 models:
   - id: ${agentModel}

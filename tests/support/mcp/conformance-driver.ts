@@ -6,11 +6,18 @@ const revision = process.env["MCP_CONFORMANCE_PROTOCOL_VERSION"] ?? "";
 /** What the suite says beside: which calls are to be made. */
 const context = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as {
   toolCalls?: { name: string; arguments: Record<string, unknown> }[];
+  client_id?: string;
+  client_secret?: string;
 };
 
-/** What is asked of the test, which puts the suite's server behind the gateway, or takes it away (DELETE); it says where that is. */
+/**
+ * What is asked of the test: to put the suite's server behind the gateway (POST; it says where that is), to connect a person's account
+ * there (PUT), or to take it away (DELETE).
+ */
 export interface DriverAsks {
   url: string;
+  /** Its settings `oauth`, where it is asked as a person. */
+  oauth?: { client_id?: string; client_secret?: string };
 }
 export interface DriverIsTold {
   url: string;
@@ -62,7 +69,39 @@ const scenarios: Readonly<Record<string, (client: Client) => Promise<unknown>>> 
   },
 };
 
+/** People connect as often as they are told to; this one has had enough at some time. */
+const mostConnects = 3;
+
+/** Lists and calls as a person, who connects an account where it is missing, or gives too few rights. */
+async function asPerson(server: string): Promise<void> {
+  const { client_id, client_secret } = context;
+  const oauth = client_id === undefined ? {} : { client_id, ...(client_secret !== undefined && { client_secret }) };
+  const place = await placeOf({ url: server, oauth });
+  let connects = 0;
+  const connected = async <Result>(ask: () => Promise<Result>): Promise<Result> => {
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!String(error).includes("onnect your account") || connects++ === mostConnects) throw error;
+        const answer = await told({ url: server }, "PUT");
+        if (!answer?.ok) throw new Error(`Not connected: ${await answer?.text()}`);
+      }
+    }
+  };
+  const client = new Client({ name: "test-client", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(place.url), { requestInit: { headers: place.headers } }));
+  try {
+    await connected(() => client.listTools());
+    await connected(() => call(client, "test-tool"));
+  } finally {
+    await client.close();
+    await told({ url: server }, "DELETE");
+  }
+}
+
 async function drive(server: string): Promise<void> {
+  if (scenario.startsWith("auth/")) return await asPerson(server);
   const run = scenarios[scenario];
   if (run === undefined) throw new Error(`Nobody has said what to do for ${scenario}.`);
   const client = new Client(
@@ -76,24 +115,23 @@ async function drive(server: string): Promise<void> {
     action: "accept" as const,
     content: scenario.startsWith("sep-2322") ? { confirmed: true } : {},
   }));
-  const { url, headers } = await placeOf(server);
+  const { url, headers } = await placeOf({ url: server });
   const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
   await client.connect(transport);
   await run(client);
   await transport.terminateSession().catch(() => {});
   await client.close();
   // Else the gateway would stay connected to the suite's server, which waits for that before it ends.
-  await told(server, "DELETE");
+  await told({ url: server }, "DELETE");
 }
 
-async function placeOf(url: string): Promise<DriverIsTold> {
-  const response = await told(url, "POST");
-  return response === undefined ? { url, headers: {} } : ((await response.json()) as DriverIsTold);
+async function placeOf(asks: DriverAsks): Promise<DriverIsTold> {
+  const response = await told(asks, "POST");
+  return response === undefined ? { url: asks.url, headers: {} } : ((await response.json()) as DriverIsTold);
 }
 
-async function told(url: string, method: "POST" | "DELETE"): Promise<Response | undefined> {
+async function told(asks: DriverAsks, method: "POST" | "PUT" | "DELETE"): Promise<Response | undefined> {
   const control = process.env[driverVariable];
-  const asks: DriverAsks = { url };
   return control === undefined ? undefined : await fetch(control, { method, body: JSON.stringify(asks) });
 }
 

@@ -4,9 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { auth, createMCPClient, type OAuthClientProvider } from "@ai-sdk/mcp";
 import { claudeProgram, type Ended, type ProgramHome, programPath } from "../agents/agent-program.ts";
-import { agentModel, type ScriptedWorld } from "../agents/agent-world.ts";
+import type { AgentUpstream } from "../agents/agent-upstream.ts";
+import { agentModel } from "../agents/agent-world.ts";
 import type { Call } from "../agents/scripted-model.ts";
-import { until } from "../headrace.ts";
+import { type TestServer, until } from "../headrace.ts";
 import { freePort } from "../nginx-site.ts";
 
 /** Where a client is: in a home of its own, with a model for those that have to be told by one what to do. */
@@ -14,7 +15,9 @@ export interface ClientPlace {
   home: ProgramHome;
   /** The endpoint of tools. */
   url: string;
-  model: Pick<ScriptedWorld, "server" | "upstream">;
+  model: { server: Pick<TestServer, "baseUrl" | "key">; upstream: AgentUpstream };
+  /** The address of a document that describes Claude Code, in the place of its maker's, which tests cannot reach. */
+  document?: string;
   /** Does what a person does in a browser with the address that the client opens, until the client has been told. */
   visit(url: string): Promise<void>;
 }
@@ -236,7 +239,8 @@ const claude: ToolClient = {
     chmodSync(browser, 0o755);
     const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
     const command = ["python3", terminal, String(deadlineMs / 1000), claudeProgram(), "mcp", "login", "gw"];
-    const env = { ...quiet, BROWSER: browser, TERM: "xterm" };
+    const described = place.document === undefined ? {} : { MCP_OAUTH_CLIENT_METADATA_URL: place.document };
+    const env = { ...quiet, ...described, BROWSER: browser, TERM: "xterm" };
     await signedInBy(place, command, env, () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined));
   },
   async tools(place) {

@@ -94,6 +94,7 @@ function toWire(server: ToolServer, definitions: readonly ToolDefinition[]): Too
     node: place.kind === "node" ? { node: place.nodeId, server: place.server } : null,
     header_names: credentials.kind === "headers" ? Object.keys(credentials.headers) : [],
     oauth: credentials.kind === "person" ? oauthOf(credentials) : null,
+    local: server.local,
     environments: server.environments && [...server.environments],
     accounts: server.accounts && [...server.accounts],
     tools: server.tools && [...server.tools],

@@ -41,8 +41,12 @@ export class SqlDefinitionStore implements DefinitionStore {
         await tx`
           INSERT INTO tool_definitions ${tx(definitions.row(one))}
           ON CONFLICT (server, kind, name) DO UPDATE
-          SET seen = excluded.seen, seen_at = excluded.seen_at, state = excluded.state
-          WHERE tool_definitions.seen <> excluded.seen`;
+          SET seen = excluded.seen, seen_at = excluded.seen_at, state = excluded.state,
+            approved = CASE excluded.state WHEN 'approved' THEN excluded.approved ELSE tool_definitions.approved END,
+            approved_digest = CASE excluded.state
+              WHEN 'approved' THEN excluded.approved_digest ELSE tool_definitions.approved_digest END
+          WHERE tool_definitions.seen <> excluded.seen
+            OR (excluded.state = 'approved' AND tool_definitions.state IN ('pending', 'changed'))`;
       }
     });
   }

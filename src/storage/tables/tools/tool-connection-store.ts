@@ -23,6 +23,7 @@ const connections = table<StoredToolConnection>({
   membershipId: text,
   issuer: text,
   scopes: words,
+  wantedScopes: words,
   createdAt: integer,
   lastUsedAt: integer,
   brokenBecause: text,
@@ -148,6 +149,14 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
       (tx) => tx`
         UPDATE tool_connections SET last_used_at = ${nowSeconds}
         WHERE id = ${id} AND (last_used_at IS NULL OR last_used_at < ${nowSeconds})`,
+    );
+  }
+
+  async want({ id, sealed }: Same, scopes: readonly string[]): Promise<void> {
+    await written(
+      this.#db,
+      (tx) => tx`
+        UPDATE tool_connections SET wanted_scopes = ${scopes.join(" ")} WHERE id = ${id} AND sealed = ${sealed}`,
     );
   }
 
