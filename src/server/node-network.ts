@@ -131,7 +131,10 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     routes: {
       nodes: new Nodes({
         ...{ store, directory, capacity, router, isUpstream, gatewayUrl, tokenKey },
-        drainedChanged: options.drainedChanged,
+        async drainedChanged() {
+          await options.drainedChanged();
+          toolNodes.changed();
+        },
       }),
       enrolment: new Enrolment({ store, directory, limits: governance.limits, isUpstream, gatewayUrl, tokenKey, log }),
       nodeAcceptor,

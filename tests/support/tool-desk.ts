@@ -82,6 +82,7 @@ export function deskBefore(
     servers: {
       all: () => all.map(([server]) => server),
       find: (name) => all.find(([server]) => server.name === name)?.[0],
+      onChange: () => () => {},
     },
     links: {
       async open({ name }) {

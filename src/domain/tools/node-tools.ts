@@ -3,7 +3,7 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
-import type { ToolPlace } from "./tool-server.ts";
+import type { ToolPlace, ToolServer } from "./tool-server.ts";
 
 /** `http`: each exchange is one of HTTP. `command`: one exchange is a process, whose output it streams; the others are its input. */
 export const offeredKinds = ["http", "command"] as const satisfies readonly ToolPlace["kind"][];
@@ -64,6 +64,13 @@ export interface ToolNodes {
   send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Calls `listener` after nodes came or went, or say something else of themselves; gives what ends that. */
   onChange(listener: () => void): () => void;
+}
+
+/** Whether the node of a server takes requests for it; true of what is at none. */
+export function isPlaceThere({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): boolean {
+  if (place.kind !== "node") return true;
+  const node = nodes.find(place.nodeId);
+  return node !== undefined && node.isThere && node.offers.some(({ name }) => name === place.server);
 }
 
 /** What a node answers out of its own servers of tools. */

@@ -24,7 +24,7 @@ import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer
 import { mayUseServer, mayUseTool, usableServers } from "./view.ts";
 
 export interface DeskDeps {
-  servers: Pick<ToolServers, "all" | "find">;
+  servers: ToolServers;
   links: Pick<ToolLinks, "open">;
   definitions: DefinitionGuard;
   uses: ToolUses;
@@ -71,6 +71,10 @@ export class Desk {
   constructor(deps: DeskDeps) {
     this.#deps = deps;
     this.#lists = new ServerLists(deps.clock);
+  }
+
+  get servers(): ToolServers {
+    return this.#deps.servers;
   }
 
   /** The result of a request. Rejects with an RpcError. */

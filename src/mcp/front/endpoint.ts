@@ -49,7 +49,7 @@ export class Endpoint {
       publish: () => {},
       subscribe: (listener) => {
         const { from, request, body } = current();
-        const follower = new Follower(from, (method, params) => {
+        const follower = new Follower(from, desk.servers, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });

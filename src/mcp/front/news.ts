@@ -2,6 +2,7 @@
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import { publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
@@ -34,11 +35,20 @@ export class Follower {
   /** What is to be told next, once each. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #stop: () => void;
   #isOver = false;
 
-  constructor(from: Listening, tell: (method: string, params: JsonObject) => void) {
+  /** `servers`: which there are may change, too. */
+  constructor(
+    from: Listening,
+    servers: Pick<ToolServers, "onChange">,
+    tell: (method: string, params: JsonObject) => void,
+  ) {
     this.#from = from;
     this.#tell = tell;
+    this.#stop = servers.onChange(() => {
+      for (const method of listChanges) this.#gather(method, method, {});
+    });
   }
 
   /** Tells what the server tells from now on; in place of a link to it that was followed before. */
@@ -81,6 +91,7 @@ export class Follower {
   end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
+    this.#stop();
     for (const followed of this.#followed.values()) this.#leave(followed);
     this.#followed.clear();
   }

@@ -78,7 +78,7 @@ export class Sessions {
       return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
     let begun: Session | undefined;
     const events = new KeptEvents(from.holder, this.#clock);
-    const follower = new Follower(from, (method, params) => {
+    const follower = new Follower(from, this.#desk.servers, (method, params) => {
       // Nobody may listen at the moment.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });

@@ -5,6 +5,7 @@ import { type Clock, wallMs } from "../../base/clock.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
+import { isPlaceThere } from "../../domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -115,7 +116,7 @@ export class ServerLinks implements ToolLinks {
   /** Nodes came or went: connections to servers at those that went take nothing new, and who listens hears of both. */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
-      const isThere = this.#isThere(linked.server);
+      const isThere = isPlaceThere(linked.server, this.#deps.nodes);
       if (isThere === linked.isThere) continue;
       linked.isThere = isThere;
       for (const link of linked.links.values()) link.moved(isThere);
@@ -142,19 +143,13 @@ export class ServerLinks implements ToolLinks {
     await Promise.all(this.#closing);
   }
 
-  #isThere({ place }: ToolServer): boolean {
-    if (place.kind !== "node") return true;
-    const node = this.#deps.nodes.find(place.nodeId);
-    return node !== undefined && node.isThere && node.offers.some(({ name }) => name === place.server);
-  }
-
   #linkedOf(server: ToolServer): LinkedServer {
     const known = this.#servers.get(server.name);
     if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
     // It has changed since: whatever holds for it now holds from here on.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
-    linked.isThere = this.#isThere(server);
+    linked.isThere = isPlaceThere(server, this.#deps.nodes);
     this.#servers.set(server.name, linked);
     return linked;
   }

@@ -44,7 +44,7 @@ const aliveMs = 60_000;
 /** Within the data directory: a directory for each process. */
 const offeredRoom = "offered-tool-processes";
 /** JSON-RPC 2.0, 5.1. */
-const invalidParams = -32_602;
+const [parseError, invalidParams] = [-32_700, -32_602];
 
 export class OfferedServers implements OfferedTools {
   readonly #options: OfferedServersOptions;
@@ -84,9 +84,8 @@ export class OfferedServers implements OfferedTools {
     { method, headers, body }: Request,
     cancellation: Cancellation,
   ): Promise<EngineResponse> {
-    const text = textOf(body);
-    const refusal = tools && method === "POST" ? refusalOf(text, tools) : undefined;
-    if (refusal !== undefined) return answerOf(200, refusal, { "content-type": "application/json" });
+    const asked = method === "POST" ? checked(textOf(body), tools) : undefined;
+    if (asked && "refusal" in asked) return answerOf(200, asked.refusal, { "content-type": "application/json" });
     const own = credentials.kind === "headers" ? credentials.headers : {};
     const lower = Object.fromEntries(Object.entries(own).map(([field, value]) => [field.toLowerCase(), value]));
     const url = new URL(place.url);
@@ -94,7 +93,7 @@ export class OfferedServers implements OfferedTools {
       ...{ method, path: `${url.pathname}${url.search}`, holder: this.#holder },
       // A body that is compressed could be of any length.
       headers: { ...headers, ...lower, "accept-encoding": "identity" },
-      ...(method === "POST" && { body: text }),
+      ...(asked && { body: asked.text }),
     };
     try {
       const response = await this.#clientOf(name, url).send(sent, timeouts, cancellation);
@@ -121,10 +120,9 @@ export class OfferedServers implements OfferedTools {
     const process = this.#processes.get(headers[sessionField] ?? "");
     if (process && !Bun.deepEquals(process.server, server)) void process.ended();
     else if (process && method === "POST") {
-      const text = textOf(body);
-      const refusal = server.tools && refusalOf(text, server.tools);
-      if (refusal) process.tell(refusal);
-      else await process.take(text);
+      const asked = checked(textOf(body), server.tools);
+      if ("refusal" in asked) process.tell(asked.refusal);
+      else await process.take(asked.text);
       return answerOf(202, "");
     }
     return answerOf(404, "");
@@ -227,21 +225,21 @@ function isOffered({ isShared = false, enabled, place, credentials }: ToolServer
   return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
 }
 
-/** The answer to a message that asks for a tool, or a prompt, which is not offered; undefined: it does not. */
-function refusalOf(text: string, tools: readonly string[]): string | undefined {
+/** The text as it may go on, or the answer to a message that asks for a tool, or a prompt, which is not offered. */
+function checked(text: string, tools: ToolServer["tools"]): { text: string } | { refusal: string } {
+  if (tools === null) return { text };
   let message: unknown;
   try {
     message = JSON.parse(text);
   } catch {
-    // Whoever gets it says so.
-    return undefined;
+    return { refusal: JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: parseError, message: "No JSON." } }) };
   }
   const messages: unknown[] = Array.isArray(message) ? message : [message];
-  const asked = messages.filter(isAsked);
-  const refused = asked.find(({ params }) => !offersTool({ tools }, String(params?.name)));
-  if (!refused) return undefined;
+  const refused = messages.filter(isAsked).find(({ params }) => !offersTool({ tools }, String(params?.name)));
+  // What was looked at is what goes on: others may read a name that is there twice in another way.
+  if (!refused) return { text: JSON.stringify(message) };
   const error = { code: invalidParams, message: `Unknown tool: ${String(refused.params?.name).slice(0, 100)}` };
-  return JSON.stringify({ jsonrpc: "2.0", id: refused.id ?? null, error });
+  return { refusal: JSON.stringify({ jsonrpc: "2.0", id: refused.id ?? null, error }) };
 }
 
 interface Asked {

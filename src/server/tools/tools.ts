@@ -10,6 +10,7 @@ import type { Endpoint } from "../../mcp/front/endpoint.ts";
 import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
 import { ConfiguredServers } from "../../mcp/servers/configured-servers.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
+import { PlacedServers } from "../../mcp/servers/placed-servers.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
 import type { Governance } from "../governance.ts";
@@ -49,7 +50,8 @@ export function openTools(options: ToolsOptions) {
     connectAt: () => `${installationUrl()}/tools`,
   });
   opened.onClose(() => links.shut());
-  nodes.onChange(() => links.nodesChanged());
+  const placedServers = opened.add(new PlacedServers(toolServers, nodes));
+  placedServers.onChange(() => links.nodesChanged());
   // A server that is another one now is connected to anew.
   let before = toolServers.all();
   toolServers.onChange(() => {
@@ -68,7 +70,7 @@ export function openTools(options: ToolsOptions) {
       import("../../mcp/front/endpoint.ts"),
     ]);
     const desk = new deskModule.Desk({
-      ...{ servers: toolServers, links, definitions: toolDefinitions, clock, log },
+      ...{ servers: placedServers, links, definitions: toolDefinitions, clock, log },
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
