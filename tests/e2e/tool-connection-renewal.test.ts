@@ -201,6 +201,7 @@ async function connect({ renews = true } = {}): Promise<string | undefined> {
   const put = await new SqlToolConnectionStore(opened.db).put(
     {
       ...{ id: "tcn_1", server: "crm", ...of, membershipId: "mbr_1", issuer: metadata.issuer, scopes: ["read"] },
+      wantedScopes: [],
       ...{ createdAt: clock.nowSeconds(), lastUsedAt: null, brokenBecause: null, url: upstream.url },
       sealed: new ToolSeals(key).sealTokens("tcn_1", {
         ...{ accessToken, refreshToken, client, resource, issuer: issuerOf(metadata) },

@@ -22,7 +22,8 @@ export class LinkWorld implements AsyncDisposable {
     options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string; connectMs?: number } = {},
   ) {
     this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
-    const none: ToolConnections = { accessToken: async () => undefined, refused: async () => {} };
+    const nothing = async () => {};
+    const none: ToolConnections = { accessToken: async () => undefined, refused: nothing, insufficient: nothing };
     this.links = new ServerLinks({
       ...{
         version: "1.2.3",

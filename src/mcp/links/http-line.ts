@@ -74,7 +74,8 @@ export class HttpLine implements Line {
       const { credentials } = this.#options;
       const headers = await credentials.headers();
       const first = await this.#send(url, init, headers, call);
-      if (first.status !== 401 || !(await credentials.refused(headers))) return await this.#admitted(first, headers, call);
+      if (first.status !== 401 || !(await credentials.refused(headers)))
+        return await this.#admitted(first, headers, call);
       first.body.cancel();
       const again = await credentials.headers();
       const second = await this.#send(url, init, again, call);

@@ -231,6 +231,7 @@ test("each person has an own connection with an own token; one that is refused i
     accessToken: async (_server, { personId }) =>
       personId === "person_none" ? undefined : `${personId}-${refused.length}`,
     refused: async (_server, _of, token) => void refused.push(token),
+    insufficient: async () => {},
   };
   const isGood = (request: Request) =>
     ["Bearer person_1-1", "Bearer person_2-1"].includes(request.headers.get("authorization") ?? "");

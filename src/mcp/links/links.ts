@@ -208,7 +208,7 @@ export class ServerLinks implements ToolLinks {
       insufficient: async ({ authorization = "" }, scope) => {
         if (!of) return;
         await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
-        throw missing(`it wants more rights than you gave. Connect your account there once more: ${connectAt(name)}`);
+        throw new AccountMissing(name, connectAt(name), "rights");
       },
     };
   }

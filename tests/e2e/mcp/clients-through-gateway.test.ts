@@ -26,5 +26,7 @@ test.each(Object.entries(toolClients))("%s", async (_, client) => {
   await ada.removeAccess();
   console.log(await client.tools(ada.place, "new_test_simple_text").catch(String));
   console.log(await client.call(ada.place, "notes_whoami").catch(String));
-  void ben; void simple; void nameInCodex;
+  void ben;
+  void simple;
+  void nameInCodex;
 });

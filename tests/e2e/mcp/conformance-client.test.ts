@@ -76,7 +76,13 @@ test.each([
   ["2025-06-18", ["initialize", "tools_call"]],
   [
     "2025-11-25",
-    ["initialize", "tools_call", "elicitation-sep1034-client-defaults", "json-schema-2020-12-preservation", "sse-retry"],
+    [
+      "initialize",
+      "tools_call",
+      "elicitation-sep1034-client-defaults",
+      "json-schema-2020-12-preservation",
+      "sse-retry",
+    ],
   ],
   [
     "2026-07-28",
@@ -111,9 +117,18 @@ const ofAccounts = [
   ...["token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none"],
 ];
 test("zz", async () => {
-  for (const s of [...ofAccounts]) for (const rev of ["2025-11-25"]) {
-    const t = Date.now();
-    const r = await run(rev, `auth/${s}`);
-    console.log(rev, s, r.exitCode, r.failed, r.checks.filter((c) => c.status === "WARNING").map((c) => c.id), Date.now() - t, r.exitCode ? r.text.slice(-1500) : "");
-  }
+  for (const s of [...ofAccounts])
+    for (const rev of ["2025-11-25"]) {
+      const t = Date.now();
+      const r = await run(rev, `auth/${s}`);
+      console.log(
+        rev,
+        s,
+        r.exitCode,
+        r.failed,
+        r.checks.filter((c) => c.status === "WARNING").map((c) => c.id),
+        Date.now() - t,
+        r.exitCode ? r.text.slice(-1500) : "",
+      );
+    }
 }, 100_000);

@@ -90,7 +90,9 @@ async function asPerson(server: string): Promise<void> {
     }
   };
   const client = new Client({ name: "test-client", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
-  await client.connect(new StreamableHTTPClientTransport(new URL(place.url), { requestInit: { headers: place.headers } }));
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(place.url), { requestInit: { headers: place.headers } }),
+  );
   try {
     await connected(() => client.listTools());
     await connected(() => call(client, "test-tool"));

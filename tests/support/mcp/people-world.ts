@@ -90,7 +90,12 @@ async function join(
   return {
     ...{ visitor, desk },
     place: {
-      ...{ home, document, url: `${server.url}/mcp`, model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } } },
+      ...{
+        home,
+        document,
+        url: `${server.url}/mcp`,
+        model: { upstream, server: { baseUrl: server.baseUrl, key: String(key) } },
+      },
       async visit(url) {
         await visitor.page.goto(url);
         await enter();
