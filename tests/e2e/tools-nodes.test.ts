@@ -1,6 +1,6 @@
 // Servers of tools at nodes of the network: what a machine behind a router offers is listed and called through the gateway.
 import { afterEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -8,12 +8,14 @@ import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { markedProcesses, markOf } from "../../src/processes/strays.ts";
 import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
 import { until } from "../support/headrace.ts";
+import { startBearerProxy } from "../support/mcp/bearer-proxy.ts";
+import { runConformance } from "../support/mcp/conformance.ts";
 import { makeEverythingServer } from "../support/mcp/everything-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { stdioServer } from "../support/mcp/stdio-server.ts";
 import { type ServerEntry, toolsYaml } from "../support/mcp/tool-world.ts";
 import { type Gateway, joinNode, startGateway, type TestNode } from "../support/nodes.ts";
-import { startServerProcess } from "../support/server-process.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -165,38 +167,94 @@ test("tools that the node does not offer are not called there, whatever the gate
   await expect(client.callTool({ name: "environment" })).rejects.toThrow("Unknown tool");
 });
 
-test("a node that is killed in the middle of a call fails it at once, leaves no process, and is back in the lists", async () => {
-  const gateway = await gatewayWith({ name: "here", command: stdioServer });
+interface NodeProgram {
+  dataDir: string;
+  start(): Promise<ServerProcess>;
+}
+
+/** A node that is a program of its own, and is connected once it was started. */
+async function nodeProgram(gateway: Gateway): Promise<NodeProgram> {
   const home = mkdtempSync(join(tmpdir(), "headrace-tool-node-"));
   held({ [Symbol.asyncDispose]: async () => rmSync(home, { recursive: true, force: true }) });
   const [dataDir, config] = [join(home, "data"), join(home, "headrace.yaml")];
   writeFileSync(config, ownYaml({ command: stdioServer }));
+  mkdirSync(dataDir);
   const { token } = await gateway.token([]);
   const signal = AbortSignal.timeout(10_000);
-  const identity = await joinGateway({ gatewayUrl: gateway.url, token, name: "gpu-1", signal });
-  const first = held(await startServerProcess({ dataDir, config }));
-  writeNodeIdentity(dataDir, identity);
-  const isOnline = async () => (await gateway.node("gpu-1"))?.status === "online";
-  await until(isOnline, "the node is there", 10_000);
+  writeNodeIdentity(dataDir, await joinGateway({ gatewayUrl: gateway.url, token, name: "gpu-1", signal }));
+  return {
+    dataDir,
+    async start() {
+      const started = held(await startServerProcess({ dataDir, config }));
+      await until(async () => (await gateway.node("gpu-1"))?.status === "online", "the node is there", 10_000);
+      return started;
+    },
+  };
+}
 
+/** How often a client that listens heard that there are other tools. */
+async function listener(gateway: Gateway): Promise<{ client: Client; changes(): number }> {
   const client = await clientOf(gateway, { mode: "legacy", path: "/mcp?tools=all" });
   let changes = 0;
   client.setNotificationHandler("notifications/tools/list_changed", () => void changes++);
-  await client.callTool({ name: "files_test_simple_text" });
+  return { client, changes: () => changes };
+}
+
+const hasFiles = async (client: Client) => (await namesOf(client)).some((name) => name.startsWith("files_"));
+
+test("a node that is killed in the middle of a call fails it at once, leaves no process, and is back in the lists", async () => {
+  const gateway = await gatewayWith({ name: "here", command: stdioServer });
+  const program = await nodeProgram(gateway);
+  const processes = () => markedProcesses(markOf(program.dataDir, ""));
+  // Whoever came while it was away hears of it as well.
+  const { client, changes } = await listener(gateway);
+  expect(await hasFiles(client)).toBe(false);
+  const first = await program.start();
+  await until(() => changes() > 0, "the client hears that it is there");
+  expect(await hasFiles(client)).toBe(true);
+
   const call = client.callTool({ name: "files_silence" }).catch((error: Error) => error.message);
-  await until(() => markedProcesses(markOf(dataDir, "")).length > 0, "its process runs");
+  await until(() => processes().length > 0, "its process runs");
+  await Bun.sleep(200);
   first.process.kill("SIGKILL");
   const killedAtMs = performance.now();
   expect(await call).toContain("was lost");
   expect(performance.now() - killedAtMs).toBeLessThan(5_000);
-  await until(() => markedProcesses(markOf(dataDir, "")).length === 0, "its process is gone", 10_000);
+  await until(() => processes().length === 0, "its process is gone", 10_000);
   const away = await namesOf(client);
   expect(away.some((name) => name.startsWith("files_"))).toBe(false);
   expect(away.some((name) => name.startsWith("here_"))).toBe(true);
 
-  const before = changes;
-  held(await startServerProcess({ dataDir, config }));
-  await until(isOnline, "the node is back", 10_000);
-  await until(() => changes > before, "the client hears of it");
-  expect((await namesOf(client)).some((name) => name.startsWith("files_"))).toBe(true);
+  await program.start();
+  await until(() => hasFiles(client), "it is back");
 }, 60_000);
+
+test("a node that is stopped finishes its calls, and does not wait for processes that nobody asks for anything", async () => {
+  const gateway = await gatewayWith();
+  const program = await nodeProgram(gateway);
+  const node = await program.start();
+  const [busy, idle] = [await clientOf(gateway), await clientOf(gateway)];
+  await facts(idle);
+  // At the first sign of progress there is a while to go.
+  const begun = Promise.withResolvers<void>();
+  const call = busy.callTool({ name: "test_tool_with_progress" }, { onprogress: () => begun.resolve() });
+  await begun.promise;
+  node.process.kill("SIGTERM");
+  expect(textOf(await call)).not.toBe("");
+  const stoppedAtMs = performance.now();
+  await node.process.exited;
+  expect(performance.now() - stoppedAtMs).toBeLessThan(10_000);
+  await expect(idle.callTool({ name: "environment" })).rejects.toThrow("is not connected");
+}, 60_000);
+
+test("the protocol's conformance suite finds through a node what it finds without", async () => {
+  const gateway = await gatewayWith();
+  const server = held(startMcpServer(makeEverythingServer, { eras: "legacy" }));
+  await nodeOf(gateway, { url: server.url });
+  const made = await gateway.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
+  const { key } = (await made.json()) as { key: string };
+  const proxy = held(startBearerProxy(`${gateway.url}/mcp/files`, key));
+  const { failed, checks } = await runConformance(["server", "--url", proxy.url, "--requirements", "2025-11-25"]);
+  expect(failed.filter((failure) => !failure.startsWith("tasks-"))).toEqual([]);
+  expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
+}, 120_000);

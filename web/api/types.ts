@@ -10674,6 +10674,10 @@ export interface ToolServer {
     scopes: string[] | null;
   } | null;
   /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   */
+  local: boolean;
+  /**
    * Environments whose keys may use it; null: all.
    */
   environments: ("live" | "test" | "dev")[] | null;
