@@ -216,7 +216,7 @@ export const layers: Layers = {
     because: "accounts of people at servers are reached through ports, whoever asks with them.",
   },
   "src/mcp/servers": {
-    may: ["src/base", "src/domain", "src/policy"],
+    may: ["src/base", "src/domain", "src/mcp/front", "src/policy", "src/wire"],
     because: "what is known of servers of tools does not depend on who uses them.",
   },
   "src/mcp/links": {

@@ -43,6 +43,7 @@ describe("a new app", () => {
       redirectUris: [],
       scopes: ["chat:write", "models:read"],
       environment: "live",
+      tools: null,
       requirePkce: false,
       secrets: [
         {

@@ -11,6 +11,7 @@ import { type Scope, scopes } from "../domain/scope.ts";
 import { keyDigest } from "../policy/credentials/key-digest.ts";
 import { homepageUrl, redirectUris } from "../policy/manage/app-values.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
+import { keyTools } from "../policy/manage/key-values.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { AppWire, CreateAppRequest, UpdateAppRequest } from "../wire/people/apps.ts";
 import { appName } from "./app-name.ts";
@@ -43,6 +44,7 @@ export function createApp(
     type,
     redirectUris: redirectUris(request.redirect_uris ?? []),
     scopes: inOrder(request.scopes ?? defaultAppScopes),
+    tools: keyTools(request.tools ?? null),
     environment: principal.environment,
     requirePkce: pkceOf(type, request.require_pkce ?? type === "public"),
     secrets: made ? [made.record] : [],
@@ -66,6 +68,7 @@ export function updateApp(
   if (request.homepage_url !== undefined) wanted.homepageUrl = homepageUrl(request.homepage_url);
   if (request.redirect_uris !== undefined) wanted.redirectUris = redirectUris(request.redirect_uris);
   if (request.scopes !== undefined) wanted.scopes = inOrder(request.scopes);
+  if (request.tools !== undefined) wanted.tools = keyTools(request.tools);
   if (request.require_pkce !== undefined) wanted.requirePkce = pkceOf(current.type, request.require_pkce);
   const detail = changedMembers(attributesToWire(current), attributesToWire({ ...current, ...wanted }));
   if (Object.keys(detail).length === 0) return undefined;
@@ -169,12 +172,15 @@ function inOrder(wanted: readonly Scope[]): Scope[] {
   return scopes.filter((scope) => wanted.includes(scope));
 }
 
-function attributesToWire(app: Pick<App, "name" | "homepageUrl" | "redirectUris" | "scopes" | "requirePkce">) {
+function attributesToWire(
+  app: Pick<App, "name" | "homepageUrl" | "redirectUris" | "scopes" | "tools" | "requirePkce">,
+) {
   return {
     name: app.name,
     homepage_url: app.homepageUrl,
     redirect_uris: [...app.redirectUris],
     scopes: [...app.scopes],
+    tools: app.tools && [...app.tools],
     require_pkce: app.requirePkce,
   };
 }

@@ -38,11 +38,13 @@ export interface Account {
   overrides: AccountOverrides;
   /** Whether chat completions are stored where a request says nothing about it. */
   storeChats: boolean;
+  /** Tools that it may use, as in `ToolReach`; null: all that are offered to it. */
+  tools: readonly string[] | null;
   /** Unix seconds. */
   createdAt: number;
 }
 
-export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats">> & {
+export type AccountChanges = Partial<Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools">> & {
   /** Changes these amounts alone; undefined: as the tier says from now on. */
   overrides?: { [Name in keyof AccountOverrides]?: AccountOverrides[Name] | undefined };
 };

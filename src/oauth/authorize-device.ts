@@ -54,6 +54,7 @@ export async function authorizeDevice(
       appId: client.id,
       environment: client.environment,
       scopes,
+      tools: null,
       resources: resources.length > 0 ? resources : usualResources(scopes),
       createdAt: origin.nowSeconds,
       expiresAt: origin.nowSeconds + lifeSeconds,

@@ -22,6 +22,7 @@ export function commandLineApp(environment: Environment): PublishedApp {
     type: "public",
     redirectUris: [],
     scopes: accountScopes,
+    tools: null,
     environment,
     requirePkce: true,
     secrets: [],

@@ -7,6 +7,7 @@ import { priorities, usualPriority } from "../domain/models/policies/priority.ts
 import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
+import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 export const defaultTierName = "free";
 /** The configuration file has the same. */
@@ -33,6 +34,7 @@ export const createAccountRequest = z
   .object({
     name: accountName,
     tier: tierName.nullish().describe(`Name of a tier; \`${defaultTierName}\` by default.`),
+    tools: givenTools.nullish(),
   })
   .meta({ id: "CreateAccountRequest" });
 export type CreateAccountRequest = z.infer<typeof createAccountRequest>;
@@ -45,6 +47,7 @@ export const updateAccountRequest = z
     ...byWire(accountAmounts, ({ wire }) => overrides[wire].optional()),
     quotas: givenQuotas.nullish().describe(`Quotas per window, ${listMeaning}`),
     store_chats: storeChats.optional(),
+    tools: givenTools.nullish(),
   })
   .meta({ id: "UpdateAccountRequest", description: "What is left out stays as it is." });
 export type UpdateAccountRequest = z.infer<typeof updateAccountRequest>;
@@ -58,6 +61,7 @@ const accountMembers = {
   ...overrides,
   quotas: shownQuotas.nullable().describe(`Quotas per window, ${listMeaning}`),
   store_chats: storeChats,
+  tools: shownTools,
   created_at: unixSeconds,
 } as const;
 

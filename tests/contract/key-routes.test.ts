@@ -528,6 +528,7 @@ describe("a single key", () => {
       status: "active",
       overrides: {},
       storeChats: false,
+      tools: null,
       createdAt: 1,
     } as const;
     const about = { accountId: "acct_2", targetId: "acct_2", detail: {} };

@@ -53,7 +53,7 @@ export async function startAuthorizeServer() {
   };
   /** Servers of tools by their names. */
   const tools = new Map<string, ToolServer>();
-  const toolServers = { find: (name: string) => tools.get(name) };
+  const toolServers = { all: () => [...tools.values()] };
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
@@ -61,7 +61,10 @@ export async function startAuthorizeServer() {
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
-    routes: [...authorizeRoutes({ ...deps, toolServers }), ...deviceRoutes({ ...deps, environment: "dev" })],
+    routes: [
+      ...authorizeRoutes({ ...deps, toolServers }),
+      ...deviceRoutes({ ...deps, toolServers, environment: "dev" }),
+    ],
     authenticator: {} as Authenticator,
     sessions: noSessions,
     trustedProxies: trustedProxies(["127.0.0.1"]),
@@ -89,7 +92,14 @@ export async function startAuthorizeServer() {
       const app: App = {
         ...{ id: `app_${++made}`, accountId, personId: null, name: "Notes", homepageUrl: "https://notes.example/" },
         ...{ type: "public", redirectUris: ["https://notes.example/callback"], scopes: ["chat:read", "chat:write"] },
-        ...{ environment: "live", requirePkce: true, secrets: [], createdBy: null, createdAt: clock.nowSeconds() },
+        ...{
+          environment: "live",
+          tools: null,
+          requirePkce: true,
+          secrets: [],
+          createdBy: null,
+          createdAt: clock.nowSeconds(),
+        },
         ...changes,
       };
       await apps.insertApp(app, testEvent(clock.nowSeconds()));
@@ -153,6 +163,7 @@ export async function startAuthorizeServer() {
           appId: app.id,
           environment: "live",
           resources: ["/v1"],
+          tools: null,
         },
         ...{ scopes: ["chat:write"], createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null },
         ...{ state: "pending", personId: null, accountId: null, membershipId: null, grantId: null },

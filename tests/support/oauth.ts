@@ -55,7 +55,7 @@ export async function startOAuth() {
     const app: App = {
       ...{ id, accountId, personId: null, name: `The ${id} app`, homepageUrl: null, type, environment: "live" },
       ...{ redirectUris: [redirectUri], scopes: ["chat:write", "models:read", "usage:read"] },
-      ...{ requirePkce: type === "public", secrets: [], createdBy: null, createdAt: now.seconds },
+      ...{ tools: null, requirePkce: type === "public", secrets: [], createdBy: null, createdAt: now.seconds },
     };
     await apps.insertApp(app, testEvent(now.seconds));
   }
@@ -121,7 +121,13 @@ export async function startOAuth() {
       await oauth.insertCode(
         {
           ...{ digest: tokenDigest(code), appId, personId: "usr_1", accountId, membershipId: "mbr_1" },
-          ...{ environment: "live", scopes: ["chat:write", "models:read"], redirectUri, codeChallenge: challenge },
+          ...{
+            environment: "live",
+            scopes: ["chat:write", "models:read"],
+            tools: null,
+            redirectUri,
+            codeChallenge: challenge,
+          },
           ...{ resources: ["/v1"], createdAt: now.seconds, expiresAt: now.seconds + 60, grantId: null },
           ...more,
         },
@@ -133,7 +139,7 @@ export async function startOAuth() {
     decide(code: DeviceCode, state: "approved" | "denied") {
       const { appId, environment, scopes } = code;
       const authorization = {
-        ...{ appId, environment, scopes },
+        ...{ appId, environment, scopes, tools: null },
         ...{ personId: "usr_1", accountId, membershipId: "mbr_1" },
       };
       const decision = state === "denied" ? { state } : { state, authorization };

@@ -12,6 +12,7 @@ export function accountFor(changes: Partial<Account> = {}): Account {
     status: "active",
     overrides: {},
     storeChats: false,
+    tools: null,
     createdAt: 1,
     ...changes,
   };

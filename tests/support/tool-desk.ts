@@ -92,7 +92,9 @@ export function deskBefore(
       },
     },
     definitions: { offered: async (_server, _kind, listed) => listed },
+    onChange: () => () => {},
     uses: {
+      permit: async () => {},
       begin: async ({ server, method, name }) => ({
         async ended({ outcome, code, isError }) {
           ended.push([server.name, method, name, outcome, code, isError].join(" "));

@@ -60,6 +60,21 @@ async function listed(kind: string, signal: AbortSignal): Promise<Listed[]> {
   return items;
 }
 
+/** Names of servers have no underscore, so the first one separates. */
+export function serverOf(name: string): string {
+  return name.split("_", 1)[0] ?? name;
+}
+
+/** The name without that of its server. */
+export function ownName(name: string): string {
+  return name.slice(serverOf(name).length + 1) || name;
+}
+
+/** Whether clients may know it by another name than its server: one that was cut or changed ends with a piece of a hash. */
+export function isCut(name: string): boolean {
+  return /_[0-9a-f]{6}$/.test(name);
+}
+
 /** `name`: as it was listed. */
 export async function callTool(name: string, given: JsonObject, signal: AbortSignal): Promise<ToolResult> {
   const result = await ask("tools/call", { name, arguments: given }, { name, signal });

@@ -33,6 +33,8 @@ export interface App {
   redirectUris: readonly string[];
   /** The most it may ask for. Never `keys:manage` nor `admin:manage`. */
   scopes: readonly Scope[];
+  /** The most of tools that it may use, as in `ToolReach`; null: all that people allow it. */
+  tools: readonly string[] | null;
   /** The environment in which its access tokens work. */
   environment: Environment;
   /** Public apps always have to; RFC 7636. */
@@ -43,7 +45,9 @@ export interface App {
   createdAt: number;
 }
 
-export type AppChanges = Partial<Pick<App, "name" | "homepageUrl" | "redirectUris" | "scopes" | "requirePkce">>;
+export type AppChanges = Partial<
+  Pick<App, "name" | "homepageUrl" | "redirectUris" | "scopes" | "tools" | "requirePkce">
+>;
 
 /** An app with the name of the account that publishes it. */
 export interface PublishedApp extends App {

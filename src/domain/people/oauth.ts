@@ -17,6 +17,8 @@ export interface Authorization {
   membershipId: string;
   environment: Environment;
   scopes: readonly Scope[];
+  /** The tools that the person chose, as in `ToolReach`; null: all that the person may use. */
+  tools: readonly string[] | null;
 }
 
 /** Paths of the resources for which tokens may be had (RFC 8707). */
@@ -62,6 +64,8 @@ export interface DeviceCode extends Targeted {
   appId: string;
   environment: Environment;
   scopes: readonly Scope[];
+  /** Those that were chosen as it was approved; null: all, or nobody has approved it. */
+  tools: readonly string[] | null;
   createdAt: number;
   expiresAt: number;
   /** Seconds between two polls; grows by 5 with each that comes too early. */
@@ -86,6 +90,8 @@ export interface AllowedApp {
   environment: Environment;
   /** Scopes of all grants together. */
   scopes: readonly Scope[];
+  /** Tools of all grants together that may use any; null: all that the person may use. */
+  tools: readonly string[] | null;
   /** Quotas per window of all grants together. */
   quotas: readonly QuotaRule[];
   /** What they count under. */
@@ -93,6 +99,12 @@ export interface AllowedApp {
   /** Unix seconds: of the first grant that still is, and of the last use. */
   allowedAt: number;
   lastUsedAt: number | null;
+}
+
+/** What a person may change of what was allowed; what is undefined stays as it is. */
+export interface GrantBounds {
+  quotas?: readonly QuotaRule[] | undefined;
+  tools?: readonly string[] | null | undefined;
 }
 
 /**
@@ -150,14 +162,17 @@ export interface OAuthStore {
 
   /** Apps by grants that have not ended; the command line tool's logins are among them. */
   listAllowedApps(personId: string, nowSeconds: number): Promise<AllowedApp[]>;
-  /** Those of these scopes that the person allowed the app for the account, by grants that have not ended. */
-  allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]>;
+  /** What the person allowed the app for the account, by grants that have not ended, all of them together. */
+  allowedBefore(
+    authorization: Omit<Authorization, "scopes" | "tools">,
+    nowSeconds: number,
+  ): Promise<Pick<AllowedApp, "scopes" | "tools">>;
   /** All grants of the person for the app, in one account or in all, and codes not yet redeemed; how many grants there were. */
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number>;
   /** Bounds all grants of the person for the app in one account, which count together from then on; how many there were. */
   limitAllowedApp(
     allowed: Pick<AllowedApp, "appId" | "accountId"> & { personId: string },
-    quotas: readonly QuotaRule[],
+    bounds: GrantBounds,
     event: AuditEvent,
   ): Promise<number>;
 

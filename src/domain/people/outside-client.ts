@@ -40,7 +40,15 @@ export function outsideApp(client: Omit<OutsideClient, "allowedAt">, environment
   const publisher = publisherOf(documentUrl);
   return {
     ...{ id, accountId: "", personId: null, name: name === "" ? publisher : name, publisher, homepageUrl },
-    ...{ type: "public", redirectUris, scopes: outsideScopes, environment, requirePkce: true, secrets: [] },
+    ...{
+      type: "public",
+      redirectUris,
+      scopes: outsideScopes,
+      tools: null,
+      environment,
+      requirePkce: true,
+      secrets: [],
+    },
     ...{ createdBy: null, createdAt, unverified: { documentUrl } },
   };
 }

@@ -70,7 +70,7 @@ export interface ToolNodes {
 export function isPlaceThere({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): boolean {
   if (place.kind !== "node") return true;
   const node = nodes.find(place.nodeId);
-  return node !== undefined && node.isThere && node.offers.some(({ name }) => name === place.server);
+  return node?.isThere === true && node.offers.some(({ name }) => name === place.server);
 }
 
 /** What a node answers out of its own servers of tools. */

@@ -1,6 +1,14 @@
 // Lists of tools: what an entry names, what is within another, and what two have in common.
 import { expect, test } from "bun:test";
-import { commonTools, coversTools, reachesServer, reachesTool, toolEntryPattern } from "./tool-reach.ts";
+import {
+  commonTools,
+  coversTools,
+  eitherTools,
+  reachesAllOf,
+  reachesServer,
+  reachesTool,
+  toolEntryPattern,
+} from "./tool-reach.ts";
 
 test("a tool is reached where each list names it or its server, and none by an empty list", () => {
   const reach = {
@@ -16,6 +24,10 @@ test("a tool is reached where each list names it or its server, and none by an e
   expect(reached("crm", "write")).toBe(false);
   expect(reachesServer(reach, "crm")).toBe(true);
   expect(reachesServer(reach, "mail")).toBe(false);
+  const whole = { lists: [["git*"], ["github/*", "crm/search"]] };
+  expect(["github", "crm", "gitlab"].filter((server) => reachesAllOf(whole, server))).toEqual(["github"]);
+  expect(reachesAllOf({ lists: [["github/*"], ["github/search"]] }, "github")).toBe(false);
+  expect(reachesAllOf(undefined, "github")).toBe(true);
   expect(reachesTool({ lists: [[]] }, "github", "search")).toBe(false);
   expect(reachesTool(undefined, "github", "search")).toBe(true);
 });
@@ -32,6 +44,18 @@ test("what two lists have in common is within both, also where neither entry is 
   expect(commonTools(["git*/read"], ["github/re*"])).toEqual(["github/read"]);
   expect(commonTools(["github", "crm"], ["*"])).toEqual(["github", "crm"]);
   expect(commonTools(["github"], ["crm"])).toEqual([]);
+});
+
+test("what either of two lists names is all where one of them is all, and else what no other entry names already", () => {
+  expect(eitherTools([["github"], null])).toBeNull();
+  expect(eitherTools([])).toBeNull();
+  expect(
+    eitherTools([
+      ["github/search", "crm"],
+      ["git*", "crm"],
+    ]),
+  ).toEqual(["crm", "git*"]);
+  expect(eitherTools([[], []])).toEqual([]);
 });
 
 test("entries are a server, or a server and a tool, with an asterisk at the end of either alone", () => {

@@ -24,6 +24,11 @@ export function reachesServer(reach: ToolReach | undefined, server: string): boo
   return reach === undefined || reach.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
 }
 
+/** Whether all of the server may be used, whatever it has. */
+export function reachesAllOf(reach: ToolReach | undefined, server: string): boolean {
+  return reach === undefined || reach.lists.every((list) => list.some((entry) => coversTools(entry, server)));
+}
+
 /** Whether whatever the inner entry names is named by the outer one as well. */
 export function coversTools(outer: string, inner: string): boolean {
   const [servers, tools] = partsOf(outer);
@@ -43,6 +48,13 @@ export function commonTools(some: readonly string[], others: readonly string[]):
     }),
   );
   return [...new Set(common)];
+}
+
+/** What any of the lists names, in order, without what another entry names as well; null where one is all, or there is none. */
+export function eitherTools(lists: readonly (readonly string[] | null)[]): string[] | null {
+  if (lists.length === 0 || lists.includes(null)) return null;
+  const entries = [...new Set(lists.flatMap((list) => list ?? []))];
+  return entries.filter((entry) => !entries.some((other) => other !== entry && coversTools(other, entry))).sort();
 }
 
 /** Patterns of the server and of its tools. */

@@ -53,12 +53,7 @@ describe("the page", () => {
   test("the page of consent says at which servers tools are used: by title to who may know of them, and to others by the name that was asked for", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
-    const shared: ToolServer = {
-      ...{ name: "github", title: "GitHub <issues>", description: null, credentials: { kind: "none" } },
-      ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
-      ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
-      ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
-    };
+    const shared = toolServerFor("github", { title: "GitHub <issues>" });
     server.tools.set("github", shared);
     server.tools.set("secret", { ...shared, name: "secret", title: "Secret project", accounts: ["acct_other"] });
     server.tools.set("off", { ...shared, name: "off", title: "Switched off", enabled: false });
@@ -72,7 +67,37 @@ describe("the page", () => {
     for (const name of ["secret", "off", "nobody"]) {
       expect(await shown(`/mcp/${name}`)).toContain(`the tools of <strong>${name}</strong>, and of no other server`);
     }
-    expect(await shown("/mcp/github", "/mcp")).toContain("the tools of <strong>every server</strong> that you may use");
+    const ofAll = await shown("/mcp/github", "/mcp");
+    expect(ofAll).toContain('value="all" checked');
+    expect(ofAll).toContain('name="server:github" value="on"');
+    expect(ofAll).not.toMatch(/secret|off/i);
+    const ofTwo = await shown("/mcp/github", "/mcp/secret");
+    expect(ofTwo).toContain('name="server:secret" value="on" checked');
+    expect(ofTwo).not.toContain('value="all"');
+    server.tools.clear();
+    expect(await shown("/mcp")).toContain("the tools of <strong>every server</strong> that you may use");
+  });
+
+  test("what a person chooses of the servers is what the code stands for", async () => {
+    const app = await server.addApp({ scopes: ["tools:use"] });
+    const { browser } = await newcomer();
+    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor(name));
+    const at = (...paths: string[]) =>
+      `${authorizePath(app)}${paths.map((path) => `&resource=${encodeURIComponent(issuer + path)}`).join("")}`;
+    const chosen = async (path: string, fields: Record<string, string>) => {
+      const response = await browser.submit(await browser.get(path), { decision: "allow", ...fields });
+      return (await server.codeOf(response.headers.get("location")))?.tools;
+    };
+    expect(await chosen(at("/mcp"), { tools: "all", "server:crm": "on" })).toBeNull();
+    expect(await chosen(at("/mcp"), { tools: "some", "server:crm": "on", "server:nobody": "on" })).toEqual(["crm"]);
+    expect(await chosen(at("/mcp/github"), {})).toEqual(["github"]);
+    expect(await chosen(at("/mcp/crm", "/mcp/github"), { "server:github": "on" })).toEqual(["github"]);
+    const nothing = await browser.submit(await browser.get(at("/mcp")), { decision: "allow", tools: "some" });
+    expect([nothing.status, await nothing.text()]).toEqual([
+      400,
+      expect.stringContaining("Choose at least one server"),
+    ]);
+    server.tools.clear();
   });
 
   test.each<[string, string]>([
@@ -137,7 +162,12 @@ describe("a code", () => {
       ...{ digest: expect.stringMatching(/^[0-9a-f]{64}$/), appId: app.id, personId: person.id },
       ...{ accountId: server.accountId, membershipId: (await server.membershipOf(person)).id, environment: "test" },
       resources: ["/v1"],
-      ...{ scopes: ["chat:write"], redirectUri: "https://notes.example/callback", codeChallenge: challenge },
+      ...{
+        scopes: ["chat:write"],
+        tools: null,
+        redirectUri: "https://notes.example/callback",
+        codeChallenge: challenge,
+      },
       ...{ createdAt: now, expiresAt: now + 60, grantId: null },
     });
   });
@@ -288,3 +318,13 @@ describe("nobody is asked again", () => {
     expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
   });
 });
+
+function toolServerFor(name: string, more: Partial<ToolServer> = {}): ToolServer {
+  return {
+    ...{ name, title: null, description: null, credentials: { kind: "none" } },
+    ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
+    ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
+    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
+    ...more,
+  };
+}

@@ -6,7 +6,7 @@ import { type GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { LimitStore } from "../../domain/limits/limits.ts";
 import type { AppStore } from "../../domain/people/app.ts";
-import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { Authorization, OAuthStore } from "../../domain/people/oauth.ts";
 import type { OutsideClientStore } from "../../domain/people/outside-client.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
@@ -16,15 +16,16 @@ import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
 import { askingWanted } from "../../oauth/authorize/checks.ts";
 import { newCode } from "../../oauth/authorize/code.ts";
-import { hasCredential, isAllowedAlready, usableMemberships } from "../../oauth/authorize/consent.ts";
+import { allowedAlready, hasCredential, toolsBefore, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
 import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
 import type { ClientDocuments } from "../../oauth/client/client-documents.ts";
 import { isDocumentUrl } from "../../oauth/client/document-url.ts";
 import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
-import { chosenMembership } from "./app-parts.ts";
-import { type ConsentPageParts, consentPage, noAccountPage } from "./authorize-page.ts";
+import { chosenMembership, preferredMembership } from "./consent/app-parts.ts";
+import { type ConsentPageParts, consentPage, noAccountPage } from "./consent/authorize-page.ts";
+import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
 import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signedInAt } from "./page.ts";
@@ -34,9 +35,8 @@ export interface AuthorizeDeps extends PageDeps {
   /** Left out where no documents of clients are fetched. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
-  /** Left out where there are no servers of tools. */
-  toolServers?: Pick<ToolServers, "find">;
-  oauth: Pick<OAuthStore, "insertCode" | "allowedScopes">;
+  toolServers: Pick<ToolServers, "all">;
+  oauth: Pick<OAuthStore, "insertCode" | "allowedBefore">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;
   /** Public URL without `/v1`. */
@@ -75,8 +75,9 @@ async function asked(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
   const memberships = usableMemberships(signedIn);
   const asking = askingWanted(client.parameters);
   const mayAnswer = asking !== "always" && exchange.req.method === "GET";
-  if (mayAnswer && (await isAllowedAlready(request, memberships, oauth, clock.nowSeconds()))) {
-    const answer = memberships[0] && (await allow(request, memberships[0], signedIn, deps));
+  const already = mayAnswer ? await allowedAlready(request, memberships, oauth, clock.nowSeconds()) : undefined;
+  if (already && memberships[0]) {
+    const answer = await allow({ ...request, tools: already.tools }, memberships[0], signedIn, deps);
     if (answer) return answer;
   }
   if (asking === "never") return toApp(client, cannotAsk(memberships), deps);
@@ -100,9 +101,12 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
     case "allow": {
       const memberships = usableMemberships(signedIn);
       const membership = chosenMembership(memberships, fields.get("account"));
-      const answer = membership && (await allow(request, membership, signedIn, deps));
+      const chosen = chosenTools(await choiceOf({ request, signedIn, memberships }, deps), fields);
+      const again = { request, query, signedIn, memberships };
+      if ("fault" in chosen) return ask({ ...again, fault: { field: "tools", message: chosen.fault } }, deps);
+      const answer = membership && (await allow({ ...request, ...chosen }, membership, signedIn, deps));
       if (answer) return answer;
-      return ask({ request, query, signedIn, memberships, fault: "Choose one of your accounts." }, deps);
+      return ask({ ...again, fault: { field: "account", message: "Choose one of your accounts." } }, deps);
     }
     default:
       throw invalidRequest("decision: must be allow or deny.");
@@ -111,7 +115,7 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
 
 /** Undefined where the person cannot act for the account. */
 async function allow(
-  request: ValidRequest,
+  request: ValidRequest & Pick<Authorization, "tools">,
   membership: OwnMembership,
   signedIn: SignedIn,
   deps: Parts,
@@ -131,18 +135,28 @@ async function allow(
   return isKept ? toApp(request, { code }, deps) : undefined;
 }
 
-function ask(parts: Omit<ConsentPageParts, "ticket" | "titleOfServer">, deps: AuthorizeDeps): PlainAnswer {
-  const { formKey, toolServers } = deps;
-  // Who is in none of its accounts does not learn that there is such a server.
-  const titleOfServer = (name: string) => {
-    const server = toolServers?.find(name);
-    const isOpen =
-      server?.enabled && parts.memberships.some(({ accountId }) => server.accounts?.includes(accountId) ?? true);
-    return isOpen ? (server.title ?? undefined) : undefined;
-  };
-  const ticket = formTicket(formKey, subjectOf(parts.request, parts.query, parts.signedIn));
-  const page = (parts.memberships.length === 0 ? noAccountPage : consentPage)({ ...parts, titleOfServer, ticket });
+async function ask(parts: Omit<ConsentPageParts, "ticket" | "toolChoice">, deps: AuthorizeDeps): Promise<PlainAnswer> {
+  const ticket = formTicket(deps.formKey, subjectOf(parts.request, parts.query, parts.signedIn));
+  const page =
+    parts.memberships.length === 0
+      ? noAccountPage({ ...parts, ticket })
+      : consentPage({ ...parts, ticket, toolChoice: await choiceOf(parts, deps) });
   return pageAnswer({ ...page, opener: "kept" });
+}
+
+/** What was chosen before in the account in which the person works is chosen to begin with. */
+async function choiceOf(
+  { request, signedIn, memberships }: Pick<ConsentPageParts, "request" | "signedIn" | "memberships">,
+  deps: AuthorizeDeps,
+): Promise<ToolChoice | undefined> {
+  const { app, scopes, resources } = request;
+  const before = await toolsBefore(
+    app,
+    preferredMembership(memberships, signedIn),
+    deps.oauth,
+    deps.clock.nowSeconds(),
+  );
+  return toolChoice({ app, scopes, resources, memberships, before }, deps);
 }
 
 function cannotAsk(memberships: readonly OwnMembership[]): Fault {

@@ -11,15 +11,23 @@ import type { DeviceCode, OAuthStore } from "../../domain/people/oauth.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import { hasCredential, usableMemberships } from "../../oauth/authorize/consent.ts";
+import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { hasCredential, toolsBefore, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { findClient } from "../../oauth/first-party.ts";
 import { normalizedUserCode } from "../../oauth/user-code.ts";
 import { clientNetwork } from "../../policy/client-network.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import { originOf } from "../api/changes.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
-import { chosenMembership } from "./app-parts.ts";
-import { codePage, confirmationPage, deviceOutcomePage, noDeviceAccountPage, shownUserCode } from "./device-page.ts";
+import { type ChoiceFault, chosenMembership, preferredMembership } from "./consent/app-parts.ts";
+import {
+  codePage,
+  confirmationPage,
+  deviceOutcomePage,
+  noDeviceAccountPage,
+  shownUserCode,
+} from "./consent/device-page.ts";
+import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { faultOf } from "./form.ts";
 import { formTicket, hasTicket, type TicketSubject } from "./form-ticket.ts";
 import { signInPath } from "./local-path.ts";
@@ -27,8 +35,9 @@ import { formAt, type PageDeps, pageAnswer, pageAt, readForm, redirectTo, signed
 
 export interface DeviceDeps extends PageDeps {
   apps: Pick<AppStore, "findApp">;
-  oauth: Pick<OAuthStore, "findByUserCode" | "decideDeviceCode">;
+  oauth: Pick<OAuthStore, "findByUserCode" | "decideDeviceCode" | "allowedBefore">;
   keys: Pick<KeyStore, "findChainById">;
+  toolServers: Pick<ToolServers, "all">;
   limits: LimitStore;
   /** In which the command line tool acts here. */
   environment: Environment;
@@ -107,7 +116,7 @@ class DevicePages {
       case "deny":
         return this.#deny(device, signedIn, exchange);
       case "allow":
-        return this.#approve(device, signedIn, { exchange, account: fields.get("account") });
+        return this.#approve(device, signedIn, { exchange, fields });
       default:
         throw invalidRequest("decision: must be allow or deny.");
     }
@@ -138,28 +147,39 @@ class DevicePages {
     return grantable(app, code.scopes) ? { code, app } : undefined;
   }
 
-  #confirmation(device: PendingDevice, signedIn: SignedIn, fault?: string): PlainAnswer {
+  async #confirmation(device: PendingDevice, signedIn: SignedIn, fault?: ChoiceFault): Promise<PlainAnswer> {
     const memberships = usableMemberships(signedIn);
     if (memberships.length === 0) return pageAnswer(noDeviceAccountPage(signedIn));
     const ticket = formTicket(this.#deps.formKey, subjectOf(device, signedIn));
-    const parts = { ...device, ticket, signedIn, memberships };
+    const choice = await this.#choiceOf(device, signedIn);
+    const parts = { ...device, ticket, signedIn, memberships, toolChoice: choice };
     return pageAnswer(confirmationPage(fault === undefined ? parts : { ...parts, fault }));
+  }
+
+  async #choiceOf({ app, code }: PendingDevice, signedIn: SignedIn): Promise<ToolChoice | undefined> {
+    const memberships = usableMemberships(signedIn);
+    const { oauth, clock } = this.#deps;
+    const before = await toolsBefore(app, preferredMembership(memberships, signedIn), oauth, clock.nowSeconds());
+    const { scopes, resources } = code;
+    return toolChoice({ app, scopes, resources, memberships, before }, this.#deps);
   }
 
   async #approve(
     device: PendingDevice,
     signedIn: SignedIn,
-    { exchange, account }: { exchange: Exchange; account: string | undefined },
+    { exchange, fields }: { exchange: Exchange; fields: ReadonlyMap<string, string> },
   ): Promise<PlainAnswer> {
     const { keys, clock, oauth } = this.#deps;
     const { code } = device;
     const { appId, environment, scopes, userCode } = code;
-    const membership = chosenMembership(usableMemberships(signedIn), account);
+    const membership = chosenMembership(usableMemberships(signedIn), fields.get("account"));
     if (!membership || !(await hasCredential(membership, environment, keys, clock.nowSeconds()))) {
-      return this.#confirmation(device, signedIn, "Choose one of your accounts.");
+      return this.#confirmation(device, signedIn, { field: "account", message: "Choose one of your accounts." });
     }
+    const chosen = chosenTools(await this.#choiceOf(device, signedIn), fields);
+    if ("fault" in chosen) return this.#confirmation(device, signedIn, { field: "tools", message: chosen.fault });
     const { id: membershipId, accountId, personId } = membership;
-    const authorization = { appId, personId, accountId, membershipId, environment, scopes };
+    const authorization = { appId, personId, accountId, membershipId, environment, scopes, ...chosen };
     const event = this.#event("device.approved", device, { signedIn, exchange, accountId });
     if (!(await oauth.decideDeviceCode(userCode, { state: "approved", authorization }, event))) throw goneMeanwhile();
     return redirectTo(`${path}/approved`);

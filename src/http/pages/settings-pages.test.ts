@@ -43,7 +43,13 @@ async function allow(of: Person, member: Membership, name: string): Promise<stri
   await pages.appStore.insertApp(
     {
       ...{ id, name, accountId: pages.accountId, personId: null, homepageUrl: null, type: "public" },
-      ...{ environment: "live", redirectUris: ["https://app.example/cb"], scopes: ["chat:write"], requirePkce: true },
+      ...{
+        environment: "live",
+        redirectUris: ["https://app.example/cb"],
+        scopes: ["chat:write"],
+        tools: null,
+        requirePkce: true,
+      },
       ...{ secrets: [], createdBy: null, createdAt: now },
     },
     testEvent(now),
@@ -61,7 +67,14 @@ async function allowAs(appId: string, of: Person, member: Membership): Promise<v
   const resources = ["/v1"];
   await pages.oauth.insertCode(
     {
-      ...{ ...common, membershipId: member.id, digest: codeDigest, redirectUri: null, codeChallenge: null },
+      ...{
+        ...common,
+        membershipId: member.id,
+        tools: null,
+        digest: codeDigest,
+        redirectUri: null,
+        codeChallenge: null,
+      },
       ...{ resources, createdAt: now, expiresAt: now + 60, grantId: null },
     },
     testEvent(now),

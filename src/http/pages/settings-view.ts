@@ -4,7 +4,8 @@ import type { AllowedApp } from "../../domain/people/oauth.ts";
 import type { OwnMembership, Passkey } from "../../domain/people/person.ts";
 import type { Session, SignedIn } from "../../domain/people/session.ts";
 import type { PlainAnswer } from "../exchange/route.ts";
-import { nameOf, plainName, scopeWords } from "./app-parts.ts";
+import { nameOf, scopeWords } from "./consent/app-parts.ts";
+import { plainName } from "./consent/plain-name.ts";
 import {
   csrfField,
   type FormFault,
@@ -171,13 +172,18 @@ ${
 </section>`;
 }
 
+function onlyThese(tools: AllowedApp["tools"]): Html | undefined {
+  if (tools === null) return undefined;
+  return tools.length === 0 ? html`: none` : html`, of <strong>${tools.join(", ")}</strong> only`;
+}
+
 function appItem(app: AllowedApp, signedIn: SignedIn, nowSeconds: number): Html {
   const name = plainName(app.appName) || app.appId;
   const used = app.lastUsedAt === null ? "not used yet" : html`last used ${timeAgo(app.lastUsedAt, nowSeconds)}`;
   return html`<li><div>
 <h3>${nameOf({ id: app.appId, name: app.appName })}</h3>
 <p class="quiet">By <bdi>${plainName(app.publisher)}</bdi> · for <bdi>${app.accountName}</bdi>${app.environment !== "live" && ` (${app.environment})`} · allowed on ${onDay(app.allowedAt)} · ${used}</p>
-<ul class="plain">${app.scopes.map((scope) => html`<li>${scopeWords[scope]}</li>`)}</ul>
+<ul class="plain">${app.scopes.map((scope) => html`<li>${scopeWords[scope]}${scope === "tools:use" && onlyThese(app.tools)}</li>`)}</ul>
 </div>
 <details>
 <summary aria-label="Remove access of ${name}">Remove access</summary>

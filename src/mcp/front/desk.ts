@@ -21,12 +21,14 @@ import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
-import { mayUseServer, mayUseTool, usableServers } from "./view.ts";
+import { mayUseResources, mayUseServer, mayUseTool, usableServers } from "./view.ts";
 
 export interface DeskDeps {
   servers: ToolServers;
   links: Pick<ToolLinks, "open">;
   definitions: DefinitionGuard;
+  /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
+  onChange(listener: () => void): () => void;
   uses: ToolUses;
   sampler: ToolSampler;
   /** With more tools than this, all servers together offer a search in place of their schemas. */
@@ -46,7 +48,7 @@ export interface Found {
   readonly server: ToolServer;
   readonly item: JsonObject;
   readonly name: string;
-  /** Of the tool in the place of all others of its server: why it is there, or was. */
+  /** Why it is, or was, the one tool in the place of all others of its server. */
   readonly account?: AccountMissing | "connected";
 }
 
@@ -73,8 +75,8 @@ export class Desk {
     this.#lists = new ServerLists(deps.clock);
   }
 
-  get servers(): ToolServers {
-    return this.#deps.servers;
+  get onChange(): DeskDeps["onChange"] {
+    return this.#deps.onChange;
   }
 
   /** The result of a request. Rejects with an RpcError. */
@@ -115,7 +117,7 @@ export class Desk {
 
   /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
   async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
-    const found = await this.#find("tools", name, call).catch(() => undefined);
+    const found = await this.#find("tools", name, call, { isNoted: false }).catch(() => undefined);
     return (
       found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, new Headers(call.headers))
     );
@@ -153,6 +155,7 @@ export class Desk {
 
   /** What all servers have of a kind, in the order of their names. */
   async #all(kind: ListKind, call: ClientCall): Promise<Found[]> {
+    await this.#permit(call, listKinds[kind].method, null);
     const servers = this.#serversOf(call);
     if (call.only !== undefined)
       return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
@@ -172,12 +175,15 @@ export class Desk {
 
   /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
   async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
+    const isResource = kind === "resources" || kind === "resourceTemplates";
+    if (isResource && !mayUseResources(server, call.principal)) return [];
     try {
       const { isLegacy, items } = await this.#offered(server, kind, call);
-      if (kind === "resources" || kind === "resourceTemplates") {
+      if (isResource) {
         return items.map((item) => ({ server, item, name: String(item["name"]) }));
       }
-      return items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
+      const found = items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
+      return firstOfEach(found, call.only === undefined ? server.name : undefined);
     } catch (error) {
       if (!(error instanceof AccountMissing)) throw error;
       return kind === "tools" ? [accountToolOf(server, error)] : [];
@@ -195,7 +201,8 @@ export class Desk {
     const items = await this.#lists.of(link, kind, this.#exchange(call));
     if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
-    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items) };
+    const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;
+    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items, lacks) };
   }
 
   async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
@@ -204,8 +211,19 @@ export class Desk {
     return link;
   }
 
-  /** Follows all servers of a client that listens, and these of their resources. Never rejects. */
+  /** Whoever has nothing left starts no process. `server`: in whose name a refusal is on record. */
+  async #permit(
+    { requestId, principal, trace }: ClientCall,
+    method: string,
+    name: string | null,
+    server?: ToolServer,
+  ): Promise<void> {
+    await this.#deps.uses.permit({ requestId, principal, method, name, ...(server && { server, trace }) });
+  }
+
+  /** Follows all servers of a client that listens, and these of their resources. */
   async listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
+    await this.#permit(call, "subscriptions/listen", null);
     await Promise.allSettled(this.#serversOf(call).map((server) => this.#open(server, call)));
     await Promise.allSettled(uris.map((uri) => this.#atResource("resources/subscribe", { uri }, call)));
   }
@@ -219,7 +237,12 @@ export class Desk {
   }
 
   /** By the name that clients know. Rejects where there is none, or it may not be used. */
-  async #find(kind: "tools" | "prompts", name: unknown, call: ClientCall): Promise<Found> {
+  async #find(
+    kind: "tools" | "prompts",
+    name: unknown,
+    call: ClientCall,
+    { isNoted = true }: { isNoted?: boolean } = {},
+  ): Promise<Found> {
     const what = kind === "tools" ? "tool" : "prompt";
     const unknown = () => new RpcError(invalidParams, `Unknown ${what}: ${String(name).slice(0, 100)}`);
     if (typeof name !== "string") throw new RpcError(invalidParams, "name must be a text.");
@@ -227,6 +250,8 @@ export class Desk {
     const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
     if (!server || !mayUseServer(server, principal)) throw unknown();
     const of = only === undefined ? server.name : undefined;
+    const method = kind === "tools" ? "tools/call" : "prompts/get";
+    await this.#permit(call, method, of === undefined ? name : name.slice(of.length + 1), isNoted ? server : undefined);
     try {
       const { isLegacy, items } = await this.#offered(server, kind, call);
       const item = itemOf(items, of, name);
@@ -280,6 +305,7 @@ export class Desk {
     const use = () => this.#use(method, server, uri, { ...params, uri }, call);
     const { follower } = call;
     if (!follower || method === "resources/read") return await use();
+    await this.#permit(call, method, uri, server);
     await this.#open(server, call);
     if (method === "resources/unsubscribe") return follower.remove(server.name, uri) ? await use() : {};
     if (!follower.hasRoom) throw new RpcError(invalidParams, "As many resources are subscribed to as may be, 100.");
@@ -295,10 +321,9 @@ export class Desk {
   #resource(asked: unknown, call: ClientCall): { server: ToolServer; uri: string } {
     const { only, principal } = call;
     if (typeof asked !== "string") throw new RpcError(invalidParams, "uri must be a text.");
-    if (only !== undefined) return { server: this.requireServer(only, call), uri: asked };
-    const parts = partsOfUri(asked);
+    const parts = only === undefined ? partsOfUri(asked) : { server: only, uri: asked };
     const server = parts && this.#deps.servers.find(parts.server);
-    if (!server || !mayUseServer(server, principal)) {
+    if (!server || !mayUseResources(server, principal)) {
       throw new RpcError(invalidParams, `Unknown resource: ${asked.slice(0, 200)}`, { uri: asked });
     }
     return { server, uri: parts.uri };
@@ -343,6 +368,7 @@ export class Desk {
     const { requestState, inputResponses } = params;
     const resumed = call.isAskable ? undefined : this.#held.resume(call, subject, requestState, inputResponses);
     if (resumed) return await resumed;
+    await this.#permit(call, method, name, server);
     const link = await this.#open(server, call);
     const work = async (one: ClientCall): Promise<JsonObject> => {
       const content = () => JSON.stringify(params);
@@ -481,6 +507,12 @@ function publicResource(resource: unknown, server: string): unknown {
 /** The tool in the place of all others. */
 function accountToolOf(server: ToolServer, account: AccountMissing): Found {
   return { server, item: accountTool(server, account), name: accountToolName, account };
+}
+
+/** Clients refuse lists that have a name twice, and with it those of all other servers. */
+function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
+  const names = new Set<string>();
+  return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
 }
 
 /** Undefined where the principal may not use it. */

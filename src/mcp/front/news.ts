@@ -2,7 +2,6 @@
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import { publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
@@ -35,18 +34,18 @@ export class Follower {
   /** What is to be told next, once each. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  readonly #stop: () => void;
+  readonly #unlisten: () => void;
   #isOver = false;
 
-  /** `servers`: which there are may change, too. */
+  /** `onChange`: of what there is at all, servers and what is approved of them. */
   constructor(
     from: Listening,
-    servers: Pick<ToolServers, "onChange">,
+    onChange: (listener: () => void) => () => void,
     tell: (method: string, params: JsonObject) => void,
   ) {
     this.#from = from;
     this.#tell = tell;
-    this.#stop = servers.onChange(() => {
+    this.#unlisten = onChange(() => {
       for (const method of listChanges) this.#gather(method, method, {});
     });
   }
@@ -90,8 +89,8 @@ export class Follower {
   /** The client is gone. */
   end(): void {
     this.#isOver = true;
+    this.#unlisten();
     clearTimeout(this.#timer);
-    this.#stop();
     for (const followed of this.#followed.values()) this.#leave(followed);
     this.#followed.clear();
   }

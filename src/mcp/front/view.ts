@@ -1,6 +1,6 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
-import { reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
+import { reachesAllOf, reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
 import { offersTool, type ToolServer, type ToolServers } from "../../domain/tools/tool-server.ts";
 
 /** In the order of their names. */
@@ -11,7 +11,10 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export function mayUseServer(server: ToolServer, { account, environment, tools, reach }: Principal): boolean {
+export function mayUseServer(
+  server: ToolServer,
+  { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
+): boolean {
   if (!server.enabled) return false;
   if (reach?.neverLeaves && !server.local) return false;
   if (server.environments && !server.environments.includes(environment)) return false;
@@ -22,4 +25,9 @@ export function mayUseServer(server: ToolServer, { account, environment, tools, 
 /** `name`: the server's own, of a tool or prompt. */
 export function mayUseTool(server: ToolServer, name: string, { tools }: Principal): boolean {
   return offersTool(server, name) && reachesTool(tools, server.name, name);
+}
+
+/** Lists of tools say nothing of resources: who may use some of the tools alone gets none of these. */
+export function mayUseResources(server: ToolServer, principal: Principal): boolean {
+  return mayUseServer(server, principal) && reachesAllOf(principal.tools, server.name);
 }

@@ -9,8 +9,8 @@ import {
   textOf,
   until,
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
-import { Cancellation } from "../../base/cancellation.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
 import { creditPayload, messageTypes, pieceBytes } from "./messages.ts";
@@ -157,7 +157,7 @@ describe("a node", () => {
   test("a node tells of its servers of tools only what is in order, and one of an earlier version is asked for none", async () => {
     await using gateway = startGateway();
     const { node, heard, works } = await withNode(gateway);
-    const own = { name: "files", title: "Files\nof Ann", kind: "command" };
+    const own = { name: "files", title: "Files\nof Ann", kind: "command" } as const;
     const strange = [{ ...own, name: "No" }, { ...own, kind: "plugin" }, { kind: "http" }, 7, null];
     node.send(announce, 0, json({ version: "1.1.0", models: [], toolServers: [...strange, own, own] }));
     await until(() => heard.end.announcement?.version === "1.1.0", "the announcement");

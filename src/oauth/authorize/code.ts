@@ -1,5 +1,5 @@
 // Makes the code that an app gets when a person allows it (RFC 6749, 4.1.2).
-import type { AuthorizationCode } from "../../domain/people/oauth.ts";
+import type { Authorization, AuthorizationCode } from "../../domain/people/oauth.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import { newOpaqueToken, tokenDigest } from "../../policy/credentials/opaque-token.ts";
 import type { ValidRequest } from "./flow.ts";
@@ -9,7 +9,7 @@ export const codeSeconds = 60;
 
 /** `code` is shown to the app alone; `record` is what is kept of it. */
 export function newCode(
-  { app, scopes, resources, parameters }: ValidRequest,
+  { app, scopes, tools, resources, parameters }: ValidRequest & Pick<Authorization, "tools">,
   { id, personId, accountId }: OwnMembership,
   nowSeconds: number,
 ): { code: string; record: AuthorizationCode } {
@@ -22,6 +22,7 @@ export function newCode(
     membershipId: id,
     environment: app.environment,
     scopes,
+    tools,
     resources,
     redirectUri: parameters.get("redirect_uri") ?? null,
     codeChallenge: parameters.get("code_challenge") ?? null,

@@ -1,5 +1,6 @@
 // Whose consent is there already, and for which of the person's accounts it can be given.
-import type { OAuthStore } from "../../domain/people/oauth.ts";
+import type { App } from "../../domain/people/app.ts";
+import type { Authorization, OAuthStore } from "../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { type KeyStore, keyStatus } from "../../domain/principal.ts";
@@ -24,22 +25,35 @@ export async function hasCredential(
 }
 
 /**
- * Whether the person allowed the app all of it, for the only account there is, and the app can prove that it is this app: by
- * a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). Tools are asked for each time: at
- * which servers they were allowed is no part of what is kept of that.
+ * What was allowed before, where the person allowed the app all of it, for the only account there is, and the app can prove
+ * that it is this app: by a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). Servers of
+ * tools are asked for each time: at which of them tokens may be used is no part of what is kept of that.
  */
-export async function isAllowedAlready(
+export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,
   memberships: readonly OwnMembership[],
-  oauth: Pick<OAuthStore, "allowedScopes">,
+  oauth: Pick<OAuthStore, "allowedBefore">,
   nowSeconds: number,
-): Promise<boolean> {
+): Promise<Pick<Authorization, "tools"> | undefined> {
   const [membership] = memberships;
-  if (!membership || memberships.length > 1) return false;
-  if (resources.some((one) => one !== apiResource)) return false;
-  if (app.type !== "confidential" || !redirectUri.startsWith("https://")) return false;
+  if (!membership || memberships.length > 1) return undefined;
+  if (resources.some((one) => one !== apiResource)) return undefined;
+  if (app.type !== "confidential" || !redirectUri.startsWith("https://")) return undefined;
+  const allowed = await oauth.allowedBefore(placeOf(app, membership), nowSeconds);
+  return scopes.every((scope) => allowed.scopes.includes(scope)) ? allowed : undefined;
+}
+
+/** The list of tools that the person allowed the app before; null for all, or where there is nothing of it. */
+export async function toolsBefore(
+  app: Pick<App, "id" | "environment">,
+  membership: OwnMembership | undefined,
+  oauth: Pick<OAuthStore, "allowedBefore">,
+  nowSeconds: number,
+): Promise<Authorization["tools"]> {
+  return membership ? (await oauth.allowedBefore(placeOf(app, membership), nowSeconds)).tools : null;
+}
+
+function placeOf({ id: appId, environment }: Pick<App, "id" | "environment">, membership: OwnMembership) {
   const { id: membershipId, personId, accountId } = membership;
-  const { id: appId, environment } = app;
-  const allowed = await oauth.allowedScopes({ appId, personId, accountId, membershipId, environment }, nowSeconds);
-  return scopes.every((scope) => allowed.includes(scope));
+  return { appId, personId, accountId, membershipId, environment };
 }

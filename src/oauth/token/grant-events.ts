@@ -7,8 +7,8 @@ import type { ClientRequest } from "./stage.ts";
 type Request = Pick<ClientRequest, "client" | "origin">;
 
 export function created({ client, origin }: Request, grant: ApiKeyRecord, by: string): AuditEvent {
-  const { id, accountId, personId, environment, scopes } = grant;
-  const detail = { by, app_id: client.id, app_name: client.name, person_id: personId, environment, scopes };
+  const { id, accountId, personId, environment, scopes, tools } = grant;
+  const detail = { by, app_id: client.id, app_name: client.name, person_id: personId, environment, scopes, tools };
   return auditEvent("grant.created", actor(client), origin, { accountId, targetId: id, detail });
 }
 

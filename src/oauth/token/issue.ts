@@ -85,6 +85,7 @@ export async function newGrant(
     membershipId,
     environment,
     scopes,
+    tools,
     resources,
   }: Authorization & Pick<RefreshToken, "resources">,
   request: ClientRequest,
@@ -111,6 +112,7 @@ export async function newGrant(
     limitId: id,
     createdAt: origin.nowSeconds,
     ...newAndUnbounded,
+    tools,
   };
   const refreshToken = newRefreshToken({ grantId: id, resources }, origin.nowSeconds);
   const answer = await signedAnswer(grant, undefined, refreshToken, request, deps);

@@ -160,6 +160,17 @@ describe("the chain of keys behind a key", () => {
     expect([ofOther?.reach, ofOther?.tags]).toEqual([undefined, undefined]);
   });
 
+  test("the tools of an account bound all of its keys beside their own lists, from the moment on when it is told", async () => {
+    const key = await all.addKey("live", { tools: ["crm"] });
+    const lists = async () => (await all.authenticator.authenticate(presented({ apiKey: key.secret }))).tools?.lists;
+    expect(await lists()).toEqual([["crm"]]);
+    await all.accounts.updateAccount(all.accountId, { tools: ["git*"] }, testEvent());
+    all.authenticator.invalidate();
+    expect(await lists()).toEqual([["crm"], ["git*"]]);
+    await all.accounts.updateAccount(all.accountId, { tools: null }, testEvent());
+    all.authenticator.invalidate();
+  });
+
   test("the chain of keys behind a key ends it with any of them", async () => {
     const root = await all.addKey("live", { expiresAt: all.now.seconds + 100 });
     const middle = await all.addKey("live", { parentId: root.id });

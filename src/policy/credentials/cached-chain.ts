@@ -204,7 +204,7 @@ export class CachedChains {
       scopes: this.#scopeSets.shared([...scopes].join(" "), scopes),
       limits: ofAccount ? this.#accountLimits.shared(limitsText, ofAccount) : limits,
       reach: this.#reachOf(keys),
-      tools: this.#toolsOf(keys),
+      tools: this.#toolsOf(keys, account),
       priority: lowestPriority([most, ...keys.map(({ priority }) => priority)]) ?? most,
       tags: this.#tagsOf(keys),
       responseCache: responseCacheOf(keys),
@@ -235,8 +235,8 @@ export class CachedChains {
   }
 
   /** Each list bounds the others. */
-  #toolsOf(keys: readonly ChainKey[]): ToolReach | undefined {
-    const lists = keys.flatMap((key) => (key.tools ? [key.tools] : []));
+  #toolsOf(keys: readonly ChainKey[], account: Account): ToolReach | undefined {
+    const lists = [...keys, account].flatMap(({ tools }) => (tools ? [tools] : []));
     return lists.length === 0 ? undefined : this.#toolReaches.shared(JSON.stringify(lists), { lists });
   }
 

@@ -115,16 +115,11 @@ describe("models, and whether requests leave", () => {
       expect(give(by, null)).toContain("tools: must be within github, crm/read_*, the tools");
     }
     expect(toolsOf(as([key("a")]))).toBeUndefined();
-    const both = as([bounded], {
-      tools: {
-        lists: [
-          ["github", "crm/read_*"],
-          ["git*/read", "crm"],
-        ],
-      },
-    });
-    expect(toolsOf(both)).toEqual(["crm/read_*", "github/read"]);
-    expect(toolsOf(as([bounded], { tools: { lists: [["github"], []] } }))).toEqual([]);
+    expect(toolsOf(as([bounded, key("b", { tools: ["git*/read", "crm"] })]))).toEqual(["crm/read_*", "github/read"]);
+    expect(toolsOf(as([bounded, key("b", { tools: [] })]))).toEqual([]);
+    // That of the account bounds the new key as it is then, and not as it was.
+    const account = { ...as([key("a")]).account, tools: ["github"] };
+    expect(toolsOf(as([key("a")], { account, tools: { lists: [["github"]] } }))).toBeUndefined();
   });
 
   test("what a key makes has what all of its makers' lists have in common", () => {

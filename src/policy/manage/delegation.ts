@@ -52,9 +52,10 @@ export function modelsOf({ reach }: Principal): string[] | undefined {
   return [...reach.models.reduce(commonPatterns)].sort();
 }
 
-/** Entries for tools common to all keys of the principal; undefined: all. */
-export function toolsOf({ tools }: Principal): string[] | undefined {
-  return tools && [...tools.lists.reduce(commonTools, ["*"])].sort();
+/** Entries for tools common to all keys of the principal; undefined: all. Its account bounds what it makes by itself, as it is then. */
+export function toolsOf({ keys }: Principal): string[] | undefined {
+  const lists = keys.flatMap(({ tools }) => (tools ? [tools] : []));
+  return lists.length === 0 ? undefined : [...lists.reduce(commonTools, ["*"])].sort();
 }
 
 /** What the keys of the principal may have, where one of them says so; null: none does. */

@@ -14,7 +14,8 @@ import {
 } from "../../wire/accounts.ts";
 import { rulesOnWire } from "../../wire/quotas.ts";
 import { auditEvent, changedMembers, type Origin } from "../records/audit.ts";
-import { keyName, quotaRules } from "./key-values.ts";
+import { requireToolsWithin } from "./delegation.ts";
+import { keyName, keyTools, quotaRules } from "./key-values.ts";
 import { requireOperator, requireOtherAccount } from "./operator.ts";
 
 export interface TierNames {
@@ -36,6 +37,7 @@ export function createAccount(
     status: "active",
     overrides: {},
     storeChats: false,
+    tools: keyTools(request.tools ?? null),
     createdAt: origin.nowSeconds,
   };
   const detail = attributesToWire(account);
@@ -58,6 +60,10 @@ export function updateAccount(
   if (tier !== undefined) changes.tier = existingTier(tier, tiers);
   if (status !== undefined) changes.status = status;
   if (storeChats !== undefined) changes.storeChats = storeChats;
+  if (request.tools !== undefined) {
+    changes.tools = keyTools(request.tools);
+    requireToolsWithin(principal, changes.tools);
+  }
   const overrides: NonNullable<AccountChanges["overrides"]> = {};
   for (const { name, wire } of accountAmounts) {
     if (request[wire] !== undefined) overrides[name] = overrideOf(request[wire]);
@@ -105,7 +111,9 @@ function overrideToWire(value: number | null | undefined): Override {
 
 /** What a request may set. */
 function attributesToWire(
-  account: Pick<Account, "name" | "tier" | "status" | "storeChats"> & { overrides: AccountChanges["overrides"] },
+  account: Pick<Account, "name" | "tier" | "status" | "storeChats" | "tools"> & {
+    overrides: AccountChanges["overrides"];
+  },
 ) {
   return {
     name: account.name,
@@ -114,6 +122,7 @@ function attributesToWire(
     ...byWire(accountAmounts, ({ name }) => overrideToWire(account.overrides?.[name])),
     quotas: account.overrides?.quotas ? rulesOnWire(account.overrides.quotas) : null,
     store_chats: account.storeChats,
+    tools: account.tools && [...account.tools],
   };
 }
 

@@ -2,17 +2,22 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
+import type { ChangeFeed } from "../../domain/change-feed.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import type { Endpoint } from "../../mcp/front/endpoint.ts";
 import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
-import { ConfiguredServers } from "../../mcp/servers/configured-servers.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
-import { PlacedServers } from "../../mcp/servers/placed-servers.ts";
+import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
+import { ServerPlaces } from "../../mcp/servers/server-places.ts";
+import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { Database } from "../../storage/sql/database.ts";
+import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
+import { SqlToolServerStore } from "../../storage/tables/tools/tool-server-store.ts";
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { DeskTools } from "./model-tools.ts";
@@ -23,8 +28,11 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   db: Database;
   config: Config;
   governance: Governance;
-  /** In the place of those that are configured, where a test has some of its own. */
-  servers: ToolServers | undefined;
+  feed: ChangeFeed;
+  /** Sees what other processes changed; undefined: there are none. */
+  watcher: RoutingWatcher | undefined;
+  /** In the place of those of the file, where a test has some of its own. */
+  servers: (() => readonly ToolServer[]) | undefined;
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
@@ -36,32 +44,30 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   opened: Opened;
 }
 
-export function openTools(options: ToolsOptions) {
-  const { db, current, uses, nodes, clock, log, opened, installationUrl } = options;
-  const toolServers = options.servers ?? new ConfiguredServers(() => current().tools.servers);
-  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), clock, log });
-  const { config, governance, dataDir, version } = options;
+export async function openTools(options: ToolsOptions) {
+  const { current, uses, nodes, clock, log, opened, installationUrl } = options;
+  const { toolServers, toolDefinitions, findNode } = await openServers(options);
+  const { db, config, governance, dataDir, version } = options;
   const connections = openToolConnections({
-    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log, opened },
+    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log },
   });
   const links = new ServerLinks({
     ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
-    connectAt: () => `${installationUrl()}/tools`,
+    connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
-  const placedServers = opened.add(new PlacedServers(toolServers, nodes));
-  placedServers.onChange(() => links.nodesChanged());
-  // A server that is another one now is connected to anew.
-  let before = toolServers.all();
-  toolServers.onChange(() => {
-    const now = toolServers.all();
-    for (const server of before) {
-      const same = now.find(({ name }) => name === server.name);
-      if (JSON.stringify(same) !== JSON.stringify(server)) links.close(server.name);
-    }
-    before = now;
-  });
+  endWithServers(toolServers, links);
+  const places = opened.add(new ServerPlaces(toolServers, nodes));
+  places.onChange(() => links.nodesChanged());
+  const onChange = (listener: () => void) => {
+    const ends = [toolServers, places].map((one) => one.onChange(listener));
+    ends.push(toolDefinitions.onDecision(listener));
+    return () => {
+      for (const end of ends) end();
+    };
+  };
+  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -70,11 +76,11 @@ export function openTools(options: ToolsOptions) {
       import("../../mcp/front/endpoint.ts"),
     ]);
     const desk = new deskModule.Desk({
-      ...{ servers: placedServers, links, definitions: toolDefinitions, clock, log },
+      ...{ servers: toolServers, links, definitions: toolDefinitions, onChange, clock, log },
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
   };
   const loaded = () => {
     front ??= open();
@@ -85,6 +91,10 @@ export function openTools(options: ToolsOptions) {
   return {
     toolServers,
     toolDefinitions,
+    toolServerTests: new ServerTests({
+      ...{ servers: toolServers, definitions: toolDefinitions, findNode, clock },
+      separateLink: (server, caller) => links.separate(server, caller),
+    }),
     modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
     ...connections,
     mcp: {
@@ -93,4 +103,41 @@ export function openTools(options: ToolsOptions) {
       },
     },
   };
+}
+
+/** Those of the file and of the database, and what is approved of them. */
+async function openServers(options: ToolsOptions) {
+  const { db, feed, watcher, governance, current, clock, log } = options;
+  const announce = () => feed.announce("routing");
+  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), announce, clock, log });
+  const nodes = new SqlNodeStore(db, feed);
+  const findNode = async (asked: string) =>
+    (await nodes.listNodes()).find(({ id, name }) => id === asked || name === asked);
+  const toolServers = new ManagedServers({
+    file: options.servers ?? (() => current().tools.servers),
+    store: new SqlToolServerStore(db),
+    sealingKey: governance.keyFor("tool-server-seal-v1"),
+    waiting: () => toolDefinitions.waiting(),
+    ...{ findNode, announce, log },
+  });
+  // Before it is read: what changes in between is seen by the next look.
+  watcher?.also(async () => {
+    await toolServers.load();
+    toolDefinitions.reload();
+  });
+  await toolServers.load();
+  return { toolServers, toolDefinitions, findNode };
+}
+
+/** A server that is another one now is connected to anew. */
+function endWithServers(servers: ManagedServers, links: ServerLinks): void {
+  let before = servers.all();
+  servers.onChange(() => {
+    const now = servers.all();
+    for (const server of before) {
+      const same = now.find(({ name }) => name === server.name);
+      if (!Bun.deepEquals(same, server)) links.close(server.name);
+    }
+    before = now;
+  });
 }

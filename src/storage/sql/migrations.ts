@@ -934,6 +934,22 @@ const migrations: readonly (readonly string[])[] = [
   [
     // Scopes that servers of tools wanted beyond what a person had allowed.
     `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
+    // Servers of tools that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    `CREATE TABLE tool_servers (
+      name TEXT PRIMARY KEY,
+      place TEXT NOT NULL,
+      credential_kind TEXT NOT NULL,
+      sealed_credentials TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+  ],
+  [
+    // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.
+    `ALTER TABLE accounts ADD COLUMN tools TEXT`,
+    `ALTER TABLE apps ADD COLUMN tools TEXT`,
+    `ALTER TABLE authorization_codes ADD COLUMN tools TEXT`,
+    `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
   ],
   [
     // Servers of tools that a node offers: JSON list.

@@ -47,6 +47,7 @@ onEachDatabase((databases) => {
     status: "active",
     overrides: {},
     storeChats: false,
+    tools: null,
     createdAt: 1_800_000_000,
     ...more,
   });

@@ -35,6 +35,7 @@ export class SqlAccountStore implements AccountStore {
       status: "active",
       overrides: {},
       storeChats: false,
+      tools: null,
       createdAt: nowSeconds,
     };
     const event: AuditEvent = {
@@ -86,7 +87,7 @@ export class SqlAccountStore implements AccountStore {
         // One that is undefined is none.
         overrides: Object.fromEntries(overrides.filter(([, amount]) => amount !== undefined)),
       };
-      const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats");
+      const row = accounts.part(updated, "name", "tier", "status", "overrides", "storeChats", "tools");
       await tx`UPDATE accounts SET ${tx(row)} WHERE id = ${id}`;
       return { result: updated, changed: true };
     });

@@ -1,7 +1,9 @@
 // Accounts and API keys between their rows and their records.
 import type { Account } from "../../domain/account.ts";
 import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
+import type { App } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain } from "../../domain/principal.ts";
+import { commonTools } from "../../domain/tools/tool-reach.ts";
 import type { Database } from "../sql/database.ts";
 import { flag, integer, json, named, table, text, words } from "../sql/table.ts";
 
@@ -48,8 +50,11 @@ export const accounts = table<Account>({
   status: text,
   overrides: json,
   storeChats: flag,
+  tools: json,
   createdAt: integer,
 });
+
+const appTools = table<Pick<App, "tools">>({ tools: json });
 
 /** Policy allows fewer: a longer chain, or a ring, is a damaged database, and its keys are not found. */
 const longestChain = 32;
@@ -63,7 +68,7 @@ export async function readChain(
     ? apiKeys.first(db`SELECT * FROM api_keys WHERE digest IN ${db([...by.digests])}`)
     : readKey(db, by.id));
   if (!first) return undefined;
-  const keys: [ApiKeyRecord, ...ApiKeyRecord[]] = [first];
+  const keys: [ApiKeyRecord, ...ApiKeyRecord[]] = [await withinApp(db, first)];
   for (let parentId = first.parentId; parentId !== null; ) {
     const parent = await readKey(db, parentId);
     if (!parent || keys.length === longestChain) return undefined;
@@ -72,6 +77,14 @@ export async function readChain(
   }
   const account = await readAccount(db, first.accountId);
   return account && { keys, account };
+}
+
+/** What a person allowed an app is no more than the app may have; what people allowed themselves stays as it is. */
+async function withinApp(db: Database, key: ApiKeyRecord): Promise<ApiKeyRecord> {
+  if (key.kind !== "grant") return key;
+  const app = await appTools.first(db`SELECT tools FROM apps WHERE id = ${key.appId}`);
+  if (!app?.tools) return key;
+  return { ...key, tools: key.tools ? commonTools(key.tools, app.tools) : app.tools };
 }
 
 /**

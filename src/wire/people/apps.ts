@@ -5,6 +5,7 @@ import { appScopes, appTypes, defaultAppScopes, defaultSecretOverlapSeconds } fr
 import { scopes } from "../../domain/scope.ts";
 import { deletedShape, unixSeconds } from "../parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "../quotas.ts";
+import { givenTools, shownTools } from "../tools/tool-lists.ts";
 
 const maxSecretOverlapSeconds = 2_592_000;
 const maxUriLength = 2048;
@@ -43,6 +44,7 @@ export const createAppRequest = z
       ),
     redirect_uris: redirectUris.nullish(),
     scopes: scopeList.nullish().describe(`The most it may ask for. Default: \`${defaultAppScopes.join(" ")}\`.`),
+    tools: givenTools.nullish(),
     require_pkce: requirePkce.nullish(),
   })
   .meta({ id: "CreateAppRequest" });
@@ -54,6 +56,7 @@ export const updateAppRequest = z
     homepage_url: homepageUrl.nullish(),
     redirect_uris: redirectUris.optional(),
     scopes: scopeList.optional().describe("The most it may ask for."),
+    tools: givenTools.nullish(),
     require_pkce: requirePkce.optional(),
   })
   .meta({ id: "UpdateAppRequest", description: "What is left out stays as it is; null clears." });
@@ -79,6 +82,7 @@ const appMembers = {
   type: z.enum(appTypes),
   redirect_uris: z.array(z.string()),
   scopes: z.array(z.enum(scopes)).describe("The most it may ask for."),
+  tools: shownTools,
   environment: z.enum(environments).describe("In which its access tokens work."),
   require_pkce: z.boolean(),
   publisher: z.string().describe("The account's name, shown to people who are asked to allow the app."),
@@ -119,6 +123,7 @@ const authorizationMembers = {
   account: z.object({ id: z.string(), name: z.string() }).describe("The account that the app acts for."),
   environment: z.enum(environments),
   scopes: z.array(z.enum(scopes)).describe("What it may do, all that was allowed together."),
+  tools: shownTools,
   quotas: shownQuotas.describe("Quotas per window of what the app uses for you, in each environment."),
   allowed_at: unixSeconds.describe("The first time that still counts."),
   last_used_at: unixSeconds.nullable(),
@@ -134,7 +139,7 @@ export const authorizationDetailsShape = z
 export type AuthorizationWire = z.infer<typeof authorizationShape>;
 
 export const updateAuthorizationRequest = z
-  .object({ quotas: givenQuotas.nullish() })
+  .object({ quotas: givenQuotas.nullish(), tools: givenTools.nullish() })
   .meta({ id: "UpdateAuthorizationRequest", description: "What is left out stays as it is; null clears." });
 
 export const deletedAuthorizationShape = deletedShape("authorization", "DeletedAuthorization");

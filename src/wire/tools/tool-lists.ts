@@ -1,4 +1,4 @@
-// The shape of lists that say which tools a key or a person may use.
+// The shape of lists that say which tools a key, a person, an app or an account may use.
 import { z } from "zod";
 import { longestToolEntry, mostToolEntries, toolEntryPattern } from "../../domain/tools/tool-reach.ts";
 

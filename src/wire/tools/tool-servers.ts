@@ -37,7 +37,9 @@ const oauth = z
   .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
 const local = z
   .boolean()
-  .describe("Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.");
+  .describe(
+    "Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.",
+  );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
 const toolList = z.array(z.string().min(1).max(256)).max(1_000);
@@ -110,6 +112,11 @@ export const toolServerShape = z
     credentials: z
       .enum(["none", "headers", "person"])
       .describe("The identity by which it is asked: nobody, the same headers for all, or each person."),
+    credentials_unreadable: z
+      .boolean()
+      .describe(
+        "Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.",
+      ),
     header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
     oauth: z
       .object({
@@ -140,7 +147,7 @@ export const toolServerTestRequest = z
     name: name.optional().describe("One that there is."),
     url: url.optional().describe("Any server, before it is added."),
     node: node.optional(),
-    headers: headers.optional().describe("With `url`."),
+    headers: headers.optional().describe("With `url`: they are sent with this test alone."),
   })
   .meta({ id: "ToolServerTestRequest" });
 export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;
@@ -153,7 +160,7 @@ export const toolServerTestShape = z
       .object({ code: z.string(), message: z.string(), detail: z.string().nullable() })
       .nullable()
       .describe("What went wrong, in words."),
-    revision: z.string().nullable().describe("Of the protocol, as it was agreed."),
+    revision: z.string().nullable().describe("Revision of the protocol, as it was agreed."),
     server: z
       .object({ name: z.string().nullable(), title: z.string().nullable(), version: z.string().nullable() })
       .nullable(),

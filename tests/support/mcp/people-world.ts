@@ -13,11 +13,13 @@ import { stdioServer } from "./stdio-server.ts";
 import type { ClientPlace } from "./tool-clients.ts";
 import { toolsYaml } from "./tool-world.ts";
 
-/** A member with a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
+/** A member with a key for an agent, a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
 export interface ToolPerson extends AsyncDisposable {
   place: ClientPlace & { home: ProgramHome };
   visitor: Visitor;
-  /** As which pages of the dashboard ask. */
+  /** Signs in, where the page of now asks for it, and allows the client what it is asked for. */
+  allow(): Promise<void>;
+  /** Asks as pages of the dashboard do. */
   desk: Browser;
   /** Connects the account of that name at the server that tells who asked. */
   connect(account: string): Promise<void>;
@@ -77,7 +79,10 @@ async function join(
   const { data } = (await owner.ask("/v1/members")) as { data: { id: string; email: string }[] };
   const member = data.find((one) => one.email === person.email);
   await owner.ask(`/v1/members/${member?.id}`, { method: "PATCH", body: { tools } });
-  const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write"] } });
+  const { key } = await desk.ask("/v1/keys", {
+    method: "POST",
+    body: { name: "agent", scopes: ["chat:write", "tools:use"] },
+  });
   const visitor = await openVisitor({ at: server.url });
   const home = makeProgramHome();
   const redirect_uris = ["http://localhost/callback", "http://127.0.0.1/callback"];
@@ -87,8 +92,13 @@ async function join(
     await visitor.fill({ "E-mail address": person.email, Password: person.password });
     await visitor.press("Sign in");
   };
+  const allow = async () => {
+    await enter();
+    await visitor.press("Allow");
+    await visitor.page.waitForURL((now) => now.origin !== server.url);
+  };
   return {
-    ...{ visitor, desk },
+    ...{ visitor, desk, allow },
     place: {
       ...{
         home,
@@ -98,9 +108,7 @@ async function join(
       },
       async visit(url) {
         await visitor.page.goto(url);
-        await enter();
-        await visitor.press("Allow");
-        await visitor.page.waitForURL((now) => now.origin !== server.url);
+        await allow();
       },
     },
     async connect(account) {

@@ -11,12 +11,14 @@ import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { quotaDraftsOf, quotasError, quotasProblemOf, rulesOf } from "../../parts/quotas/quota-draft.ts";
+import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
+import { ToolListField } from "../../parts/tools/tool-list-field.tsx";
 import { accountAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { AccountMonth } from "./account-month.tsx";
 import { AccountQuotas } from "./account-quotas.tsx";
 import { TierSelect } from "./tier-select.tsx";
 
-const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "quotas", "store_chats"] as const;
+const fields = ["name", "tier", ...accountAmounts.map(({ wire }) => wire), "quotas", "store_chats", "tools"] as const;
 
 export function AccountSettings({ account }: { account: AccountDetails }) {
   const [form, setForm] = useState<{ key: string; versions: readonly string[] }>();
@@ -47,6 +49,7 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
   const [amounts, setAmounts] = useState(perAmount(accountAmounts, ({ wire }) => amountOfOverride(account[wire])));
   const [quotas, setQuotas] = useState(() => account.quotas && quotaDraftsOf(account.quotas));
   const [found, setFound] = useState<string>();
+  const [tools, setTools] = useState<ToolList>(account.tools);
   const [storeChats, setStoreChats] = useState(account.store_chats);
   const save = useToldChange(
     (body: UpdateAccountRequest) => call<Account>("PATCH", `/v1/admin/accounts/${account.id}`, { body }),
@@ -60,7 +63,7 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
     },
   );
   const wanted: UpdateAccountRequest = {
-    ...{ name, tier, store_chats: storeChats },
+    ...{ name, tier, store_chats: storeChats, tools: tools && [...tools] },
     ...perAmount(accountAmounts, ({ wire }) => overrideOf(amounts[wire])),
     quotas: quotas && rulesOf(quotas),
   };
@@ -71,11 +74,12 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
   const changes = changedMembers(wanted, before);
   const isSame = Object.keys(changes).length === 0;
   const quotaError = found ?? quotasProblemOf(save.error);
-  const ref = useFirstProblem(quotaError);
+  const toolsError = toolListError(tools) ?? problemOf(save.error, "tools");
+  const ref = useFirstProblem(quotaError, toolsError);
   const submit = () => {
     const error = quotasError(quotas ?? []);
     setFound(error);
-    if (error === undefined) save.mutate(changes);
+    if (error === undefined && toolListError(tools) === undefined) save.mutate(changes);
   };
   return (
     <Paper withBorder p="lg">
@@ -110,6 +114,13 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
           description="Where a request does not say whether its chat is stored, it is."
           checked={storeChats}
           onChange={(event) => setStoreChats(event.currentTarget.checked)}
+        />
+        <ToolListField
+          description="Which all of its members, keys and apps may use"
+          value={tools}
+          change={setTools}
+          error={toolsError}
+          suggest="installation"
         />
       </Form>
     </Paper>

@@ -16,11 +16,13 @@ interface AllowedAppProps {
   allowed: Allowed;
   /** Opens the form for how much it may use. */
   limit(): void;
+  /** Opens the form for which tools it may use. */
+  chooseTools(): void;
   takeBack(): void;
 }
 
-export function AllowedApp({ allowed, limit, takeBack }: AllowedAppProps) {
-  const { app, account, environments, scopes, quotas } = allowed;
+export function AllowedApp({ allowed, limit, chooseTools, takeBack }: AllowedAppProps) {
+  const { app, account, environments, scopes, tools, quotas } = allowed;
   const isTool = app.id === commandLineId;
   return (
     <Paper withBorder p="lg" component="li">
@@ -50,6 +52,14 @@ export function AllowedApp({ allowed, limit, takeBack }: AllowedAppProps) {
             >
               Limit
             </SmallButton>
+            {scopes.includes("tools:use") && (
+              <SmallButton
+                onClick={chooseTools}
+                aria-label={`Choose tools of ${isTool ? "the command line" : app.name} for ${account.name}`}
+              >
+                Tools
+              </SmallButton>
+            )}
             <SmallButton
               onClick={takeBack}
               aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
@@ -62,7 +72,12 @@ export function AllowedApp({ allowed, limit, takeBack }: AllowedAppProps) {
           <SmallNote mb={2}>It may</SmallNote>
           <List size="sm">
             {scopes.map((scope) => (
-              <List.Item key={scope}>{allowedWords[scope]}</List.Item>
+              <List.Item key={scope} style={{ overflowWrap: "anywhere" }}>
+                {allowedWords[scope]}
+                {scope === "tools:use" &&
+                  tools !== null &&
+                  (tools.length === 0 ? ": none" : `: only ${tools.join(", ")}`)}
+              </List.Item>
             ))}
           </List>
         </div>

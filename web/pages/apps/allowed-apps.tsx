@@ -13,6 +13,7 @@ import { Empty } from "../../parts/page/empty.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { Waiting } from "../../parts/page/waiting.tsx";
 import { QuotaForm } from "../../parts/quotas/quota-form.tsx";
+import { ToolListForm } from "../../parts/tools/tool-list-form.tsx";
 import { type Allowed, commandLineId, joined } from "./allowed.ts";
 import { AllowedApp } from "./allowed-app.tsx";
 
@@ -27,6 +28,8 @@ export function AllowedApps() {
   });
   const [limited, setLimited] = useState<Allowed>();
   const shown = useLast(limited);
+  const [choosing, setChoosing] = useState<Allowed>();
+  const chosen = useLast(choosing);
   if (isPending) return <Waiting heights={[110, 110]} />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
@@ -47,6 +50,7 @@ export function AllowedApps() {
             key={allowed.id}
             allowed={allowed}
             limit={() => setLimited(allowed)}
+            chooseTools={() => setChoosing(allowed)}
             takeBack={() => revocation.ask(allowed)}
           />
         ))}
@@ -67,6 +71,23 @@ export function AllowedApps() {
             stale={[path]}
             said={`What ${nameOf(shown)} may use is saved. It holds at once.`}
             close={() => setLimited(undefined)}
+          />
+        )}
+      </FormDialog>
+      <FormDialog
+        opened={choosing !== undefined}
+        close={() => setChoosing(undefined)}
+        title={`Which tools ${nameOf(chosen)} may use for you`}
+      >
+        {chosen && (
+          <ToolListForm
+            key={chosen.id}
+            path={`${path}/${encodeURIComponent(chosen.id)}`}
+            tools={chosen.tools}
+            about={`Of those that you may use yourself in ${chosen.account.name}`}
+            stale={[path]}
+            said={`The tools of ${nameOf(chosen)} are saved. They hold at once.`}
+            close={() => setChoosing(undefined)}
           />
         )}
       </FormDialog>

@@ -16,11 +16,17 @@ export function joined(authorizations: readonly Authorization[]): Allowed[] {
       ...one,
       environments: [...(known?.environments ?? []), environment],
       scopes: [...new Set([...(known?.scopes ?? []), ...one.scopes])],
+      tools: known ? eitherOf(known.tools, one.tools) : one.tools,
       allowed_at: Math.min(known?.allowed_at ?? one.allowed_at, one.allowed_at),
       last_used_at: latest(known?.last_used_at ?? null, one.last_used_at),
     });
   }
   return [...byId.values()];
+}
+
+/** What either list names; null is all. */
+function eitherOf(some: string[] | null, others: string[] | null): string[] | null {
+  return some && others && [...new Set([...some, ...others])];
 }
 
 function latest(one: number | null, other: number | null): number | null {

@@ -3,6 +3,7 @@ import type { ApiFailure } from "../../api/client.ts";
 import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
+import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
 import { type AppScope, appScopes, usualScopes } from "./app-scopes.ts";
 
 export interface AppDraft {
@@ -12,11 +13,12 @@ export interface AppDraft {
   homepage: string;
   redirectUris: string[];
   scopes: readonly AppScope[];
+  tools: ToolList;
   requirePkce: boolean;
 }
 
 /** The names that the API gives them. */
-const fields = ["name", "homepage_url", "redirect_uris", "scopes", "require_pkce"] as const;
+const fields = ["name", "homepage_url", "redirect_uris", "scopes", "tools", "require_pkce"] as const;
 export type Field = (typeof fields)[number];
 type DraftErrors = Partial<Record<Field, string>>;
 
@@ -26,6 +28,7 @@ export const newDraft: AppDraft = {
   homepage: "",
   redirectUris: [],
   scopes: usualScopes,
+  tools: null,
   requirePkce: true,
 };
 
@@ -36,6 +39,7 @@ export function draftOf(app: App): AppDraft {
     homepage: app.homepage_url ?? "",
     redirectUris: app.redirect_uris,
     scopes: appScopes.flatMap(({ scope }) => (app.scopes.includes(scope) ? [scope] : [])),
+    tools: app.tools,
     requirePkce: app.require_pkce,
   };
 }
@@ -45,6 +49,8 @@ function errorsOf(draft: AppDraft): DraftErrors {
   const errors: DraftErrors = {};
   if (draft.name.trim() === "") errors.name = "Say what the app is called: people who are asked to allow it see this.";
   if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
+  const toolsError = toolListError(draft.tools);
+  if (toolsError !== undefined) errors.tools = toolsError;
   return errors;
 }
 
@@ -55,6 +61,7 @@ export function createRequestOf(draft: AppDraft) {
     homepage_url: homepageOf(draft),
     redirect_uris: draft.redirectUris,
     scopes: [...draft.scopes],
+    tools: draft.tools && [...draft.tools],
     require_pkce: draft.type === "public" || draft.requirePkce,
   };
 }

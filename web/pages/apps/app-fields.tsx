@@ -1,6 +1,7 @@
 // The fields of an app's settings, for registering one and for changing one.
 import { Checkbox, Code, Input, List, Radio, SimpleGrid, Stack, TagsInput, TextInput } from "@mantine/core";
 import type { App } from "../../api/types.ts";
+import { ToolListField } from "../../parts/tools/tool-list-field.tsx";
 import type { AppDraft, Field } from "./app-draft.ts";
 import { appScopes } from "./app-scopes.ts";
 
@@ -78,6 +79,14 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
           ))}
         </SimpleGrid>
       </Checkbox.Group>
+      {(draft.scopes.includes("tools:use") || draft.tools !== null) && (
+        <ToolListField
+          description="The most it may use, of what a person allows it"
+          value={draft.tools}
+          change={(tools) => change({ tools })}
+          error={errorOf("tools")}
+        />
+      )}
       <Checkbox
         label="Refuse requests without PKCE"
         description={

@@ -3,6 +3,7 @@ import { Anchor, Code, Group, List, Paper, SimpleGrid, Stack, Text } from "@mant
 import type { ReactElement } from "react";
 import type { App } from "../../api/types.ts";
 import { CopyAction } from "../../parts/secrets/copy.tsx";
+import { toolListWords } from "../../parts/tools/tool-entries.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { at, day } from "../../parts/words/figures.ts";
@@ -43,6 +44,7 @@ export function AppSettings({ app }: { app: App }) {
             ["Publisher", app.publisher],
             ["Environment", environmentNames[app.environment]],
             ["Registered", at(app.created_at)],
+            ...(app.scopes.includes("tools:use") ? [["Tools", toolListWords(app.tools)] as [string, string]] : []),
             ["PKCE", app.require_pkce ? "Required" : "Not required"],
           ]}
         />

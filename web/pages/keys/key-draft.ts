@@ -11,6 +11,7 @@ import {
   quotasProblemOf,
   rulesOf,
 } from "../../parts/quotas/quota-draft.ts";
+import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
 import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
 import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
@@ -31,6 +32,7 @@ export interface KeyDraft {
   amounts: Record<KeyAmount["wire"], TypedNumber>;
   /** Ids and patterns; empty: all. */
   models: string[];
+  tools: ToolList;
   neverLeaves: boolean;
   /** null: that of the tier. */
   priority: ApiKey["priority"];
@@ -52,7 +54,7 @@ const fields = [
   "allowed_ips",
   "rate_limit",
   ...keyAmounts.map(({ wire }) => wire),
-  ...(["models", "never_leaves", "priority", "response_cache", "tags", "note"] as const),
+  ...(["models", "tools", "never_leaves", "priority", "response_cache", "tags", "note"] as const),
   "quotas",
 ] as const;
 
@@ -70,7 +72,7 @@ export function newDraft(grantable: readonly Scope[]): KeyDraft {
     date: "",
     addresses: [],
     ...{ rateLimit: "", windowSeconds: 60, amounts: perAmount(keyAmounts, () => ""), quotas: [] },
-    ...{ models: [], neverLeaves: false, priority: null, responseCache: "model", tags: [], note: "" },
+    ...{ models: [], tools: null, neverLeaves: false, priority: null, responseCache: "model", tags: [], note: "" },
   };
 }
 
@@ -84,7 +86,7 @@ export function draftOf(key: ApiKey): KeyDraft {
     rateLimit: key.rate_limit ?? "",
     windowSeconds: key.rate_limit_window ?? 60,
     amounts: perAmount(keyAmounts, ({ wire }) => key[wire] ?? ""),
-    ...{ models: key.models ?? [], neverLeaves: key.never_leaves },
+    ...{ models: key.models ?? [], tools: key.tools, neverLeaves: key.never_leaves },
     ...{ priority: key.priority, responseCache: key.response_cache ?? "model" },
     ...{ tags: key.tags, note: key.note ?? "" },
     quotas: quotaDraftsOf(key.quotas),
@@ -106,6 +108,8 @@ function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   }
   const noModel = draft.models.find((text) => !modelPattern.test(text));
   if (noModel !== undefined) errors.models = `${noModel} is no id and no beginning of ids such as gpt-*.`;
+  const toolsError = toolListError(draft.tools);
+  if (toolsError !== undefined) errors.tools = toolsError;
   const noTag = draft.tags.find((text) => !tagPattern.test(text));
   if (noTag !== undefined) {
     errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most, and neither asked: nor gateway: first.`;
@@ -153,6 +157,7 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
     if (draft.amounts[wire] !== before.amounts[wire]) changes[wire] = limits[wire];
   }
   if (!sameItems(draft.models, before.models)) changes.models = reachOf(draft).models;
+  if (JSON.stringify(draft.tools) !== JSON.stringify(before.tools)) changes.tools = reachOf(draft).tools;
   if (draft.neverLeaves !== before.neverLeaves) changes.never_leaves = draft.neverLeaves;
   if (draft.priority !== before.priority) changes.priority = draft.priority;
   if (draft.responseCache !== before.responseCache) changes.response_cache = reachOf(draft).response_cache;
@@ -163,10 +168,11 @@ export function changesOf(draft: KeyDraft, before: KeyDraft, now: number): Updat
   return changes;
 }
 
-function reachOf({ models, neverLeaves, priority, responseCache }: KeyDraft) {
+function reachOf({ models, tools, neverLeaves, priority, responseCache }: KeyDraft) {
   return {
     priority,
     models: models.length === 0 ? null : models,
+    tools: tools && [...tools],
     never_leaves: neverLeaves,
     response_cache: responseCache === "model" ? null : responseCache,
   };

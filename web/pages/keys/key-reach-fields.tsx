@@ -1,8 +1,10 @@
-// The fields of a key that say which models it may use and what is to be known about it.
+// The fields of a key that say which models and tools it may use and what is to be known about it.
 import { NativeSelect, Stack, Switch, TagsInput, Textarea } from "@mantine/core";
 import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
 import { PrioritySelect } from "../../parts/editing/priority-select.tsx";
+import { separate } from "../../parts/editing/separate.ts";
+import { ToolListField } from "../../parts/tools/tool-list-field.tsx";
 import type { Field, KeyDraft } from "./key-draft.ts";
 
 const cacheChoices = [
@@ -40,6 +42,14 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
         openOnFocus={false}
         error={errorOf("models")}
       />
+      {(draft.scopes.includes("tools:use") || draft.tools !== null) && (
+        <ToolListField
+          description="Which it may use, of those that whoever makes it may use"
+          value={draft.tools}
+          change={(tools) => change({ tools })}
+          error={errorOf("tools")}
+        />
+      )}
       <Switch
         label="Its requests never leave"
         description="They go only to the built-in engine and to upstreams and nodes that an operator marked as local."
@@ -94,9 +104,4 @@ export function NoteFields({ draft, change, errorOf }: PartProps) {
       />
     </Stack>
   );
-}
-
-/** What was typed or pasted as one text may be several. */
-export function separate(texts: readonly string[]): string[] {
-  return [...new Set(texts.flatMap((text) => text.split(/[\s,;]+/)).filter((text) => text !== ""))];
 }

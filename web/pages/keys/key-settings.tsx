@@ -67,6 +67,11 @@ export function KeySettings({ record }: { record: ApiKey }) {
           <Line label="Models">
             {record.models === null ? "all of the environment" : <Codes of={record.models} none="none" />}
           </Line>
+          {record.tools !== null && (
+            <Line label="Tools">
+              <Codes of={record.tools} none="none" />
+            </Line>
+          )}
           {record.never_leaves && <Line label="Its requests">go only where it is marked as local</Line>}
           {record.priority !== null && <Line label="Priority">at most {record.priority}</Line>}
           {record.response_cache !== null && (

@@ -1,4 +1,4 @@
-// The dialog of one member: another role, what they see and how much they may use, or their removal; what may not be done says why.
+// The dialog of one member: another role, what they see, how much and which tools they may use, or their removal; what may not be done says why.
 import { Button, Divider, Group, Stack } from "@mantine/core";
 import { useState } from "react";
 import { call } from "../../api/client.ts";
@@ -15,6 +15,7 @@ import { day } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { MemberQuotas } from "./member-quotas.tsx";
 import { MemberSight } from "./member-sight.tsx";
+import { MemberTools } from "./member-tools.tsx";
 
 interface ManageMemberProps {
   opened: boolean;
@@ -24,6 +25,7 @@ interface ManageMemberProps {
   whyNoRole: string | undefined;
   whyNoSight: string | undefined;
   whyNoQuotas: string | undefined;
+  whyNoTools: string | undefined;
   whyNoRemoval: string | undefined;
   remove(): void;
   close(): void;
@@ -38,7 +40,7 @@ export function ManageMember({ opened, member, close, ...props }: ManageMemberPr
 }
 
 function Content(props: Omit<ManageMemberProps, "opened">) {
-  const { member, isSelf, whyNoRole, whyNoSight, whyNoQuotas, whyNoRemoval, remove, close } = props;
+  const { member, isSelf, whyNoRole, whyNoSight, whyNoQuotas, whyNoTools, whyNoRemoval, remove, close } = props;
   const [role, setRole] = useState<Role>(member.role);
   const change = useToldChange(
     (wanted: Role) => call<Member>("PATCH", `/v1/members/${member.id}`, { body: { role: wanted } }),
@@ -88,6 +90,8 @@ function Content(props: Omit<ManageMemberProps, "opened">) {
         </>
       )}
       <MemberQuotas member={member} why={whyNoQuotas} close={close} />
+      <Divider />
+      <MemberTools member={member} why={whyNoTools} />
       <Divider />
       <Group justify="space-between" gap="sm">
         <Note flex={1} miw="12rem">

@@ -16,7 +16,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { quotasInWords } from "../../parts/words/quotas.ts";
 import { ManageMember } from "./manage-member.tsx";
 import { RemoveMember } from "./remove-member.tsx";
-import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight } from "./rights.ts";
+import { type Standing, whyNoOtherRole, whyNoQuotas, whyNoRemoval, whyNoSight, whyNoTools } from "./rights.ts";
 
 export function MemberList({ standing, below }: { standing: Standing; below: ReactNode }) {
   const { session } = useSession();
@@ -110,6 +110,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
           whyNoRole={whyNoOtherRole(questionOf(shown))}
           whyNoSight={whyNoSight(questionOf(shown))}
           whyNoQuotas={whyNoQuotas(questionOf(shown))}
+          whyNoTools={whyNoTools(questionOf(shown))}
           whyNoRemoval={whyNoRemoval(questionOf(shown))}
           remove={() => {
             setManaged(undefined);

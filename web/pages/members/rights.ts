@@ -43,6 +43,11 @@ export function whyNoQuotas({ member, standing }: Question): string | undefined 
   return mayActOn(standing, member.role) ? undefined : "Only owners set quotas of owners and admins.";
 }
 
+/** Undefined where it may be said which tools they may use. */
+export function whyNoTools({ member, standing }: Question): string | undefined {
+  return mayActOn(standing, member.role) ? undefined : "Only owners say which tools owners and admins may use.";
+}
+
 /** Undefined where they may be removed, or leave. */
 export function whyNoRemoval({ member, standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isLastOwner) return keepsOwner;

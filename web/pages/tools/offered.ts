@@ -1,5 +1,5 @@
 // What somebody may use, by the servers that it is of.
-import type { Listed, Offer } from "../../api/tools.ts";
+import { type Listed, type Offer, serverOf } from "../../api/tools.ts";
 
 export interface OfferOfServer {
   server: string;
@@ -20,21 +20,6 @@ export function byServer({ tools, prompts, resources }: Offer): OfferOfServer[] 
     prompts: prompts.filter(({ name }) => serverOf(name) === server),
     resources: resources.filter(({ uri }) => serverOfResource(uri) === server),
   }));
-}
-
-/** Names of servers have no underscore, so the first one separates. */
-export function serverOf(name: string): string {
-  return name.split("_", 1)[0] ?? name;
-}
-
-/** The name without that of its server. */
-export function ownName(name: string): string {
-  return name.slice(serverOf(name).length + 1) || name;
-}
-
-/** Whether clients may know it by another name than its server: one that was cut or changed ends with a piece of a hash. */
-export function isCut(name: string): boolean {
-  return /_[0-9a-f]{6}$/.test(name);
 }
 
 /** `headrace+server:…` */

@@ -1,13 +1,13 @@
 // What one server offers to who looks at it: its tools, each of which can be opened, its prompts and its resources.
 import { Code, Group, Stack, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
-import type { Listed } from "../../api/tools.ts";
+import { type Listed, ownName } from "../../api/tools.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { NameButton } from "../../parts/page/links.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { type OfferOfServer, ownName, text } from "./offered.ts";
+import { type OfferOfServer, text } from "./offered.ts";
 import { Hints } from "./tool-view.tsx";
 
 /** How much of one list is shown at first. */

@@ -1,13 +1,13 @@
 // One tool as its server describes it: what it says of itself, what it takes, and a call to try it.
 import { Group, Stack, Text } from "@mantine/core";
-import { isObject, type Listed } from "../../api/tools.ts";
+import { isCut, isObject, type Listed, ownName, serverOf } from "../../api/tools.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
 import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
-import { isCut, ownName, serverOf, text } from "./offered.ts";
+import { text } from "./offered.ts";
 import { ToolTest } from "./tool-test.tsx";
 
 export function ToolView({ tool }: { tool: Listed }) {

@@ -1,4 +1,4 @@
-// The page Tools: what one may use of all servers, each tool to be read and tried, and how clients get them.
+// The page Tools: what one may use of all servers, the own accounts there, each tool to be read and tried, and how clients get them.
 import { Stack } from "@mantine/core";
 import { PlugIcon, SearchIcon } from "@primer/octicons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -15,6 +15,7 @@ import { Page } from "../../parts/page/page.tsx";
 import { Waiting } from "../../parts/page/waiting.tsx";
 import { ConnectClient } from "./connect-client.tsx";
 import { byServer, isFound } from "./offered.ts";
+import { OwnAccounts } from "./own-accounts.tsx";
 import { ServerOffer } from "./server-offer.tsx";
 import { ToolView } from "./tool-view.tsx";
 
@@ -47,6 +48,7 @@ export function ToolsPage() {
         </PlainButton>
       }
     >
+      <OwnAccounts />
       {error && <Failure error={error} retry={refetch} />}
       {data ? (
         <Offered offer={data} choose={({ name }) => put("tool", name)} />

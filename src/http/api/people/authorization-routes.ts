@@ -6,9 +6,9 @@ import { shown } from "../../../base/text/shown.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { AllowedApp, OAuthStore } from "../../../domain/people/oauth.ts";
 import { windowsOfKey } from "../../../policy/limits-of.ts";
-import { quotaRules } from "../../../policy/manage/key-values.ts";
+import { keyTools, quotaRules } from "../../../policy/manage/key-values.ts";
 import { quotaUse } from "../../../policy/quota-use.ts";
-import { auditEvent } from "../../../policy/records/audit.ts";
+import { auditEvent, changedMembers } from "../../../policy/records/audit.ts";
 import {
   type AuthorizationWire,
   authorizationDetailsShape,
@@ -71,26 +71,29 @@ const retrieve = endpoint("GET", "/v1/authorizations/:id", {
 
 const limit = endpoint("PATCH", "/v1/authorizations/:id", {
   operationId: "limitAuthorization",
-  summary: "Say how much an app may use for you",
+  summary: "Say how much an app may use for you, and which tools",
   description:
-    "Quotas per window that all of the app's tokens for this account share, in each environment, within your own and those of the account. They stay for as long as the app is allowed something there.",
+    "Quotas per window that all of the app's tokens for this account share, in each environment, within your own and those of the account, and the tools that it may use of those that you may. They stay for as long as the app is allowed something there; of what you allow it anew you choose the tools then.",
   parameters: [idParameter],
   requestBody: updateAuthorizationRequest,
   example: { quotas: [{ unit: "usd", amount: 1, per: "day" }] },
   response: { description: "What the app is allowed.", json: authorizationShape },
-  async answer({ deps: { oauth, changed }, principal, id: wanted, body, origin }) {
+  async answer({ deps: { oauth, changed }, principal, id, body, origin }) {
     const { person } = principal;
-    const allowed = (await oauth.listAllowedApps(person.id, origin.nowSeconds)).find((one) => idOf(one) === wanted);
-    if (!allowed) throw nothingAllowed(wanted);
+    const allowed = (await oauth.listAllowedApps(person.id, origin.nowSeconds)).find((one) => idOf(one) === id);
+    if (!allowed) throw nothingAllowed(id);
     const quotas = body.quotas === undefined ? allowed.quotas : quotaRules(body.quotas);
-    if (Bun.deepEquals(quotas, allowed.quotas)) return toWire(allowed);
+    const tools = body.tools === undefined ? allowed.tools : keyTools(body.tools);
+    const wanted = { ...allowed, quotas, tools };
+    const detail = changedMembers(boundsToWire(allowed), boundsToWire(wanted));
+    if (Object.keys(detail).length === 0) return toWire(allowed);
     const { appId, accountId } = allowed;
-    const detail = { quotas: { before: rulesOnWire(allowed.quotas), after: rulesOnWire(quotas) } };
     const event = auditEvent("grant.limited", principal, origin, { accountId, targetId: appId, detail });
-    const limited = await oauth.limitAllowedApp({ personId: person.id, appId, accountId }, quotas, event);
-    if (limited === 0) throw nothingAllowed(wanted);
+    const bounds = { ...("quotas" in detail && { quotas }), ...("tools" in detail && { tools }) };
+    const limited = await oauth.limitAllowedApp({ personId: person.id, appId, accountId }, bounds, event);
+    if (limited === 0) throw nothingAllowed(id);
     changed([person.id]);
-    return toWire({ ...allowed, quotas });
+    return toWire(wanted);
   },
 });
 
@@ -124,10 +127,15 @@ function toWire(allowed: AllowedApp): AuthorizationWire {
     account: { id: accountId, name: accountName },
     environment: allowed.environment,
     scopes: [...allowed.scopes],
-    quotas: rulesOnWire(allowed.quotas),
+    ...boundsToWire(allowed),
     allowed_at: allowed.allowedAt,
     last_used_at: allowed.lastUsedAt,
   };
+}
+
+/** What the person may change of it. */
+function boundsToWire({ quotas, tools }: Pick<AllowedApp, "quotas" | "tools">) {
+  return { tools: tools && [...tools], quotas: rulesOnWire(quotas) };
 }
 
 /** Neither id has a colon. */

@@ -2,9 +2,10 @@
 import { commandLineAppId, commandLineName, commandLinePublisher } from "../../../domain/people/app.ts";
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
 import { publisherOf } from "../../../domain/people/outside-client.ts";
-import { type Scope, scopes } from "../../../domain/scope.ts";
+import { scopes } from "../../../domain/scope.ts";
+import { eitherTools } from "../../../domain/tools/tool-reach.ts";
 import type { Database } from "../../sql/database.ts";
-import { integer, jsonList, table, text, words } from "../../sql/table.ts";
+import { integer, json, jsonList, table, text, words } from "../../sql/table.ts";
 
 export interface LiveGrant extends Omit<AllowedApp, "appName" | "publisher" | "allowedAt"> {
   /** Null for the command line tool, which nobody registered; of clients that no account did, what they call themselves. */
@@ -28,6 +29,7 @@ const liveGrants = table<LiveGrant>({
   environment: text,
   parentId: text,
   scopes: words,
+  tools: json,
   quotas: jsonList,
   limitId: text,
   createdAt: integer,
@@ -37,7 +39,7 @@ const liveGrants = table<LiveGrant>({
 /** Reads them oldest first. One whose refresh tokens are all over has ended as well: it stood idle for too long. */
 export function readLiveGrants(db: Database, personId: string, nowSeconds: number): Promise<LiveGrant[]> {
   return liveGrants.all(db`
-    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.quotas, g.limit_id, g.created_at, g.last_used_at,
+    SELECT g.app_id, g.account_id, g.environment, g.parent_id, g.scopes, g.tools, g.quotas, g.limit_id, g.created_at, g.last_used_at,
       accounts.name AS account_name, COALESCE(apps.name, o.name) AS app_name,
       COALESCE(apps.homepage_url, o.homepage_url) AS homepage_url, publishers.name AS publisher,
       o.id AS outside_id, o.document_url
@@ -59,10 +61,13 @@ export function allowedApps(grants: readonly LiveGrant[]): AllowedApp[] {
   return [...together.values()].flatMap((rows) => allowedApp(rows) ?? []);
 }
 
-/** Gives each scope once, in the order of `scopes`. */
-export function scopesOf(grants: readonly Pick<LiveGrant, "scopes">[]): Scope[] {
+/** Gives each scope once, in the order of `scopes`, and the tools of those grants that have any. */
+export function togetherOf(
+  grants: readonly Pick<LiveGrant, "scopes" | "tools">[],
+): Pick<AllowedApp, "scopes" | "tools"> {
   const names = new Set(grants.flatMap((grant) => grant.scopes));
-  return scopes.filter((scope) => names.has(scope));
+  const ofTools = grants.filter((grant) => grant.scopes.includes("tools:use"));
+  return { scopes: scopes.filter((scope) => names.has(scope)), tools: eitherTools(ofTools.map(({ tools }) => tools)) };
 }
 
 function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
@@ -77,7 +82,7 @@ function allowedApp(grants: readonly LiveGrant[]): AllowedApp | undefined {
     accountId,
     accountName,
     environment,
-    scopes: scopesOf(grants),
+    ...togetherOf(grants),
     quotas: first.quotas,
     limitId: first.limitId,
     allowedAt: first.createdAt,

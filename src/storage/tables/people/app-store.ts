@@ -18,6 +18,7 @@ const apps = table<Omit<App, "secrets">>({
   type: text,
   redirectUris: json,
   scopes: words,
+  tools: json,
   environment: text,
   requirePkce: flag,
   createdBy: text,
@@ -90,7 +91,7 @@ export class SqlAppStore implements AppStore {
       const current = await readApp(tx, id);
       if (!current) return { result: undefined, changed: false };
       const updated = { ...current, ...changes };
-      const row = apps.part(updated, "name", "homepageUrl", "redirectUris", "scopes", "requirePkce");
+      const row = apps.part(updated, "name", "homepageUrl", "redirectUris", "scopes", "tools", "requirePkce");
       await tx`UPDATE apps SET ${tx(row)} WHERE id = ${id}`;
       return { result: updated, changed: true };
     });

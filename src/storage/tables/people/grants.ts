@@ -1,9 +1,8 @@
 // Grants as credential records: added where their makers still stand, counted, and ended, each inside of a transaction.
 
 import type { AuditEvent } from "../../../domain/audit.ts";
-import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import { commandLineAppId } from "../../../domain/people/app.ts";
-import type { Authorization, RefreshToken } from "../../../domain/people/oauth.ts";
+import type { Authorization, GrantBounds, RefreshToken } from "../../../domain/people/oauth.ts";
 import { membershipCredentialId } from "../../../domain/people/person.ts";
 import { type ApiKeyRecord, type KeyChain, keyStatus } from "../../../domain/principal.ts";
 import type { Database } from "../../sql/database.ts";
@@ -20,14 +19,14 @@ export interface IssuedGrant {
   refreshToken: RefreshToken;
 }
 
-type GrantBounds = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
+type GrantPlace = Pick<ApiKeyRecord, "appId" | "personId" | "accountId" | "environment" | "parentId">;
 
 export function isActive({ keys, account }: KeyChain, nowSeconds: number): boolean {
   return account.status === "active" && keys.every((key) => keyStatus(key, nowSeconds) === "active");
 }
 
 /** Whether the membership is still one of that person and account, and the app is still there. */
-export async function mayGrant(tx: Database, grant: GrantBounds, nowSeconds: number): Promise<boolean> {
+export async function mayGrant(tx: Database, grant: GrantPlace, nowSeconds: number): Promise<boolean> {
   const chain = await readChain(tx, { id: grant.parentId ?? "" });
   if (!chain || !isActive(chain, nowSeconds)) return false;
   const [{ kind, personId, accountId, environment }] = chain.keys;
@@ -78,15 +77,20 @@ async function bounded(tx: Database, grant: ApiKeyRecord): Promise<ApiKeyRecord>
   return other ? { ...grant, quotas: other.quotas, limitId: other.limitId } : grant;
 }
 
-/** Bounds all grants of a person for an app and account by the same quotas; gives how many there are. */
+/** Bounds all grants of a person for an app and account by the same; gives how many there are. */
 export async function limitGrantsFor(
   tx: Database,
   of: { personId: string; appId: string; accountId: string },
-  quotas: readonly QuotaRule[],
+  { quotas, tools }: GrantBounds,
 ): Promise<number> {
   const live: { id: string; environment: string; limit_id: string }[] = await tx`
     SELECT id, environment, limit_id FROM api_keys
     WHERE ${isFor(tx, of)} AND kind = 'grant' AND revoked = 0 ORDER BY created_at, id`;
+  if (tools !== undefined) {
+    const text = tools && JSON.stringify(tools);
+    await tx`UPDATE api_keys SET tools = ${text} WHERE ${isFor(tx, of)} AND kind = 'grant' AND revoked = 0`;
+  }
+  if (quotas === undefined) return live.length;
   for (const { id, environment } of live) {
     const limitId = live.find((first) => first.environment === environment)?.limit_id ?? id;
     await tx`UPDATE api_keys SET quotas = ${JSON.stringify(quotas)}, limit_id = ${limitId} WHERE id = ${id}`;

@@ -1,6 +1,6 @@
 // Codes and refresh tokens of the authorization server between their rows and their records.
 import type { AuthorizationCode, DeviceCode, RefreshToken } from "../../../domain/people/oauth.ts";
-import { integer, table, text, words } from "../../sql/table.ts";
+import { integer, json, table, text, words } from "../../sql/table.ts";
 
 export const authorizationCodes = table<AuthorizationCode>({
   digest: text,
@@ -10,6 +10,7 @@ export const authorizationCodes = table<AuthorizationCode>({
   membershipId: text,
   environment: text,
   scopes: words,
+  tools: json,
   resources: words,
   redirectUri: text,
   codeChallenge: text,
@@ -34,6 +35,7 @@ export const deviceCodes = table<DeviceCode>({
   appId: text,
   environment: text,
   scopes: words,
+  tools: json,
   resources: words,
   createdAt: integer,
   expiresAt: integer,

@@ -65,6 +65,7 @@ onEachDatabase((databases) => {
       redirectUris: [],
       scopes: [],
       environment: "live",
+      tools: null,
       requirePkce: true,
     } as const;
     return apps.insertApp({ ...app, ...registered, secrets: [], createdAt: now }, event("app.created"));
@@ -77,6 +78,7 @@ onEachDatabase((databases) => {
   const authorization = (more: Partial<Authorization> = {}): Authorization => ({
     ...{ appId: "app_1", personId: "usr_1", accountId, membershipId, environment: "live" },
     scopes: ["chat:write", "models:read"],
+    tools: null,
     ...more,
   });
 
@@ -96,7 +98,7 @@ onEachDatabase((databases) => {
 
   const deviceCode = (more: Partial<DeviceCode> = {}): DeviceCode => ({
     ...{ digest: "device", userCode: "BCDFGHJK", appId: commandLineAppId, environment: "live", scopes: ["chat:write"] },
-    resources: ["/v1"],
+    ...{ tools: null, resources: ["/v1"] },
     ...{ createdAt: now, expiresAt: now + 600, intervalSeconds: 5, polledAt: null, state: "pending" },
     ...{ personId: null, accountId: null, membershipId: null, grantId: null },
     ...more,
@@ -376,7 +378,7 @@ onEachDatabase((databases) => {
       await redeemed("grt_5", { appId: "app_3", createdAt: now + 4 });
       await oauth.revokeGrant("grt_5", event("grant.revoked"));
       const account = await accounts.findAccount(accountId);
-      const common = { accountId, accountName: account?.name, environment: "live", quotas: [] };
+      const common = { accountId, accountName: account?.name, environment: "live", tools: null, quotas: [] };
       const found = await oauth.listAllowedApps("usr_1", now);
       expect(found[0]).toEqual({
         ...{ ...common, appId: "app_1", appName: "App app_1", publisher: account?.name, allowedAt: now },
@@ -392,11 +394,15 @@ onEachDatabase((databases) => {
       expect(found.map(({ appId }) => appId)).toEqual(["app_1", commandLineAppId, "app_2"]);
       expect(await oauth.listAllowedApps("usr_2", now)).toEqual([]);
       expect(await oauth.listAllowedApps("usr_1", now + 30 * day)).toEqual([]);
-      expect(await oauth.allowedScopes(authorization(), now)).toEqual(["chat:write", "models:read", "usage:read"]);
+      expect((await oauth.allowedBefore(authorization(), now)).scopes).toEqual([
+        "chat:write",
+        "models:read",
+        "usage:read",
+      ]);
       for (const other of [{ appId: "app_4" }, { personId: "usr_2" }, { membershipId: "mbr_2" }] as const) {
-        expect(await oauth.allowedScopes(authorization(other), now)).toEqual([]);
+        expect((await oauth.allowedBefore(authorization(other), now)).scopes).toEqual([]);
       }
-      expect(await oauth.allowedScopes(authorization({ environment: "dev" }), now)).toEqual([]);
+      expect((await oauth.allowedBefore(authorization({ environment: "dev" }), now)).scopes).toEqual([]);
       await keys.updateKey(membership().id, { revokedAt: now }, event());
       expect(await oauth.listAllowedApps("usr_1", now)).toEqual([]);
     });
@@ -450,13 +456,38 @@ onEachDatabase((databases) => {
     expect([await isRevoked("grt_1"), await isRevoked("grt_2")]).toEqual([true, false]);
   });
 
+  test("tools that a person allowed an app are those of all its grants that may use any, and one list after a change", async () => {
+    const scopes = ["tools:use"] as const;
+    const tools = async () => (await oauth.listAllowedApps("usr_1", now)).map((one) => one.tools);
+    await redeemed("grt_1", { scopes, tools: ["crm/read", "git*"] });
+    await redeemed("grt_2", { scopes, tools: ["crm", "github"], createdAt: now + 1 });
+    await redeemed("grt_3", { createdAt: now + 2 });
+    expect(await tools()).toEqual([["crm", "git*"]]);
+    expect((await oauth.allowedBefore(authorization(), now)).tools).toEqual(["crm", "git*"]);
+    const of = { personId: "usr_1", appId: "app_1", accountId };
+    expect(await oauth.limitAllowedApp(of, { tools: ["github"] }, event("grant.limited"))).toBe(3);
+    expect(await tools()).toEqual([["github"]]);
+    await redeemed("grt_4", { scopes, createdAt: now + 3 });
+    expect(await tools()).toEqual([null]);
+  });
+
+  test("a grant may use no more than its app, as that is now, whatever was allowed", async () => {
+    const toolsOf = async (id: string) => (await keys.findChainById(id))?.keys[0].tools;
+    await redeemed("grt_1", { tools: ["crm", "github"] });
+    await redeemed("grt_2", { createdAt: now + 1 });
+    await apps.updateApp("app_1", { tools: ["crm/read"] }, event("app.updated"));
+    expect([await toolsOf("grt_1"), await toolsOf("grt_2")]).toEqual([["crm/read"], ["crm/read"]]);
+    await apps.updateApp("app_1", { tools: null }, event("app.updated"));
+    expect([await toolsOf("grt_1"), await toolsOf("grt_2")]).toEqual([["crm", "github"], null]);
+  });
+
   test("however much has ended is forgotten at once", async () => {
     await oauth.insertCode(code({ digest: "old 0" }), event());
     await db`
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)
     INSERT INTO authorization_codes
     SELECT 'old ' || i, app_id, person_id, account_id, membership_id, environment, scopes, redirect_uri, code_challenge,
-      created_at, expires_at, grant_id, resources
+      created_at, expires_at, grant_id, resources, tools
     FROM n, authorization_codes`;
     await oauth.insertCode(code({ digest: "new", expiresAt: now + day + 61 }), event());
     await oauth.prune(now + 60 + day);

@@ -1,22 +1,21 @@
 // What the authorization server keeps, in the database: codes, refresh tokens, device codes and grants.
 import type { Acting, AuditEvent } from "../../../domain/audit.ts";
-import type { QuotaRule } from "../../../domain/limits/quota-rules.ts";
 import type {
   AllowedApp,
   Authorization,
   AuthorizationCode,
   DeviceCode,
+  GrantBounds,
   OAuthStore,
   RefreshToken,
 } from "../../../domain/people/oauth.ts";
 import { membershipCredentialId } from "../../../domain/people/person.ts";
 import type { KeyChain } from "../../../domain/principal.ts";
-import type { Scope } from "../../../domain/scope.ts";
 import type { Database } from "../../sql/database.ts";
 import { available, written } from "../../sql/outage.ts";
 import { changeCredentials, whileActive } from "../credential-change.ts";
 import { readChain } from "../credential-rows.ts";
-import { allowedApps, readLiveGrants, scopesOf } from "./allowed-apps.ts";
+import { allowedApps, readLiveGrants, togetherOf } from "./allowed-apps.ts";
 import {
   addGrant,
   endGrant,
@@ -181,11 +180,14 @@ export class SqlOAuthStore implements OAuthStore {
     return allowedApps(await available(readLiveGrants(this.#db, personId, nowSeconds)));
   }
 
-  async allowedScopes(authorization: Omit<Authorization, "scopes">, nowSeconds: number): Promise<Scope[]> {
+  async allowedBefore(
+    authorization: Omit<Authorization, "scopes" | "tools">,
+    nowSeconds: number,
+  ): Promise<Pick<AllowedApp, "scopes" | "tools">> {
     const { personId, appId, membershipId, environment } = authorization;
     const parentId = membershipCredentialId(membershipId, environment);
     const grants = await available(readLiveGrants(this.#db, personId, nowSeconds));
-    return scopesOf(grants.filter((grant) => grant.appId === appId && grant.parentId === parentId));
+    return togetherOf(grants.filter((grant) => grant.appId === appId && grant.parentId === parentId));
   }
 
   revokeAllowedApp(personId: string, appId: string, accountId: string | undefined, event: AuditEvent): Promise<number> {
@@ -197,11 +199,11 @@ export class SqlOAuthStore implements OAuthStore {
 
   limitAllowedApp(
     allowed: Pick<AllowedApp, "appId" | "accountId"> & { personId: string },
-    quotas: readonly QuotaRule[],
+    bounds: GrantBounds,
     event: AuditEvent,
   ): Promise<number> {
     return changeCredentials(this.#db, event, async (tx) => {
-      const limited = await limitGrantsFor(tx, allowed, quotas);
+      const limited = await limitGrantsFor(tx, allowed, bounds);
       return { result: limited, changed: limited > 0 };
     });
   }
@@ -258,7 +260,10 @@ async function readRefreshToken(
   return grant && { token, grant };
 }
 
-function approvedColumns(tx: Database, { personId, accountId, membershipId, environment, scopes }: Authorization) {
+function approvedColumns(
+  tx: Database,
+  { personId, accountId, membershipId, environment, scopes, tools }: Authorization,
+) {
   return tx`, person_id = ${personId}, account_id = ${accountId}, membership_id = ${membershipId},
-    environment = ${environment}, scopes = ${scopes.join(" ")}`;
+    environment = ${environment}, scopes = ${scopes.join(" ")}, tools = ${tools && JSON.stringify(tools)}`;
 }

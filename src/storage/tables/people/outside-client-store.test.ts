@@ -37,7 +37,7 @@ onEachDatabase((databases) => {
     await store.allowed(client("app_1", { documentUrl, allowedAt: now + 1, name: "Cli 2" }));
     expect(await apps.findApp("app_1")).toMatchObject({
       ...{ name: "Cli 2", publisher: "client.example", scopes: ["tools:use"], type: "public", environment: "dev" },
-      ...{ requirePkce: true, redirectUris: ["http://127.0.0.1/callback"], unverified: { documentUrl } },
+      ...{ tools: null, requirePkce: true, redirectUris: ["http://127.0.0.1/callback"], unverified: { documentUrl } },
     });
     expect(await store.register(client("app_2", { name: "" }))).toBe(true);
     expect(await apps.findApp("app_2")).toMatchObject({

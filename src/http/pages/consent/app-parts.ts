@@ -1,29 +1,15 @@
 // What the pages about an app have in common: who it is, what it may do, for which account, and the decision.
-import { looksLikeOurs } from "../../accounts/app-name.ts";
-import type { Environment } from "../../domain/api-key.ts";
-import { commandLineAppId, type PublishedApp } from "../../domain/people/app.ts";
-import type { OwnMembership } from "../../domain/people/person.ts";
-import type { SignedIn } from "../../domain/people/session.ts";
-import type { Scope } from "../../domain/scope.ts";
-import { apiResource, toolsResource } from "../../policy/credentials/resources.ts";
-import { hidden } from "./form.ts";
-import { type Html, type HtmlValue, html } from "./html.ts";
-import type { Page } from "./layout.ts";
-
-const longestName = 60;
-/** U+2800, a Braille cell without a dot, is a blank that Unicode does not count as one. */
-const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]+/gu;
-const piledMarks = /(\p{M}{2})\p{M}+/gu;
-
-/**
- * A name that somebody else chose, so that it cannot pass for more than a name: one line of bounded length, without
- * characters that are unseen, turn the text around, or reach into other lines.
- */
-export function plainName(name: string): string {
-  const plain = name.normalize("NFC").replace(unsafeCharacters, " ").replace(piledMarks, "$1");
-  const letters = [...plain.replace(/\s+/gu, " ").trim()];
-  return letters.length > longestName ? `${letters.slice(0, longestName - 1).join("")}…` : letters.join("");
-}
+import { looksLikeOurs } from "../../../accounts/app-name.ts";
+import type { Environment } from "../../../domain/api-key.ts";
+import { commandLineAppId, type PublishedApp } from "../../../domain/people/app.ts";
+import type { OwnMembership } from "../../../domain/people/person.ts";
+import type { SignedIn } from "../../../domain/people/session.ts";
+import type { Scope } from "../../../domain/scope.ts";
+import { hidden } from "../form.ts";
+import { type Html, type HtmlValue, html } from "../html.ts";
+import type { Page } from "../layout.ts";
+import { plainName } from "./plain-name.ts";
+import { type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
 
 type Named = Pick<PublishedApp, "id" | "name">;
 
@@ -81,25 +67,6 @@ function scopeList(scopes: readonly Scope[]): Html {
 <ul class="plain">${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
 
-/** At which servers it may use tools; nothing where it is to use none. Whether there is one by that name is told to nobody. */
-function toolsLine({
-  scopes,
-  resources,
-  titleOfServer,
-}: Pick<DecisionParts, "scopes" | "resources" | "titleOfServer">): Html | undefined {
-  if (!scopes.includes("tools:use")) return undefined;
-  if (resources.includes(toolsResource)) {
-    return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
-  }
-  const names = resources.flatMap((path) => (path === apiResource ? [] : [path.slice(toolsResource.length + 1)]));
-  if (names.length === 0) return undefined;
-  const which = names.map((name, i) => {
-    const title = titleOfServer?.(name);
-    return html`${i > 0 && ", "}<strong>${name}</strong>${title !== undefined && html` (<bdi>${plainName(title)}</bdi>)`}`;
-  });
-  return html`<p>It may use the tools of ${which}, and of no other server.</p>`;
-}
-
 const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   live: undefined,
   test: "This app is still being tested: it works in the account’s test environment, and not with what is live.",
@@ -113,6 +80,14 @@ function environmentWarning(app: PublishedApp): Html | undefined {
   return warning === undefined ? undefined : html`<div class="notice" role="note"><p>${warning}</p></div>`;
 }
 
+/** The account in which the person works now, where it can be chosen. */
+export function preferredMembership(
+  memberships: readonly OwnMembership[],
+  { membership }: Pick<SignedIn, "membership">,
+): OwnMembership | undefined {
+  return memberships.find(({ accountId }) => accountId === membership?.accountId) ?? memberships[0];
+}
+
 /** For which account; with a choice where there are several. `fault` is shown beside it. */
 function accountChoice(
   memberships: readonly OwnMembership[],
@@ -124,7 +99,7 @@ function accountChoice(
     return html`<p>For the account <strong><bdi>${plainName(only.accountName)}</bdi></strong>.</p>${alert}
 ${hidden("account", only.accountId)}`;
   }
-  const preferred = memberships.find(({ accountId }) => accountId === signedIn.membership?.accountId) ?? only;
+  const preferred = preferredMembership(memberships, signedIn);
   const option = ({ accountId, accountName }: OwnMembership) => html`
 <label><input type="radio" name="account" value="${accountId}" required${accountId === preferred?.accountId && html` checked`}> <bdi>${plainName(accountName)}</bdi></label>`;
   return html`<fieldset${fault !== undefined && html` aria-describedby="account-fault"`}>
@@ -142,20 +117,24 @@ function whoIsSignedIn({ person }: SignedIn): Html {
   return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
+/** What is to be chosen anew, and why. */
+export interface ChoiceFault {
+  field: "account" | "tools";
+  message: string;
+}
+
 export interface DecisionParts {
   /** Heads the page: `Allow` or `Connect` and the like, and what comes after the app's name. */
   question: readonly [before: string, after: string];
   app: PublishedApp;
   signedIn: SignedIn;
   scopes: readonly Scope[];
-  /** Paths of the resources at which it is to use them. */
-  resources: readonly string[];
-  /** What the server of tools by that name is called, for whoever may know of it. */
-  titleOfServer?: (name: string) => string | undefined;
+  /** Undefined where there are no tools to choose. */
+  toolChoice: ToolChoice | undefined;
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
-  /** About the account that was chosen before. */
-  fault: string | undefined;
+  /** About the account, or the tools, that were chosen before. */
+  fault: ChoiceFault | undefined;
   /** Where the decision is sent, and what unseen goes along. */
   action: string;
   hiddenFields: HtmlValue;
@@ -169,6 +148,7 @@ export interface DecisionParts {
 export function decisionPage(parts: DecisionParts): Page {
   const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
   const [before, after] = question;
+  const faultAt = (field: ChoiceFault["field"]) => (fault?.field === field ? fault.message : undefined);
   return {
     title: `${before} ${titleOf(app)}?`,
     signedIn,
@@ -178,10 +158,10 @@ ${publisherLine(app)}
 ${imitationWarning(app)}
 ${notice && html`${notice}\n`}${environmentWarning(app)}
 ${scopeList(scopes)}
-${toolsLine(parts)}
 <form method="post" action="${action}" class="fields">
 ${hiddenFields}
-${accountChoice(memberships, { signedIn, fault })}
+${toolChoiceFields(parts.toolChoice, faultAt("tools"))}
+${accountChoice(memberships, { signedIn, fault: faultAt("account") })}
 ${consequence && html`${consequence}\n`}${decisionButtons}
 </form>
 ${whoIsSignedIn(signedIn)}`,

@@ -1,11 +1,11 @@
 // The page on which a person allows an app to act for them, or not.
-import type { OwnMembership } from "../../domain/people/person.ts";
-import type { SignedIn } from "../../domain/people/session.ts";
-import type { ValidRequest } from "../../oauth/authorize/flow.ts";
-import { type DecisionParts, decisionPage, nameOf } from "./app-parts.ts";
-import { csrfField, hidden } from "./form.ts";
-import { type HtmlValue, html } from "./html.ts";
-import type { Page } from "./layout.ts";
+import type { OwnMembership } from "../../../domain/people/person.ts";
+import type { SignedIn } from "../../../domain/people/session.ts";
+import type { ValidRequest } from "../../../oauth/authorize/flow.ts";
+import { csrfField, hidden } from "../form.ts";
+import { type HtmlValue, html } from "../html.ts";
+import type { Page } from "../layout.ts";
+import { type ChoiceFault, type DecisionParts, decisionPage, nameOf } from "./app-parts.ts";
 
 export interface ConsentPageParts {
   request: ValidRequest;
@@ -13,11 +13,11 @@ export interface ConsentPageParts {
   query: string;
   ticket: string;
   signedIn: SignedIn;
-  titleOfServer: NonNullable<DecisionParts["titleOfServer"]>;
+  toolChoice: DecisionParts["toolChoice"];
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
-  /** About the account that was chosen before. */
-  fault?: string;
+  /** About what was chosen before. */
+  fault?: ChoiceFault;
 }
 
 export function consentPage({
@@ -26,14 +26,13 @@ export function consentPage({
   ticket,
   signedIn,
   memberships,
-  titleOfServer,
+  toolChoice,
   fault,
 }: ConsentPageParts): Page {
-  const { app, redirectUri, scopes, resources } = request;
+  const { app, redirectUri, scopes } = request;
   return {
     ...decisionPage({
-      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, resources, memberships, fault },
-      titleOfServer,
+      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, memberships, toolChoice, fault },
       action: "/oauth/authorize",
       hiddenFields: hiddenFields(signedIn, query, ticket),
       consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
@@ -48,7 +47,7 @@ export function noAccountPage({
   query,
   ticket,
   signedIn,
-}: Omit<ConsentPageParts, "memberships" | "titleOfServer">): Page {
+}: Omit<ConsentPageParts, "memberships" | "toolChoice">): Page {
   const { app, redirectUri } = request;
   return {
     title: "No account",

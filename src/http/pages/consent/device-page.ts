@@ -1,12 +1,12 @@
 // The pages on which a person connects a device: the code that it shows, what it asks for, and how it went.
-import type { PublishedApp } from "../../domain/people/app.ts";
-import type { DeviceCode } from "../../domain/people/oauth.ts";
-import type { OwnMembership } from "../../domain/people/person.ts";
-import type { SignedIn } from "../../domain/people/session.ts";
-import { decisionPage } from "./app-parts.ts";
-import { csrfField, type FormFault, faultNotice, field, hidden } from "./form.ts";
-import { html } from "./html.ts";
-import type { Page } from "./layout.ts";
+import type { PublishedApp } from "../../../domain/people/app.ts";
+import type { DeviceCode } from "../../../domain/people/oauth.ts";
+import type { OwnMembership } from "../../../domain/people/person.ts";
+import type { SignedIn } from "../../../domain/people/session.ts";
+import { csrfField, type FormFault, faultNotice, field, hidden } from "../form.ts";
+import { html } from "../html.ts";
+import type { Page } from "../layout.ts";
+import { type ChoiceFault, type DecisionParts, decisionPage } from "./app-parts.ts";
 
 /** The code as the device shows it. */
 export function shownUserCode(userCode: string): string {
@@ -46,14 +46,16 @@ export interface ConfirmationParts {
   signedIn: SignedIn;
   /** Those that may be chosen. */
   memberships: readonly OwnMembership[];
-  /** About the account that was chosen before. */
-  fault?: string;
+  toolChoice: DecisionParts["toolChoice"];
+  /** About what was chosen before. */
+  fault?: ChoiceFault;
 }
 
-export function confirmationPage({ app, code, ticket, signedIn, memberships, fault }: ConfirmationParts): Page {
+export function confirmationPage(parts: ConfirmationParts): Page {
+  const { app, code, ticket, signedIn, memberships, toolChoice, fault } = parts;
   return decisionPage({
-    ...{ question: ["Connect", ""], app, signedIn, memberships, fault },
-    ...{ scopes: code.scopes, resources: code.resources },
+    ...{ question: ["Connect", ""], app, signedIn, memberships, toolChoice, fault },
+    scopes: code.scopes,
     action: "/device/decision",
     hiddenFields: html`${csrfField(signedIn)}
 ${hidden("ticket", ticket)}

@@ -1,0 +1,143 @@
+// Which tools an app is allowed: the servers that a person may choose from, as a page shows them and as its form says it.
+import type { PublishedApp } from "../../../domain/people/app.ts";
+import { commandLineAppId } from "../../../domain/people/app.ts";
+import type { Authorization } from "../../../domain/people/oauth.ts";
+import { membershipCredentialId, type OwnMembership } from "../../../domain/people/person.ts";
+import type { KeyStore } from "../../../domain/principal.ts";
+import type { Scope } from "../../../domain/scope.ts";
+import { reachesServer } from "../../../domain/tools/tool-reach.ts";
+import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../../mcp/front/view.ts";
+import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
+import { type Html, html } from "../html.ts";
+import { plainName } from "./plain-name.ts";
+
+export interface ToolChoice {
+  servers: readonly ChoosableServer[];
+  /** Whether all may be chosen as well, those that are added later among them. */
+  mayBeAll: boolean;
+  /** Whether less than all was chosen before. */
+  wasSome: boolean;
+}
+
+interface ChoosableServer {
+  name: string;
+  /** For whoever may know of it. */
+  title: string | undefined;
+  /** What the list has where it is chosen: its name, or those of its tools that were allowed before. */
+  entries: readonly string[];
+  isChosen: boolean;
+}
+
+export interface ToolChoiceDeps {
+  toolServers: Pick<ToolServers, "all">;
+  keys: Pick<KeyStore, "findChainById">;
+}
+
+interface Asking {
+  app: PublishedApp;
+  scopes: readonly Scope[];
+  /** Paths of the resources at which it is to use them. */
+  resources: readonly string[];
+  memberships: readonly OwnMembership[];
+  /** The list of what was allowed before. */
+  before: Authorization["tools"];
+}
+
+/** A page shows so many; others are chosen in the dashboard. */
+const mostServers = 100;
+
+/**
+ * Undefined where there is nothing to choose: it is to use no tools, or it is the person's own command line tool. One that is
+ * named by the request can be chosen whether there is such a server or not: that is told to nobody.
+ */
+export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<ToolChoice | undefined> {
+  const { app, scopes, resources, before } = asking;
+  if (!scopes.includes("tools:use") || app.id === commandLineAppId) return undefined;
+  const usable = await usableServers(asking, deps);
+  const named = resources.includes(toolsResource)
+    ? []
+    : resources.flatMap((path) => (path === apiResource ? [] : [path.slice(toolsResource.length + 1)]));
+  const names = named.length > 0 ? named : usable.map(({ name }) => name);
+  const servers = names.slice(0, mostServers).map((name) => {
+    const narrower = before?.includes(name) ? [] : (before ?? []).filter((entry) => entry.startsWith(`${name}/`));
+    return {
+      name,
+      title: usable.find((server) => server.name === name)?.title ?? undefined,
+      entries: narrower.length > 0 ? narrower : [name],
+      isChosen: before ? reachesServer({ lists: [before] }, name) : named.length > 0,
+    };
+  });
+  return { servers, mayBeAll: named.length === 0, wasSome: before !== null };
+}
+
+/** Those that the person may use in any of the accounts, and that the app may have, in the order of their names. */
+async function usableServers(
+  { app, memberships }: Asking,
+  { toolServers, keys }: ToolChoiceDeps,
+): Promise<readonly ToolServer[]> {
+  const servers = toolServers.all();
+  if (servers.length === 0) return [];
+  const parties = await Promise.all(
+    memberships.map(async ({ id }) => {
+      const chain = await keys.findChainById(membershipCredentialId(id, app.environment));
+      if (!chain) return [];
+      const lists = [...chain.keys, chain.account, app].flatMap(({ tools }) => (tools ? [tools] : []));
+      return [{ account: chain.account, environment: app.environment, tools: { lists } }];
+    }),
+  );
+  return servers
+    .filter((server) => parties.flat().some((party) => mayUseServer(server, party)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** What the form says was chosen, as the list of the grant. `fault` where it is nothing. */
+export function chosenTools(
+  choice: ToolChoice | undefined,
+  fields: ReadonlyMap<string, string>,
+): { tools: Authorization["tools"] } | { fault: string } {
+  if (!choice || (choice.mayBeAll && fields.get("tools") !== "some")) return { tools: null };
+  const [only] = choice.servers;
+  // Where there is one alone that was asked for, allowing it is choosing it.
+  if (only && isSettled(choice)) return { tools: [...only.entries] };
+  const chosen = choice.servers.filter(({ name }) => fields.has(fieldOf(name)));
+  if (chosen.length === 0) return { fault: "Choose at least one server, or deny it." };
+  return { tools: chosen.flatMap(({ entries }) => entries) };
+}
+
+export function toolChoiceFields(choice: ToolChoice | undefined, fault: string | undefined): Html | undefined {
+  if (!choice) return undefined;
+  const { servers, mayBeAll } = choice;
+  const [only] = servers;
+  if (!only) return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
+  if (isSettled(choice)) return html`<p>It may use the tools of ${wordsFor(only)}, and of no other server.</p>`;
+  const boxes = servers.map(
+    (server) => html`
+<label><input type="checkbox" name="${fieldOf(server.name)}" value="on"${server.isChosen && html` checked`}> <span>${wordsFor(server)}</span></label>`,
+  );
+  const alert = fault !== undefined && html`<span class="error" id="tools-fault" role="alert">${fault}</span>`;
+  const isSome = choice.wasSome || fault !== undefined;
+  return html`<fieldset class="tools"${alert && html` aria-describedby="tools-fault"`}>
+<legend>The tools of which servers may it use?</legend>
+${
+  mayBeAll &&
+  html`<label><input type="radio" name="tools" value="all"${!isSome && html` checked`}> <span><strong>Every server</strong> that you may use here, also those that come later</span></label>
+<label><input type="radio" name="tools" value="some"${isSome && html` checked`}> <span>Only those that you choose</span></label>`
+}
+<div class="servers">${boxes}
+</div>
+${alert}</fieldset>`;
+}
+
+function isSettled({ mayBeAll, servers }: ToolChoice): boolean {
+  return !mayBeAll && servers.length === 1;
+}
+
+function fieldOf(name: string): string {
+  return `server:${name}`;
+}
+
+function wordsFor({ name, title, entries }: ChoosableServer): Html {
+  const tools = entries.filter((entry) => entry !== name).map((entry) => entry.slice(name.length + 1));
+  return html`<strong>${name}</strong>${title !== undefined && html` (<bdi>${plainName(title)}</bdi>)`}${tools.length > 0 && html`: ${tools.join(", ")}`}`;
+}

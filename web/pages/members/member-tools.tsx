@@ -1,0 +1,37 @@
+// Which tools a member may use: a form for who may say that, else the list alone.
+import { Stack, Text, Title } from "@mantine/core";
+import type { Member } from "../../api/types.ts";
+import { toolListWords } from "../../parts/tools/tool-entries.ts";
+import { ToolListForm } from "../../parts/tools/tool-list-form.tsx";
+import { Note } from "../../parts/words/note.tsx";
+
+interface MemberToolsProps {
+  member: Member;
+  /** Undefined where it may be changed. */
+  why: string | undefined;
+}
+
+export function MemberTools({ member, why }: MemberToolsProps) {
+  if (why !== undefined) {
+    return (
+      <Stack gap="xs">
+        <Title order={3} size="sm">
+          Tools
+        </Title>
+        <Text size="sm">{toolListWords(member.tools)}</Text>
+        <Note>{why}</Note>
+      </Stack>
+    );
+  }
+  return (
+    <ToolListForm
+      // A change that is saved begins the form anew.
+      key={JSON.stringify(member.tools)}
+      path={`/v1/members/${member.id}`}
+      tools={member.tools}
+      about={`Which ${member.name} may use here, with all own keys and allowed apps`}
+      stale={["/v1/members"]}
+      said={`The tools of ${member.name} are saved. They hold at once.`}
+    />
+  );
+}

@@ -1,0 +1,165 @@
+// Servers that act with each person's own account: whether one's own is connected, and connecting and ending it.
+import { Alert, Badge, Group, Stack, Text } from "@mantine/core";
+import { LinkExternalIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { call } from "../../api/client.ts";
+import { useChange, useRead } from "../../api/queries.ts";
+import { toolsPath } from "../../api/tools.ts";
+import type {
+  ToolConnection,
+  ToolConnectionBegun,
+  ToolConnectionDeleted,
+  ToolConnectionList,
+} from "../../api/types.ts";
+import { Confirm } from "../../parts/editing/confirm.tsx";
+import { useQuestion } from "../../parts/editing/question.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { Section } from "../../parts/page/section.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { day } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
+
+const path = "/v1/tools/connections";
+
+/** Nothing where there is no such server. `?account=` names the one at which a program was told to have its person connect. */
+export function OwnAccounts() {
+  const [parameters] = useSearchParams();
+  const wanted = parameters.get("account");
+  const { data, error, refetch } = useRead<ToolConnectionList>(path);
+  const connect = useChange(
+    (server: string) => call<ToolConnectionBegun>("POST", path, { body: { server } }),
+    // It comes back by a page of its own.
+    { done: ({ url }) => window.location.assign(url) },
+  );
+  const ending = useQuestion(
+    ({ server }: ToolConnection) => call<ToolConnectionDeleted>("DELETE", `${path}/${encodeURIComponent(server)}`),
+    { stale: [path, toolsPath], said: endedWords },
+  );
+  if (error && !data) return <Failure error={error} retry={refetch} />;
+  if (!data || data.data.length === 0) return null;
+  const asked = data.data.find(({ server, state }) => server === wanted && state !== "connected");
+  return (
+    <Section
+      title="Your accounts"
+      about="These servers act with an account of your own. Nobody else uses it, and nobody is shown what you allowed there."
+    >
+      {asked && (
+        <Alert role="status" title={`A program asks for your account at ${asked.title ?? asked.server}`}>
+          Connect it here, then go back to the program and try again.
+        </Alert>
+      )}
+      {connect.error && <Failure error={connect.error} title="The account is not connected" />}
+      <Stack component="ul" gap="md" m={0} p={0} style={{ listStyle: "none" }} aria-label="Your accounts at servers">
+        {data.data.map((connection) => (
+          <Account
+            key={connection.server}
+            connection={connection}
+            // After it is done the browser is on its way.
+            isConnecting={(connect.isPending || connect.isSuccess) && connect.variables === connection.server}
+            connect={() => connect.mutate(connection.server)}
+            end={() => ending.ask(connection)}
+          />
+        ))}
+      </Stack>
+      <Confirm
+        {...ending.dialog}
+        title={`End the connection to ${nameOf(ending.about)}?`}
+        action="End it"
+        stay="Keep it"
+        final={false}
+      >
+        Programs that act for you can use nothing of {nameOf(ending.about)} from then on, until you connect your account
+        again. What they did there stays.
+      </Confirm>
+    </Section>
+  );
+}
+
+interface AccountProps {
+  connection: ToolConnection;
+  isConnecting: boolean;
+  connect(): void;
+  end(): void;
+}
+
+function Account({ connection, isConnecting, connect, end }: AccountProps) {
+  const { server, title, state, broken_because: why } = connection;
+  return (
+    <li>
+      <Group justify="space-between" align="start" gap="sm">
+        <Stack gap={2} flex={1} miw="14rem">
+          <Group gap="xs">
+            <Text fw={600} style={{ overflowWrap: "anywhere" }}>
+              <bdi>{title ?? server}</bdi>
+            </Text>
+            <State state={state} />
+          </Group>
+          <SmallNote style={{ overflowWrap: "anywhere" }}>
+            {state === "none" ? (
+              "Nothing of it can be used before you connect your account there."
+            ) : (
+              <Told of={connection} />
+            )}
+          </SmallNote>
+          {why !== null && (
+            <Text size="sm" c="var(--mantine-color-error)" style={{ overflowWrap: "anywhere" }}>
+              {why}
+            </Text>
+          )}
+        </Stack>
+        <Group gap="xs">
+          {state !== "none" && (
+            <PlainButton onClick={end} aria-label={`End the connection to ${title ?? server}`}>
+              End
+            </PlainButton>
+          )}
+          <PlainButton
+            onClick={connect}
+            loading={isConnecting}
+            leftSection={<LinkExternalIcon />}
+            aria-label={`${state === "none" ? "Connect" : "Connect again"}: ${title ?? server}`}
+          >
+            {state === "none" ? "Connect your account" : "Connect again"}
+          </PlainButton>
+        </Group>
+      </Group>
+    </li>
+  );
+}
+
+const states = {
+  none: { color: "gray", words: "Not connected" },
+  connected: { color: "green", words: "Connected" },
+  broken: { color: "red", words: "Connect again" },
+} as const;
+
+function State({ state }: Pick<ToolConnection, "state">) {
+  const { color, words } = states[state];
+  return (
+    <Badge color={color} variant="light">
+      {words}
+    </Badge>
+  );
+}
+
+function Told({ of: { issuer, scopes, connected_at: since, last_used_at: used } }: { of: ToolConnection }) {
+  return (
+    <>
+      By {issuer}
+      {scopes.length > 0 && ` (${scopes.join(", ")})`}
+      {since !== null && `, since ${day(since)}`}, <Ago seconds={used} never="not used yet" />
+    </>
+  );
+}
+
+function nameOf(connection: ToolConnection | undefined): string {
+  return connection?.title ?? connection?.server ?? "";
+}
+
+function endedWords({ revoked }: ToolConnectionDeleted, { title, server }: ToolConnection): string {
+  const there = revoked
+    ? "what you allowed there is taken back"
+    : "what you allowed there ends there when you take it back";
+  return `Your account at ${title ?? server} is not connected any more; ${there}.`;
+}

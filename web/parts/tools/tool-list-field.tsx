@@ -1,0 +1,65 @@
+// The field for a list of tools: all that are offered, only those that are named, or none.
+import { NativeSelect, Stack, TagsInput } from "@mantine/core";
+import { useState } from "react";
+import { separate } from "../editing/separate.ts";
+import { type ToolList, useToolEntries } from "./tool-entries.ts";
+
+interface ToolListFieldProps {
+  label?: string;
+  description: string;
+  value: ToolList;
+  change(tools: ToolList): void;
+  error?: string | undefined;
+  /** Whose tools are suggested. */
+  suggest?: "own" | "installation";
+}
+
+type Kind = "all" | "some" | "none";
+
+const kinds = [
+  { value: "all", label: "All that are offered" },
+  { value: "some", label: "Only these" },
+  { value: "none", label: "None" },
+];
+
+export function ToolListField(props: ToolListFieldProps) {
+  const { label = "Tools", description, value, change, error, suggest = "own" } = props;
+  const [kind, setKind] = useState<Kind>(kindOf(value));
+  const suggested = useToolEntries(suggest, kind === "some");
+  const choose = (chosen: string) => {
+    const next = kinds.some((one) => one.value === chosen) ? (chosen as Kind) : "all";
+    setKind(next);
+    change(next === "all" ? null : []);
+  };
+  return (
+    <Stack gap="xs">
+      <NativeSelect
+        label={label}
+        description={description}
+        value={kind}
+        onChange={(event) => choose(event.currentTarget.value)}
+        data={kinds}
+        error={kind === "some" ? undefined : error}
+      />
+      {kind === "some" && (
+        <TagsInput
+          aria-label={`${label}, only these`}
+          description="A server, such as crm, for all of its tools; crm/search for one; an asterisk at the end for all that begin so. As long as nothing is named: none."
+          placeholder={value?.length ? "" : "crm"}
+          value={[...(value ?? [])]}
+          onChange={(chosen) => change(separate(chosen))}
+          splitChars={[",", ";", " ", "\n"]}
+          maxTags={100}
+          data={suggested}
+          limit={50}
+          error={error}
+        />
+      )}
+    </Stack>
+  );
+}
+
+function kindOf(value: ToolList): Kind {
+  if (value === null) return "all";
+  return value.length === 0 ? "none" : "some";
+}
