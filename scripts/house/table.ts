@@ -387,7 +387,7 @@ export const layers: Layers = {
       ].map((name) => `src/${name}`),
       "package.json",
     ],
-    packages: ["commander", "jsonc-parser", "node:*", "zod"],
+    packages: ["@modelcontextprotocol/client", "commander", "jsonc-parser", "node:*", "zod"],
     because: "commands talk to the HTTP API or to local files; composition is not theirs.",
   },
   "src/main.ts": {

@@ -3,9 +3,11 @@ import { afterEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { startHeadrace, type TestServer, type TestServerOptions } from "../support/headrace.ts";
+import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
+import { manualClock } from "../support/manual-clock.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import { HttpToolServer, type ToolServerOptions, textResult } from "../support/tool-servers.ts";
+import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 
 const secret = "Bearer tok-0123456789abcdef";
 const stack: AsyncDisposable[] = [];
@@ -56,7 +58,7 @@ test("one that is added has its tools offered with the answer, and its headers a
       ...{ object: "tool_server", name: "files", title: null, description: null, source: "database" },
       ...{ overrides_database: false, place: "http", url: tools.url, node: null, credentials: "headers" },
       ...{ credentials_unreadable: false, header_names: ["Authorization"], oauth: null },
-      ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+      ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
       ...{ timeout_seconds: 60, max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: 0.01 },
       ...{ enabled: true, created_at: expect.any(Number), waiting: 0 },
     },
@@ -227,4 +229,38 @@ test("what goes wrong at a server is told, without the header that it was sent",
   const person = await ask({ name: "crm" });
   expect(person).toMatchObject({ ok: false, error: { code: "permission_denied" } });
   expect(server.logText()).not.toContain("tok-0123456789abcdef");
+});
+
+test("operators are told once that a server says something else than was approved, and again after that was decided", async () => {
+  const work = { search: async () => textResult("found") };
+  const tools = toolServer({ tools: work });
+  const receiver = await startWebhookReceiver();
+  stack.push(receiver);
+  const clock = manualClock();
+  const { server, admin } = await start({ yaml: "webhook_loopback: true\n", clock, noticeTimes: { everyMs: 50 } });
+  await admin("POST", "/webhooks", { url: receiver.url, events: ["tool.changed"] });
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url });
+  const client = await clientOf(server);
+  await names(client);
+  const told = () => receiver.received.map(({ body }) => body.data);
+  const grow = async (name: string) => {
+    Object.assign(work, { [name]: work.search });
+    await admin("PATCH", "/tool-servers/files", { title: `With ${name}` });
+    expect(await names(client)).toEqual(["files_search"]);
+  };
+  await grow("one");
+  await until(() => told().length === 1, "it is told");
+  await grow("two");
+  await Bun.sleep(300);
+  expect(told()).toEqual([{ server: "files", waiting: 1 }]);
+  for (const { name, digest, state } of (await admin("GET", "/tool-servers/files/definitions")).body.data) {
+    if (state !== "pending") continue;
+    await admin("POST", "/tool-servers/files/definitions", { name, digest, decision: "refused" });
+  }
+  // A process that has just started ends nothing.
+  clock.advance(121_000);
+  await server.notices.incidentWatch.look();
+  await grow("three");
+  await until(() => told().length === 2, "it is told again");
+  expect(told()[1]).toEqual({ server: "files", waiting: 1 });
 });

@@ -6072,6 +6072,7 @@ export interface CreateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6093,6 +6094,7 @@ export interface WebhookWithSecret {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6149,6 +6151,7 @@ export interface Webhook {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6192,6 +6195,7 @@ export interface UpdateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6250,6 +6254,7 @@ export interface WebhookDelivery {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test";
   /**
    * `failed`: it is not tried again.
@@ -11001,7 +11006,7 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   server: string;
-  kind: "tool" | "prompt";
+  kind: "tool" | "prompt" | "instructions";
   /**
    * The server's own name of it.
    */
@@ -11040,7 +11045,7 @@ export interface DecideToolDefinition {
   /**
    * Left out: `tool`.
    */
-  kind?: "tool" | "prompt";
+  kind?: "tool" | "prompt" | "instructions";
   name: string;
   digest: string;
   decision: "approved" | "refused";

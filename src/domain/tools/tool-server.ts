@@ -85,6 +85,11 @@ export function offersTool({ tools }: Pick<ToolServer, "tools">, name: string): 
   return tools === null || tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : one === name));
 }
 
+/** Progress, and questions to the client, prolong a call; never beyond this. */
+export function longestCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number {
+  return Math.max(10 * timeoutMs, 600_000);
+}
+
 /** The servers as they are now; those of the file and of the database. */
 export interface ToolServers {
   all(): readonly ToolServer[];

@@ -1,17 +1,12 @@
 // The way to a process of a node: one exchange of the tunnel starts it and streams what it says, others carry what it is told.
-import {
-  deserializeMessage,
-  type JSONRPCMessage,
-  serializeMessage,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
-import { ByteLines } from "./byte-lines.ts";
 import type { Line } from "./line.ts";
+import { MessageLines } from "./message-lines.ts";
 import { type NodePlace, NodeWay } from "./node-way.ts";
 
 export interface NodeProcessLineOptions {
@@ -65,9 +60,11 @@ export class NodeProcessLine implements Line, Transport {
     }
     this.#process = process;
     this.#said = body;
-    const lines = new ByteLines(this.#options.maxLineBytes, {
-      line: (bytes) => this.#line(bytes),
-      tooLong: () => this.#failed(`wrote a line of more than ${this.#options.maxLineBytes} bytes`, "line too long"),
+    const lines = new MessageLines(this.#options.maxLineBytes, {
+      take: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      refuse: (what, detail) => this.#failed(what, detail),
     });
     body.flow({
       // Bytes are lent.
@@ -104,22 +101,6 @@ export class NodeProcessLine implements Line, Transport {
       if (error instanceof GatewayError) throw error;
       throw this.#failed("is not there", String(error));
     }
-  }
-
-  #line(bytes: Buffer): boolean {
-    if (this.#isClosed) return false;
-    const text = bytes.toString().trim();
-    // An empty one says that the process is there still.
-    if (text === "") return true;
-    let message: JSONRPCMessage;
-    try {
-      message = deserializeMessage(text);
-    } catch {
-      this.#failed("wrote what is no message of the protocol", "no message");
-      return false;
-    }
-    this.onmessage?.(message);
-    return true;
   }
 
   /** The first reason counts. Ends it. */

@@ -1,20 +1,15 @@
 // The way to a server that is a process of this machine: lines of its standard input and output, behind a guard.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import {
-  deserializeMessage,
-  type JSONRPCMessage,
-  serializeMessage,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
 import type { Output } from "../../processes/output.ts";
 import { markOf } from "../../processes/strays.ts";
-import { ByteLines } from "./byte-lines.ts";
 import type { Line } from "./line.ts";
+import { MessageLines } from "./message-lines.ts";
 
 export interface ProcessLineOptions {
   readonly server: string;
@@ -138,35 +133,17 @@ export class ProcessLine implements Line, Transport {
   }
 
   async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    const { maxLineBytes } = this.#options;
-    const lines = new ByteLines(maxLineBytes, { line: (bytes) => this.#line(bytes), tooLong: () => this.#tooLong() });
+    const lines = new MessageLines(this.#options.maxLineBytes, {
+      take: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      refuse: (what, detail) => this.#failed(what, detail),
+    });
     for await (const bytes of stdout) {
-      if (!lines.push(bytes)) break;
+      if (!lines.push(bytes) || this.#isClosed) break;
       await this.#paused?.promise;
     }
     lines.end();
-  }
-
-  /** False where it is none of the protocol: nobody knows what such a process would say next. */
-  #line(bytes: Buffer): boolean {
-    const text = bytes.toString().trim();
-    if (text === "") return true;
-    if (this.#isClosed) return false;
-    let message: JSONRPCMessage;
-    try {
-      message = deserializeMessage(text);
-    } catch {
-      const what = "wrote what is no message of the protocol to its standard output, and was ended";
-      this.#failed(what, "logs belong to standard error");
-      return false;
-    }
-    this.onmessage?.(message);
-    return true;
-  }
-
-  #tooLong(): void {
-    const most = `more than ${this.#options.maxLineBytes} bytes, the most that a result of it may have`;
-    this.#failed(`wrote a line of ${most}, and was ended`, "line too long");
   }
 
   /** The first reason counts. Ends it. */

@@ -14,6 +14,8 @@ import { Definitions } from "../../mcp/servers/definitions.ts";
 import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
 import { ServerPlaces } from "../../mcp/servers/server-places.ts";
 import { ServerTests } from "../../mcp/servers/server-tests.ts";
+import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
+import { waitingTools } from "../../notices/watch/waiting-tools.ts";
 import type { Database } from "../../storage/sql/database.ts";
 import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
@@ -31,6 +33,8 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   feed: ChangeFeed;
   /** Sees what other processes changed; undefined: there are none. */
   watcher: RoutingWatcher | undefined;
+  /** Told what waits for an operator. */
+  incidents: IncidentWatch;
   /** In the place of those of the file, where a test has some of its own. */
   servers: (() => readonly ToolServer[]) | undefined;
   /** The configuration as it is now. */
@@ -126,6 +130,12 @@ async function openServers(options: ToolsOptions) {
     toolDefinitions.reload();
   });
   await toolServers.load();
+  options.incidents.also(async () => {
+    const servers = toolServers.all();
+    if (servers.length === 0) return [];
+    const waiting = await toolDefinitions.waiting();
+    return waitingTools(new Map(servers.map(({ name }) => [name, waiting.get(name) ?? 0])));
+  });
   return { toolServers, toolDefinitions, findNode };
 }
 

@@ -943,6 +943,8 @@ const migrations: readonly (readonly string[])[] = [
       settings TEXT NOT NULL,
       created_at BIGINT NOT NULL
     )`,
+    // Counted every few seconds, among texts that are long.
+    `CREATE INDEX tool_definitions_waiting ON tool_definitions (server) WHERE state IN ('pending', 'changed')`,
   ],
   [
     // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.

@@ -2,18 +2,20 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
 import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
-const name = z.string().regex(toolServerName).describe("Begins the names that clients see of its tools.");
+// Which characters it may have is said where it is read: a pattern has no words for what is wrong.
+const serverName = z.string().min(1).max(64);
+const name = serverName.describe("Begins the names that clients see of its tools.");
 const title = z.string().min(1).max(128);
 const description = z.string().min(1).max(1_024);
 const url = z.string().min(1).max(2_048).describe("Its address over streamable HTTP.");
 const node = z
   .strictObject({
     node: z.string().min(1).max(64).describe("Id or name of the node."),
-    server: z.string().regex(toolServerName).describe("Name of the server at the node, which offers it."),
+    server: serverName.describe("Name of the server at the node, which offers it."),
   })
   .describe("A server that a node has in its own configuration, in place of `url`.");
 const headers = z
@@ -186,7 +188,7 @@ export const definitionShape = z
   .object({
     object: z.literal("tool_definition"),
     server: z.string(),
-    kind: z.enum(["tool", "prompt"]),
+    kind: z.enum(["tool", "prompt", "instructions"]),
     name: z.string().describe("The server's own name of it."),
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
@@ -201,7 +203,7 @@ export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(["tool", "prompt"]).optional().describe("Left out: `tool`."),
+    kind: z.enum(["tool", "prompt", "instructions"]).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
     digest: z.string().regex(/^[0-9a-f]{64}$/),
     decision: z.enum(["approved", "refused"]),

@@ -109,20 +109,38 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
             setFound(undefined);
           }}
         />
-        <Switch
-          label="Store chats"
-          description="Where a request does not say whether its chat is stored, it is."
-          checked={storeChats}
-          onChange={(event) => setStoreChats(event.currentTarget.checked)}
-        />
-        <ToolListField
-          description="Which all of its members, keys and apps may use"
-          value={tools}
-          change={setTools}
-          error={toolsError}
-          suggest="installation"
-        />
+        <AccountTools tools={tools} change={setTools} error={toolsError} />
+        <StoreChats checked={storeChats} change={setStoreChats} />
       </Form>
     </Paper>
+  );
+}
+
+interface AccountToolsProps {
+  tools: ToolList;
+  change(tools: ToolList): void;
+  error: string | undefined;
+}
+
+function AccountTools({ tools, change, error }: AccountToolsProps) {
+  return (
+    <ToolListField
+      description="Which all of its members, keys and apps may use"
+      value={tools}
+      change={change}
+      error={error}
+      suggest="installation"
+    />
+  );
+}
+
+function StoreChats({ checked, change }: { checked: boolean; change(checked: boolean): void }) {
+  return (
+    <Switch
+      label="Store chats"
+      description="Where a request does not say whether its chat is stored, it is."
+      checked={checked}
+      onChange={(event) => change(event.currentTarget.checked)}
+    />
   );
 }

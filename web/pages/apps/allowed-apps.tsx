@@ -29,7 +29,6 @@ export function AllowedApps() {
   const [limited, setLimited] = useState<Allowed>();
   const shown = useLast(limited);
   const [choosing, setChoosing] = useState<Allowed>();
-  const chosen = useLast(choosing);
   if (isPending) return <Waiting heights={[110, 110]} />;
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
@@ -74,23 +73,7 @@ export function AllowedApps() {
           />
         )}
       </FormDialog>
-      <FormDialog
-        opened={choosing !== undefined}
-        close={() => setChoosing(undefined)}
-        title={`Which tools ${nameOf(chosen)} may use for you`}
-      >
-        {chosen && (
-          <ToolListForm
-            key={chosen.id}
-            path={`${path}/${encodeURIComponent(chosen.id)}`}
-            tools={chosen.tools}
-            about={`Of those that you may use yourself in ${chosen.account.name}`}
-            stale={[path]}
-            said={`The tools of ${nameOf(chosen)} are saved. They hold at once.`}
-            close={() => setChoosing(undefined)}
-          />
-        )}
-      </FormDialog>
+      <ToolsDialog of={choosing} close={() => setChoosing(undefined)} />
       <Confirm
         {...revocation.dialog}
         title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
@@ -102,6 +85,25 @@ export function AllowedApps() {
           : `Its access to ${asked?.account.name} ends at once: its next request is refused. It may ask you again.`}
       </Confirm>
     </Stack>
+  );
+}
+
+function ToolsDialog({ of, close }: { of: Allowed | undefined; close(): void }) {
+  const shown = useLast(of);
+  return (
+    <FormDialog opened={of !== undefined} close={close} title={`Which tools ${nameOf(shown)} may use for you`}>
+      {shown && (
+        <ToolListForm
+          key={shown.id}
+          path={`${path}/${encodeURIComponent(shown.id)}`}
+          tools={shown.tools}
+          about={`Of those that you may use yourself in ${shown.account.name}`}
+          stale={[path]}
+          said={`The tools of ${nameOf(shown)} are saved. They hold at once.`}
+          close={close}
+        />
+      )}
+    </FormDialog>
   );
 }
 

@@ -64,6 +64,27 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
         </Radio.Group>
       )}
       <RedirectUris draft={draft} change={change} error={errorOf("redirect_uris")} />
+      <MostFields draft={draft} change={change} errorOf={errorOf} />
+      <Checkbox
+        label="Refuse requests without PKCE"
+        description={
+          draft.type === "public"
+            ? "Always so for a public app: nothing else tells it from one that stole its code."
+            : "A code that somebody else gets hold of is of no use to them. All current OAuth libraries can do it."
+        }
+        checked={draft.type === "public" || draft.requirePkce}
+        disabled={draft.type === "public"}
+        onChange={(event) => change({ requirePkce: event.currentTarget.checked })}
+        error={errorOf("require_pkce")}
+      />
+    </Stack>
+  );
+}
+
+/** The most that people are asked to allow it. */
+function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
+  return (
+    <>
       <Checkbox.Group
         label="The most it may ask for"
         description="As little as it needs: people read the list. No app manages keys."
@@ -87,19 +108,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
           error={errorOf("tools")}
         />
       )}
-      <Checkbox
-        label="Refuse requests without PKCE"
-        description={
-          draft.type === "public"
-            ? "Always so for a public app: nothing else tells it from one that stole its code."
-            : "A code that somebody else gets hold of is of no use to them. All current OAuth libraries can do it."
-        }
-        checked={draft.type === "public" || draft.requirePkce}
-        disabled={draft.type === "public"}
-        onChange={(event) => change({ requirePkce: event.currentTarget.checked })}
-        error={errorOf("require_pkce")}
-      />
-    </Stack>
+    </>
   );
 }
 

@@ -15,6 +15,7 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
+import { separate } from "../../parts/editing/separate.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
 import type { UsedQuota } from "../../parts/quotas/used-quotas.tsx";
 import { keyAmounts } from "../../parts/words/amounts.ts";
@@ -22,7 +23,7 @@ import { at, span } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
-import { NoteFields, ReachFields, separate } from "./key-reach-fields.tsx";
+import { NoteFields, ReachFields } from "./key-reach-fields.tsx";
 
 interface KeyFieldsProps {
   draft: KeyDraft;

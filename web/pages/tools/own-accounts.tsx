@@ -1,5 +1,5 @@
 // Servers that act with each person's own account: whether one's own is connected, and connecting and ending it.
-import { Alert, Badge, Group, Stack, Text } from "@mantine/core";
+import { Alert, Group, Stack, Text } from "@mantine/core";
 import { LinkExternalIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { call } from "../../api/client.ts";
@@ -19,6 +19,7 @@ import { Section } from "../../parts/page/section.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { day } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/tools/connections";
 
@@ -85,6 +86,8 @@ interface AccountProps {
 
 function Account({ connection, isConnecting, connect, end }: AccountProps) {
   const { server, title, state, broken_because: why } = connection;
+  const [kind, words] = states[state];
+  const action = state === "none" ? "Connect your account" : "Connect again";
   return (
     <li>
       <Group justify="space-between" align="start" gap="sm">
@@ -93,7 +96,7 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
             <Text fw={600} style={{ overflowWrap: "anywhere" }}>
               <bdi>{title ?? server}</bdi>
             </Text>
-            <State state={state} />
+            <State kind={kind}>{words}</State>
           </Group>
           <SmallNote style={{ overflowWrap: "anywhere" }}>
             {state === "none" ? (
@@ -118,9 +121,9 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
             onClick={connect}
             loading={isConnecting}
             leftSection={<LinkExternalIcon />}
-            aria-label={`${state === "none" ? "Connect" : "Connect again"}: ${title ?? server}`}
+            aria-label={`${action}: ${title ?? server}`}
           >
-            {state === "none" ? "Connect your account" : "Connect again"}
+            {action}
           </PlainButton>
         </Group>
       </Group>
@@ -128,20 +131,11 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
   );
 }
 
-const states = {
-  none: { color: "gray", words: "Not connected" },
-  connected: { color: "green", words: "Connected" },
-  broken: { color: "red", words: "Connect again" },
-} as const;
-
-function State({ state }: Pick<ToolConnection, "state">) {
-  const { color, words } = states[state];
-  return (
-    <Badge color={color} variant="light">
-      {words}
-    </Badge>
-  );
-}
+const states: Record<ToolConnection["state"], [kind: StateKind, words: string]> = {
+  none: ["plain", "Not connected"],
+  connected: ["good", "Connected"],
+  broken: ["bad", "Works no more"],
+};
 
 function Told({ of: { issuer, scopes, connected_at: since, last_used_at: used } }: { of: ToolConnection }) {
   return (

@@ -1,0 +1,142 @@
+// In a real browser: who may use which tools is said in forms, a person chooses for an app, and connects their own account at a server.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { McpServer } from "@modelcontextprotocol/server";
+import type { Page } from "playwright-core";
+import { startCallback, type TestApp, testApp } from "../support/browser-world.ts";
+import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { type AskingServer, accountsThere, startAskingServer } from "../support/mcp/asking-server.ts";
+import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
+import { toolsYaml } from "../support/mcp/tool-world.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+let notes: AskingServer;
+let crm: McpFixture;
+let app: TestApp;
+let callback: ReturnType<typeof startCallback>;
+
+beforeAll(async () => {
+  notes = startAskingServer();
+  crm = startMcpServer(() => {
+    const server = new McpServer({ name: "crm", version: "1" });
+    for (const tool of ["search", "write"]) server.registerTool(tool, {}, () => ({ content: [] }));
+    return server;
+  });
+  const yaml = toolsYaml([
+    { name: "crm", title: "Customers", url: crm.url },
+    { name: "notes", title: "Notebook", url: notes.url, oauth: {} },
+  ]);
+  world = await openDashboardWorld({ yaml });
+  await world.fill({ keys: 2, requests: 10, chats: 1, events: 2 });
+  callback = startCallback();
+  const settings = { name: "Desk", redirect_uris: [callback.loopbackUri] };
+  app = await testApp(world.server, { ...settings, scopes: ["chat:write", "tools:use"] });
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await callback.stop();
+  await world[Symbol.asyncDispose]();
+  await Promise.all([notes[Symbol.asyncDispose](), crm[Symbol.asyncDispose]()]);
+});
+
+async function arrive(path: string, email?: string, size = desktop): Promise<Visitor> {
+  const others = [...callback.hosts, new URL(notes.origin).host];
+  const visitor = await openVisitor({ at: world.server.url, size, others });
+  await world.signIn(visitor.context, email);
+  await visitor.go(path);
+  return visitor;
+}
+
+const dialog = (page: Page) => page.getByRole("dialog").last();
+const told = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
+const account = (visitor: Visitor) =>
+  visitor.page.getByRole("list", { name: "Your accounts at servers" }).getByRole("listitem");
+
+async function writeList(page: Page, ...entries: string[]): Promise<void> {
+  const part = dialog(page);
+  await part.getByLabel("Tools", { exact: true }).selectOption({ label: "Only these" });
+  const field = part.getByLabel("Tools, only these");
+  for (const entry of entries) {
+    await field.fill(entry);
+    await field.press("Enter");
+  }
+}
+
+test("a person connects their own account, sees it, is told why it broke, connects it again and ends it", async () => {
+  await using katherine = await arrive("/tools?account=notes", colleagues.member.email, phone);
+  const { page } = katherine;
+  await told(katherine, "A program asks for your account at Notebook");
+  await account(katherine).getByText("Not connected").waitFor();
+  await look(katherine, "tools-account-none");
+  await katherine.press("Connect your account: Notebook");
+  await page.getByRole("link", { name: `Continue as ${accountsThere[0]}` }).click();
+  await page.getByRole("heading", { name: "Your account is connected" }).waitFor();
+  await page.getByRole("link", { name: "Back to the tools" }).click();
+  await account(katherine).getByText("Connected", { exact: true }).waitFor();
+  await page.getByRole("region", { name: "notes" }).getByText("whoami").first().waitFor();
+  await look(katherine, "tools-account-connected");
+
+  notes.expire(true);
+  await page.getByRole("button", { name: "whoami" }).click();
+  await katherine.press("Call the tool");
+  await told(katherine, "connect your account there");
+  await katherine.go("/tools");
+  await account(katherine).getByText("Works no more").waitFor();
+  await look(katherine, "tools-account-broken");
+  await katherine.press("Connect again: Notebook");
+  await page.getByRole("link", { name: `Continue as ${accountsThere[1]}` }).click();
+  await page.getByRole("link", { name: "Back to the tools" }).click();
+  await account(katherine).getByText("Connected", { exact: true }).waitFor();
+
+  await katherine.press("End the connection to Notebook");
+  await told(katherine, "End the connection to Notebook?");
+  await katherine.press("End it");
+  await account(katherine).getByText("Not connected").waitFor();
+});
+
+test("a person chooses the servers for an app, sees what was chosen, and changes it", async () => {
+  await using katherine = await arrive(app.authorize({ scope: "chat:write tools:use" }), colleagues.member.email);
+  const { page } = katherine;
+  const boxes = page.getByRole("checkbox");
+  await page.getByRole("radio", { name: /Every server/ }).waitFor();
+  expect(await boxes.first().isVisible()).toBe(false);
+  await look(katherine, "consent-tools-all", { referrerPolicy: "no-referrer" });
+  await page.getByRole("radio", { name: "Only those that you choose" }).check();
+  await katherine.press("Allow");
+  await told(katherine, "Choose at least one server");
+  await page.getByRole("checkbox", { name: "crm (Customers)" }).check();
+  await look(katherine, "consent-tools-some", { status: 400, referrerPolicy: "no-referrer" });
+  await katherine.press("Allow");
+  await page.waitForURL(`${callback.loopbackUri}?**`);
+  const { access_token: token } = await app.redeem(callback.seen.at(-1)?.searchParams.get("code") ?? "");
+  expect(String(token)).not.toBe("undefined");
+
+  await katherine.go("/apps?tab=allowed");
+  await told(katherine, "Use tools of MCP servers in your name: only crm");
+  await katherine.press("Choose tools of Desk for First account");
+  await writeList(page, "crm/search");
+  await look(katherine, "apps-allowed-tools");
+  await dialog(page).getByRole("button", { name: "Save tools" }).click();
+  await told(katherine, "The tools of Desk are saved. They hold at once.");
+  await told(katherine, "only crm, crm/search");
+  expect(katherine.trouble).toEqual([]);
+});
+
+test("lists are written in the forms of keys, apps, members and accounts, and what is no entry is said beside it", async () => {
+  await using ada = await arrive("/keys");
+  const { page } = ada;
+  await ada.press("Create key");
+  await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
+  await dialog(page)
+    .getByRole("checkbox", { name: /^Use tools/ })
+    .check();
+  const more = dialog(page).getByRole("button", { name: /Models/ });
+  if ((await more.count()) > 0) await more.first().click();
+  await writeList(page, "Not a server!");
+  await dialog(page).getByRole("button", { name: "Create key" }).click();
+  await told(ada, "is no server such as crm");
+  await look(ada, "keys-tools");
+  expect(ada.trouble).toEqual([]);
+});
