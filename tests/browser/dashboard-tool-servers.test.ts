@@ -9,6 +9,8 @@ import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-wo
 import { until } from "../support/headrace.ts";
 import { startAskingServer } from "../support/mcp/asking-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
+import { toolsYaml } from "../support/mcp/tool-world.ts";
+import { joinNode, operate } from "../support/nodes.ts";
 import { look } from "../support/page-look.ts";
 
 let world: DashboardWorld;
@@ -258,6 +260,28 @@ test("what the server refuses of a form is said at its field, and headers that a
   await press(page, "Cancel");
   expect(await stored("secretive")).toMatchObject({ url: gauges.url, header_names: ["x-token"] });
   expect(await page.content()).not.toContain("kept-sealed");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a server that a node offers is chosen by the node and its name there", async () => {
+  const gateway = await operate(world.server);
+  const own = toolsYaml([{ name: "own", share: true, url: gauges.url }]);
+  await using node = await joinNode(gateway, { demo: true, models: ["*"], yaml: own });
+  await using visitor = await arrive("/admin/tool-servers?new=");
+  const { page } = visitor;
+  await drawer(page).getByText("At a node", { exact: true }).click();
+  await drawer(page).getByRole("combobox", { name: "Node" }).selectOption(node.id);
+  await drawer(page).getByPlaceholder("files").click();
+  await page.getByRole("option", { name: "own" }).click();
+  expect(await drawer(page).getByRole("group", { name: "As whom it is asked" }).count()).toBe(0);
+  await press(page, "Test");
+  await drawer(page).getByText("It works: 2 tools").waitFor();
+  await look(visitor, "tool-server-at-node");
+  await drawer(page).getByRole("textbox", { name: "Name", exact: true }).fill("far");
+  await press(page, "Add the server");
+  await drawer(page).getByText("own, at a node").waitFor();
+  expect(await stored("far")).toMatchObject({ place: "node", node: { node: node.id, server: "own" } });
+  expect((await asClient("far")).called).toContain("2.5 metres");
   expect(visitor.trouble).toEqual([]);
 });
 
