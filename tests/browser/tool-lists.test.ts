@@ -127,7 +127,7 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
 });
 
 test("the list of a key is written in its form, which says what is no entry", async () => {
-  await using ada = await arrive("/settings/keys");
+  await using ada = await arrive("/settings/api-keys");
   const { page } = ada;
   await ada.press("Create New Key");
   await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
