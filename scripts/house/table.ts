@@ -216,7 +216,7 @@ export const layers: Layers = {
     because: "accounts of people at servers are reached through ports, whoever asks with them.",
   },
   "src/mcp/servers": {
-    may: ["src/base", "src/domain", "src/policy"],
+    may: ["src/base", "src/domain", "src/mcp/front", "src/policy", "src/wire"],
     because: "what is known of servers of tools does not depend on who uses them.",
   },
   "src/mcp/links": {
@@ -387,7 +387,7 @@ export const layers: Layers = {
       ].map((name) => `src/${name}`),
       "package.json",
     ],
-    packages: ["commander", "jsonc-parser", "node:*", "zod"],
+    packages: ["@modelcontextprotocol/client", "commander", "jsonc-parser", "node:*", "zod"],
     because: "commands talk to the HTTP API or to local files; composition is not theirs.",
   },
   "src/main.ts": {

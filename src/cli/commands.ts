@@ -9,6 +9,7 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["rm", async () => (await import("./models/pulled.ts")).rmCommand],
   ["engine", async () => (await import("./serve/engine.ts")).engineCommand],
   ["models", async () => (await import("./models/models.ts")).modelsCommand],
+  ["tools", async () => (await import("./tools/tools.ts")).toolsCommand],
   ["cache", async () => (await import("./cache/cache.ts")).cacheCommand],
   ["prices", async () => (await import("./models/prices.ts")).pricesCommand],
   ["chat", async () => (await import("./chat/chat.ts")).chatCommand],

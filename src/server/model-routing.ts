@@ -111,17 +111,14 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   // Known before the first request can come; loading waits until it is clear that the port is free.
   await catalog.refreshSource(engine, ...commands.engines);
 
-  // A file of SQLite has no other writer of what is routed by.
-  if (config.databaseUrl !== undefined) {
-    followOthers({ store, feed, log, opened }, async () => {
-      await managedModels.load();
-      await upstreams.reload();
-      await network.directory.refresh();
-    });
-  }
+  const watcher = followOthers({ config, store, feed, log, opened }, async () => {
+    await managedModels.load();
+    await upstreams.reload();
+    await network.directory.refresh();
+  });
   return {
     ...{ engine, commands, budget, sources, catalog, router, capacity, overflow },
-    ...{ upstreams, managedModels, modelStatus, network, configure },
+    ...{ upstreams, managedModels, modelStatus, network, configure, watcher },
   };
 }
 
@@ -137,11 +134,17 @@ function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
   return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
 }
 
-/** Reads anew what another replica has changed. */
+/** Reads anew what another replica has changed. A file of SQLite has no other writer of what is routed by. */
 function followOthers(
-  { opened, ...parts }: Pick<ModelRoutingOptions, "feed" | "log" | "opened"> & { store: SqlUpstreamStore },
+  {
+    config,
+    opened,
+    ...parts
+  }: Pick<ModelRoutingOptions, "config" | "feed" | "log" | "opened"> & { store: SqlUpstreamStore },
   reload: () => Promise<void>,
-): void {
+): RoutingWatcher | undefined {
+  if (config.databaseUrl === undefined) return undefined;
   const watcher = opened.add(new RoutingWatcher({ ...parts, reload }));
   watcher.start();
+  return watcher;
 }

@@ -6,7 +6,7 @@ import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
-import type { ToolServers } from "../domain/tools/tool-server.ts";
+import type { ToolServer } from "../domain/tools/tool-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
@@ -100,8 +100,8 @@ export interface ServeOptions {
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
-  /** Servers of tools; a test has some of its own. */
-  toolServers?: ToolServers;
+  /** Servers of tools in the place of those of the file; a test changes them. */
+  toolServers?: () => readonly ToolServer[];
 }
 
 export interface RunningServer {
@@ -272,8 +272,9 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     observer: observation.toolObserver,
     current: () => sources.config,
   });
-  const toolParts = openTools({
+  const toolParts = await openTools({
     ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
+    ...{ feed, watcher: routing.watcher, incidents: notices.incidentWatch },
     servers: options.toolServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
@@ -433,7 +434,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
-      // A server of tools that is another one now, or gone, is let go of at once, and not once somebody asks for any.
+      // A server of tools that is another one now, or gone, is let go of at once, and who listens hears of it.
       toolParts.toolServers.all();
       await refresh();
       capacity.regroup();

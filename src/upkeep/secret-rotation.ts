@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
+import { toolServerContext } from "../domain/tools/server-rules.ts";
 import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
 import { DigestRenewals } from "../policy/credentials/digest-renewals.ts";
 import { seal, unseal } from "../policy/credentials/sealing.ts";
@@ -22,7 +23,7 @@ export interface SecretFigures {
   appSecretsUnderDropped: number;
   /** Join tokens that were made before the secret in use was: they end within a week. */
   joinTokens: number;
-  /** Signing keys, keys of upstreams, the key of stored responses, and tokens of people at servers of tools. */
+  /** Signing keys, keys of upstreams, the key of stored responses, credentials of servers of tools, and tokens of people there. */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
 }
@@ -43,6 +44,7 @@ const sealPurposes = {
   installation: "content-key-seal-v1",
   tool_connections: "tool-connection-seal-v1",
   tool_clients: "tool-connection-seal-v1",
+  tool_servers: "tool-server-seal-v1",
 } as const;
 
 export class SecretRotation {
@@ -168,8 +170,8 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Drops what nobody can open any more: an upstream then has no key, until an operator gives it one, responses that were stored
- * are gone, and people connect their accounts at servers of tools again; the next start makes a key for new ones. Gives their
+ * Drops what nobody can open any more: an upstream then has no key, and a server of tools is not used, until an operator gives
+ * it one, responses that were stored are gone, and people connect their accounts at servers of tools again; the next start makes a key for new ones. Gives their
  * number.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
@@ -193,8 +195,10 @@ function opened(value: SealedValue, secrets: KeyRing): { text: string | undefine
   return { text: undefined, isCurrent: false };
 }
 
-function contextOf({ id, url }: SealedValue): string {
-  return url === null ? id : upstreamKeyContext({ name: id, url });
+function contextOf({ table, id, url }: SealedValue): string {
+  if (url === null) return id;
+  const server = { name: id, url };
+  return table === "tool_servers" ? toolServerContext(server) : upstreamKeyContext(server);
 }
 
 function nounOf(lost: readonly SealedValue[]): string {
@@ -203,6 +207,7 @@ function nounOf(lost: readonly SealedValue[]): string {
   const parts = [
     ...(keys > 0 ? [`${keys} signing ${keys === 1 ? "key" : "keys"}`] : []),
     ...(count("installation") > 0 ? ["the key of stored responses"] : []),
+    ...(count("tool_servers") > 0 ? ["credentials of servers of tools"] : []),
     ...(count("tool_connections") > 0 ? ["accounts that people connected at servers of tools"] : []),
     ...(count("tool_clients") > 0 ? ["clients that were registered at servers of tools"] : []),
     ...(upstreams > 0 ? [`the ${upstreams === 1 ? "key of 1 upstream" : `keys of ${upstreams} upstreams`}`] : []),

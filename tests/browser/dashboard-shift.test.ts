@@ -46,6 +46,7 @@ const paths = [
     "/settings/api-keys",
   ],
   ...["/settings/limits", "/settings/members", "/settings/security", "/settings/audit-log", "/admin/upstreams"],
+  "/admin/tool-servers",
   ...["/admin/nodes", "/admin/accounts", "/admin/people", "/admin/tiers", "/admin/signing-keys", "/admin/audit-log"],
   ...["/admin/system", "/admin/model-files", "/settings/webhooks", "/admin/webhooks"],
 ];

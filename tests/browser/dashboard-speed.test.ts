@@ -21,7 +21,14 @@ afterAll(async () => {
 const fullest = ["/", "/catalog", "/usage", "/requests", "/settings/api-keys", "/docs/api"];
 const further = [
   ...["/playground", "/prices", "/tools", "/statements", "/chats", "/batches", "/settings/limits", "/settings/members"],
-  ...["/settings/audit-log", "/admin/upstreams", "/admin/tiers", "/admin/signing-keys", "/admin/system"],
+  ...[
+    "/settings/audit-log",
+    "/admin/upstreams",
+    "/admin/tool-servers",
+    "/admin/tiers",
+    "/admin/signing-keys",
+    "/admin/system",
+  ],
   ...["/admin/model-files", "/settings/webhooks"],
 ];
 /** In the long form what was promised; beside other tests, on a shared machine at its own speed, only that it is no multiple. */

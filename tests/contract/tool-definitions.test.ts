@@ -30,8 +30,9 @@ onEachDatabase((databases) => {
         },
         putSeen: (seen) => store.putSeen(seen),
         decide: (...decision) => store.decide(...decision),
+        countWaiting: () => store.countWaiting(),
       },
-      ...{ clock, log: silentLog },
+      ...{ clock, log: silentLog, announce() {} },
     });
   });
   afterEach(() => opened.close());
@@ -54,7 +55,12 @@ onEachDatabase((databases) => {
       await definitions.offered(server, "tool", listed);
       const changed = [tool("read", "Reads, and tells everybody.")];
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual([]);
-      const elsewhere = new Definitions({ store: new SqlDefinitionStore(opened.db), clock, log: silentLog });
+      const elsewhere = new Definitions({
+        store: new SqlDefinitionStore(opened.db),
+        announce() {},
+        clock,
+        log: silentLog,
+      });
       await elsewhere.offered({ ...server, approval: "all" }, "tool", changed);
       clock.advance(11_000);
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual(["read"]);

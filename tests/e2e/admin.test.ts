@@ -503,6 +503,20 @@ test("a tool that says something else than was approved is neither listed nor ca
   expect((await call("GET", "/v1/admin/tools/connections")).body.data).toEqual([]);
 });
 
+test("servers of tools are added, tested, changed and deleted", async () => {
+  const url = `http://127.0.0.1:${tools.port}/mcp`;
+  const request = { name: "added", url, headers: { authorization: "Bearer tok-0123456789abcdef" } };
+  secrets.push("tok-0123456789abcdef");
+  const added = (await call("POST", "/v1/admin/tool-servers", request)).body;
+  expect((await call("POST", "/v1/admin/tool-server-tests", { name: "added" })).body).toMatchObject({ ok: true });
+  expect((await call("GET", "/v1/admin/tool-servers/added")).body).toEqual(added);
+  const changed = (await call("PATCH", "/v1/admin/tool-servers/added", { title: "Added" })).body;
+  expect(changed).toEqual({ ...added, title: "Added" });
+  expect((await call("DELETE", "/v1/admin/tool-servers/added")).body).toEqual({
+    ...{ object: "tool_server", name: "added", deleted: true },
+  });
+});
+
 test("pulled models are listed and deleted", async () => {
   const models = join(server.dataDir, "models");
   mkdirSync(models, { recursive: true });
@@ -685,6 +699,6 @@ test("every documented operation of operators was seen to succeed, as documented
       .map(([method]) => `${method.toUpperCase()} ${path}`)
       .filter((operation) => operation !== "POST /v1/admin/pulled-models"),
   );
-  expect(documented).toHaveLength(43);
+  expect(documented).toHaveLength(48);
   expect([...seen].filter((operation) => operation.includes("/v1/admin/")).sort()).toEqual(documented.sort());
 });

@@ -241,6 +241,71 @@ describe("--write", () => {
   });
 });
 
+describe("--tools", () => {
+  const url = () => `${server.url}/mcp`;
+  const written = {
+    codex: [".codex/config.toml", ["mcp_servers"], () => ({ bearer_token_env_var: "HEADRACE_API_KEY", url: url() })],
+    // biome-ignore-start lint/suspicious/noTemplateCurlyInString: the client puts the variable in
+    claude: [
+      ".claude.json",
+      ["mcpServers"],
+      () => ({ type: "http", url: url(), headers: { Authorization: "Bearer ${HEADRACE_API_KEY}" } }),
+    ],
+    // biome-ignore-end lint/suspicious/noTemplateCurlyInString: the client puts the variable in
+    opencode: [
+      "settings/opencode/opencode.json",
+      ["mcp"],
+      () => ({
+        ...{ type: "remote", url: url(), enabled: true, oauth: false },
+        headers: { Authorization: "Bearer {env:HEADRACE_API_KEY}" },
+      }),
+    ],
+  } as const;
+  const parsed = (text: string) => (text.startsWith("{") ? JSON.parse(text) : Bun.TOML.parse(text));
+
+  test.each(Object.entries(written))(
+    "%s is told of the tools, with the key in no file",
+    async (id, [path, at, entry]) => {
+      const file = join(home, path);
+      const shown = await connect(id, "--tools");
+      expect(parsed(shown.stdout.split("export ")[0] ?? "")[at[0]]).toEqual({ headrace: entry() });
+      const { code, stdout, stderr } = await connect(id, "--tools", "--write", "--yes");
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      expect(stdout).toBe(`export HEADRACE_API_KEY="$(headrace connect --print-key --data-dir ${server.dataDir})"\n\n`);
+      expect(parsed(readFileSync(file, "utf8"))).toEqual({ [at[0]]: { headrace: entry() } });
+      for (const own of filesIn(home)) expect(readFileSync(own, "utf8")).not.toContain(server.key);
+      expect((await connect(id, "--tools", "--undo", "--yes")).stderr).toContain("is as it was before");
+      expect(existsSync(file)).toBe(false);
+    },
+  );
+
+  test("beside a model in one file, both are taken back with it, to the byte", async () => {
+    const file = place(".codex", "config.toml");
+    const before = '# mine\n[mcp_servers.mine]\nurl = "http://127.0.0.1/x"\n';
+    writeFileSync(file, before);
+    expect((await connect("codex", "--write", "--yes", "--model", "upstream-model")).code).toBe(0);
+    expect((await connect("codex", "--tools", "--write", "--yes")).code).toBe(0);
+    const { mcp_servers: servers, model } = parsed(readFileSync(file, "utf8"));
+    expect({ names: Object.keys(servers), model }).toEqual({ names: ["mine", "headrace"], model: "upstream-model" });
+    expect((await connect("codex", "--undo", "--yes")).code).toBe(0);
+    expect(readFileSync(file, "utf8")).toBe(before);
+    expect(readdirSync(dirname(file))).toEqual([basename(file)]);
+  });
+
+  test("a key that may use no tools is refused before anything is written", async () => {
+    const made = await server.request("/v1/keys", { body: { name: "chat", scopes: ["chat:write"] } });
+    const { key } = (await made.json()) as { key: string };
+    const env = { HOME: home, HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: key };
+    const { code, stderr } = await runCommand(["connect", "claude", "--tools", "--write", "--yes"], { env });
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("tools:use") });
+    expect(existsSync(join(home, ".claude.json"))).toBe(false);
+  });
+
+  test("SDKs are told of them in code", async () => {
+    expect(await connect("openai", "--tools")).toMatchObject({ code: 2, stderr: expect.stringContaining("in code") });
+  });
+});
+
 test("a client or a model that there is not is refused with those that there are", async () => {
   expect(await connect("emacs")).toMatchObject({ code: 2, stderr: expect.stringContaining("codex, claude, opencode") });
   const model = await connect("codex", "--model", "gpt-9");

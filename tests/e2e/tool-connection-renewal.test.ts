@@ -137,6 +137,20 @@ onEachDatabase((databases) => {
     expect(found?.brokenBecause).toContain("nothing to renew it by");
   });
 
+  test("scopes that the server wanted are noted once for the token at hand, and end with a new connection", async () => {
+    const first = await connect();
+    const wanted = async () => (await new SqlToolConnectionStore(opened.db).find("crm", of))?.wantedScopes;
+    await connections.insufficient("crm", of, "another token", "write");
+    expect(await wanted()).toEqual([]);
+    await connections.insufficient("crm", of, first ?? "", "read write");
+    await connections.insufficient("crm", of, first ?? "", "write admin\u0007");
+    await connections.insufficient("crm", of, first ?? "", "delete");
+    expect(await wanted()).toEqual(["write", "delete"]);
+    expect(await token()).toBe(first);
+    await connect();
+    expect(await wanted()).toEqual([]);
+  });
+
   test("a connection of a membership that has ended is not written", async () => {
     await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
     await expect(connect()).rejects.toThrow();

@@ -7,6 +7,7 @@ import {
   personalToolServer,
   startOAuthToolServer,
 } from "../support/oauth-tool-server.ts";
+import { operated } from "../support/operated.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../support/server-people.ts";
 
 let upstream: OAuthToolServer;
@@ -19,7 +20,7 @@ let ben: SignedInMember;
 beforeEach(async () => {
   upstream = startOAuthToolServer();
   servers = changingToolServers([personalToolServer("crm", upstream.url)]);
-  server = await startHeadrace({ toolServers: servers });
+  server = await startHeadrace({ toolServers: servers.all });
   people = openServerPeople(server);
   anna = await people.addMember("member");
   ben = await people.addMember("member");
@@ -159,10 +160,32 @@ test("it ends with the membership and with the server, and its token goes to no 
   expect(await tokenOf(ben)).toBeUndefined();
   servers.set(here ? [here] : []);
   expect(await tokenOf(ben)).toBeString();
+  const { admin } = await operated(server);
   servers.set([]);
+  await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
+  expect(await tokenOf(ben)).toBeString();
   const rows = async () => ((await people.db`SELECT id FROM tool_connections`) as object[]).length;
-  for (let tries = 0; tries < 100 && (await rows()) > 0; tries++) await Bun.sleep(10);
+  await admin("PATCH", "/tool-servers/crm", { title: "Customers" });
+  expect(await rows()).toBe(1);
+  await admin("DELETE", "/tool-servers/crm");
   expect(await rows()).toBe(0);
+});
+
+test("it ends where its server moves to another origin, or is asked as another client", async () => {
+  servers.set([]);
+  const { admin } = await operated(server);
+  await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
+  for (const change of [
+    { url: "https://elsewhere.example/mcp" },
+    { oauth: { client_id: "another" } },
+    { oauth: null },
+  ]) {
+    await connect(anna, "anna@crm");
+    expect((await admin("PATCH", "/tool-servers/crm", change)).status).toBe(200);
+    expect(await people.db`SELECT id FROM tool_connections`).toEqual([]);
+    const before = { url: upstream.url, oauth: { client_id: null } };
+    expect((await admin("PATCH", "/tool-servers/crm", before)).status).toBe(200);
+  }
 });
 
 test("operators see who connected, and nobody else does", async () => {

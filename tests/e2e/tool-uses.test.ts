@@ -109,7 +109,7 @@ describe("limits", () => {
     });
     // Lists count against nothing, and are not given to who has used up all.
     const list = toolUseFor(limited, { method: "tools/list", name: null });
-    await expect(server.tools.toolUses.begin(list)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+    await expect(server.tools.toolUses.permit(list)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
     const [noted] = await requests(`key=${id}&outcome=refused&model=github/refused`);
     expect(noted).toMatchObject({ operation: "tool", model: "github/refused", error_code: "rate_limit_exceeded" });
     await server.governance.refusalCounts.flush();
@@ -153,11 +153,11 @@ describe("limits", () => {
 
   test("lists have a bound of their own for each key", async () => {
     const { principal: asking } = await keyWith({});
-    const list = () => server.tools.toolUses.begin(toolUseFor(asking, { method: "tools/list", name: null }));
+    const list = () => server.tools.toolUses.permit(toolUseFor(asking, { method: "tools/list", name: null }));
     let given = 0;
     const ask = async () => {
       // Some come back while it is asked.
-      for (; given < 2_400; given++) await (await list()).ended(completed);
+      for (; given < 2_400; given++) await list();
     };
     await expect(ask()).rejects.toMatchObject({ code: "rate_limit_exceeded" });
     expect(given).toBeGreaterThanOrEqual(1_200);

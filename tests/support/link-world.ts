@@ -22,8 +22,11 @@ export class LinkWorld implements AsyncDisposable {
     options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string; connectMs?: number } = {},
   ) {
     this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
-    const nothing = async () => {};
-    const none: ToolConnections = { accessToken: async () => undefined, refused: nothing, insufficient: nothing };
+    const none: ToolConnections = {
+      accessToken: async () => undefined,
+      refused: async () => {},
+      insufficient: async () => {},
+    };
     this.links = new ServerLinks({
       ...{
         version: "1.2.3",

@@ -38,6 +38,10 @@ export function startOAuthToolServer() {
     renews: true,
     /** The token endpoint answers with this. */
     failure: undefined as number | undefined,
+    /** Clients as they asked to be registered. */
+    registrations: [] as Record<string, unknown>[],
+    /** It has no metadata of itself as a resource (RFC 9728). */
+    isUndescribed: false,
     counts: { registered: 0, renewed: 0, reused: 0, revoked: 0, redeemed: 0 },
   };
 
@@ -86,6 +90,9 @@ export function startOAuthToolServer() {
       const url = new URL(request.url);
       const { origin } = url;
       const wellKnown = "/.well-known/oauth-protected-resource/mcp";
+      if (state.isUndescribed && url.pathname.startsWith("/.well-known/oauth-protected-resource")) {
+        return new Response(null, { status: 404 });
+      }
       if (url.pathname === wellKnown) {
         return Response.json({ resource: `${origin}/mcp`, authorization_servers: [origin], ...state.says.resource });
       }
@@ -106,6 +113,7 @@ export function startOAuthToolServer() {
       if (url.pathname === "/register") {
         state.counts.registered++;
         const asked = (await request.json()) as Record<string, unknown>;
+        state.registrations.push(asked);
         return Response.json({ ...asked, client_id: `client-${state.counts.registered}` }, { status: 201 });
       }
       if (url.pathname === "/token") return tokens(request);
@@ -117,7 +125,7 @@ export function startOAuthToolServer() {
       }
       const known = access.get(request.headers.get("authorization")?.replace("Bearer ", "") ?? "");
       if (!known || known.grant.isOver) {
-        const challenge = `Bearer resource_metadata="${origin}${wellKnown}"`;
+        const challenge = state.isUndescribed ? "Bearer" : `Bearer resource_metadata="${origin}${wellKnown}"`;
         return new Response("", { status: 401, headers: { "www-authenticate": challenge } });
       }
       return Response.json({ who: known.grant.user });
@@ -172,17 +180,11 @@ export function personalToolServer(name: string, url: string, more: Partial<Tool
 /** Servers of tools that a test changes. */
 export function changingToolServers(initial: readonly ToolServer[]) {
   let servers = initial;
-  const listeners = new Set<() => void>();
   return {
     all: () => servers,
     find: (name: string) => servers.find((server) => server.name === name),
-    onChange(listener: () => void) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
     set(changed: readonly ToolServer[]) {
       servers = changed;
-      for (const listener of listeners) listener();
     },
   };
 }

@@ -82,6 +82,7 @@ export function toolServer(tools: Record<string, ToolWork>): Server {
     if (request.method === "tools/list") {
       return { tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: "object" }, "x-unknown": [1] })) };
     }
+    if (request.method === "resources/list") return { resources: [] };
     if (request.method === "resources/subscribe") return {};
     const work = tools[String(params["name"])];
     if (request.method !== "tools/call" || !work)

@@ -134,6 +134,8 @@ const longestWaitMs = 1_500;
 export interface ChangeOptions<Given, Answer> {
   /** Paths whose data are asked for again afterwards. */
   stale?: readonly string[];
+  /** The path of what is no more: what is below it, which may be shown a moment longer, is not asked for again. */
+  gone?: string;
   done?: (answer: Answer, given: Given) => void;
   /** Leads on, or closes what the address shows: not called where somebody went elsewhere meanwhile. */
   leave?: (answer: Answer) => void;
@@ -142,14 +144,16 @@ export interface ChangeOptions<Given, Answer> {
 /** Something that changes the server. */
 export function useChange<Given, Answer = unknown>(
   change: (given: Given) => Promise<Answer>,
-  { stale = [], done, leave }: ChangeOptions<Given, Answer> = {},
+  { stale = [], gone, done, leave }: ChangeOptions<Given, Answer> = {},
 ) {
   const client = useQueryClient();
   return useMutation<Answer, ApiFailure, Given, string>({
     mutationFn: change,
     onMutate: addressNow,
     async onSuccess(answer, given, askedAt) {
-      const isStale = (key: unknown) => stale.some((path) => typeof key === "string" && key.startsWith(path));
+      const isGone = (key: string) => gone !== undefined && `${key}/`.startsWith(`${gone}/`);
+      const isStale = (key: unknown) =>
+        typeof key === "string" && stale.some((path) => key.startsWith(path)) && !isGone(key);
       const shown = client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
       // What was answered may be a secret that is told once: it does not wait for a server that went away meanwhile.
       await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, longestWaitMs))]);

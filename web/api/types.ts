@@ -6490,7 +6490,6 @@ export interface CreateAppRequest {
    * The most it may ask for. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
-  tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6511,10 +6510,6 @@ export interface CreatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6588,10 +6583,6 @@ export interface App {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
-  /**
    * In which its access tokens work.
    */
   environment: "live" | "test" | "dev";
@@ -6635,7 +6626,6 @@ export interface UpdateAppRequest {
    * @maxItems 20
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
-  tools?: string[] | null;
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6667,10 +6657,6 @@ export interface RotatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6738,10 +6724,6 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
-  /**
    * Quotas per window of what the app uses for you, in each environment.
    */
   quotas: {
@@ -6807,10 +6789,6 @@ export interface AuthorizationDetails {
    * What it may do, all that was allowed together.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
-  /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6943,7 +6921,6 @@ export interface UpdateAuthorizationRequest {
         hard_stop?: boolean;
       }[]
     | null;
-  tools?: string[] | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -7860,10 +7837,6 @@ export interface Account {
    */
   store_chats: boolean;
   /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
-  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -7877,7 +7850,6 @@ export interface CreateAccountRequest {
    * Name of a tier; `free` by default.
    */
   tier?: string | null;
-  tools?: string[] | null;
 }
 export interface AccountDetails {
   object: "account";
@@ -7938,10 +7910,6 @@ export interface AccountDetails {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
-  /**
-   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
-   */
-  tools: string[] | null;
   /**
    * Unix time in seconds.
    */
@@ -8097,7 +8065,6 @@ export interface UpdateAccountRequest {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
-  tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**
@@ -10754,7 +10721,7 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   server: string;
-  kind: "tool" | "prompt";
+  kind: "tool" | "prompt" | "instructions";
   /**
    * The server's own name of it.
    */
@@ -10793,7 +10760,7 @@ export interface DecideToolDefinition {
   /**
    * Left out: `tool`.
    */
-  kind?: "tool" | "prompt";
+  kind?: "tool" | "prompt" | "instructions";
   name: string;
   digest: string;
   decision: "approved" | "refused";

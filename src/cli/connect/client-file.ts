@@ -21,7 +21,7 @@ import { SettingsError } from "./settings-text.ts";
 const mostBytes = 1_000_000;
 
 /** Absolute. A file that is a link, as among dotfiles, is the one that it leads to. */
-export function pathOf({ folder, otherFolder, names }: ClientFile, env: Env): string {
+export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "settings">, env: Env): string {
   const [variable = "", ...below] = otherFolder ?? [];
   const other = env[variable];
   const place = other?.startsWith("/") ? join(other, ...below) : join(homeDirectory(env), ...folder);

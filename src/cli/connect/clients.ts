@@ -16,7 +16,15 @@ export interface Setting {
   value: unknown;
 }
 
-export interface ClientFile {
+/** Where a client is to find tools. */
+export interface ToolsTarget {
+  /** The endpoint that has all of them. */
+  url: string;
+  /** Whether it sends the key of its environment; else it signs its user in by itself. */
+  sendsKey: boolean;
+}
+
+export interface ClientFile<To = Target> {
   format: "toml" | "json";
   /** Where it is below the user's home, unless the variable names another folder. */
   folder: readonly string[];
@@ -24,7 +32,13 @@ export interface ClientFile {
   otherFolder: readonly [variable: string, ...below: string[]] | undefined;
   /** The first that is there is used, else the first. */
   names: readonly [string, ...string[]];
-  settings(target: Target): readonly Setting[];
+  settings(target: To): readonly Setting[];
+}
+
+export interface ClientTools {
+  file: ClientFile<ToolsTarget>;
+  /** Has it sign its user in. */
+  signIn: string;
 }
 
 export interface Client {
@@ -33,6 +47,8 @@ export interface Client {
   /** By which it is found on a machine; undefined: it is no program. */
   program: string | undefined;
   file: ClientFile | undefined;
+  /** Where it is told of servers of tools; undefined: in code alone. */
+  tools: ClientTools | undefined;
   /** Variables that it reads, of its environment. */
   environment(target: Target): Readonly<Record<string, string>>;
   /** What is done once it is connected. */
@@ -40,20 +56,36 @@ export interface Client {
 }
 
 /** The variable in which a client's configuration names the key, so that it stands in no file. */
-const keyVariable = "HEADRACE_API_KEY";
+export const keyVariable = "HEADRACE_API_KEY";
 const name = "Headrace";
 const id = "headrace";
 
-/** developers.openai.com/codex/config-reference: `model_providers`, of which "responses" is the only protocol left. */
+const codexFile = {
+  format: "toml",
+  folder: [".codex"],
+  otherFolder: ["CODEX_HOME"],
+  names: ["config.toml"],
+} as const;
+
+/**
+ * developers.openai.com/codex/config-reference: `model_providers`, of which "responses" is the only protocol left, and
+ * `mcp_servers`.
+ */
 const codex: Client = {
   id: "codex",
   name: "Codex",
   program: "codex",
+  tools: {
+    file: {
+      ...codexFile,
+      settings: ({ url, sendsKey }) => [
+        { path: ["mcp_servers", id], value: { url, ...(sendsKey && { bearer_token_env_var: keyVariable }) } },
+      ],
+    },
+    signIn: `codex mcp login ${id}`,
+  },
   file: {
-    format: "toml",
-    folder: [".codex"],
-    otherFolder: ["CODEX_HOME"],
-    names: ["config.toml"],
+    ...codexFile,
     settings: ({ baseUrl, model, context }) => [
       { path: ["model"], value: model },
       { path: ["model_provider"], value: id },
@@ -71,12 +103,30 @@ const codex: Client = {
 
 /**
  * code.claude.com/docs/en/llm-gateway-connect: the address has no `/v1`, the token goes as a Bearer; what runs in the
- * background asks for the model of `HAIKU`.
+ * background asks for the model of `HAIKU`. code.claude.com/docs/en/mcp: servers of the user's own stand in a file beside.
  */
 const claude: Client = {
   id: "claude",
   name: "Claude Code",
   program: "claude",
+  tools: {
+    file: {
+      format: "json",
+      folder: [],
+      otherFolder: ["CLAUDE_CONFIG_DIR"],
+      names: [".claude.json"],
+      settings: ({ url, sendsKey }) => [
+        {
+          path: ["mcpServers", id],
+          value: {
+            ...{ type: "http", url },
+            ...(sendsKey && { headers: { Authorization: `Bearer \${${keyVariable}}` } }),
+          },
+        },
+      ],
+    },
+    signIn: `claude mcp login ${id}`,
+  },
   file: {
     format: "json",
     folder: [".claude"],
@@ -102,16 +152,35 @@ function claudeVariables({ baseUrl, model, key, context }: Target): Record<strin
   };
 }
 
-/** opencode.ai/docs/providers, "Custom provider", and opencode.ai/docs/config, "Variables". */
+const opencodeFile = {
+  format: "json",
+  folder: [".config", "opencode"],
+  otherFolder: ["XDG_CONFIG_HOME", "opencode"],
+  names: ["opencode.json", "opencode.jsonc"],
+} as const;
+
+/** opencode.ai/docs/providers, "Custom provider", opencode.ai/docs/config, "Variables", and opencode.ai/docs/mcp-servers. */
 const opencode: Client = {
   id: "opencode",
   name: "opencode",
   program: "opencode",
+  tools: {
+    file: {
+      ...opencodeFile,
+      settings: ({ url, sendsKey }) => [
+        {
+          path: ["mcp", id],
+          value: {
+            ...{ type: "remote", url, enabled: true },
+            ...(sendsKey && { oauth: false, headers: { Authorization: `Bearer {env:${keyVariable}}` } }),
+          },
+        },
+      ],
+    },
+    signIn: `opencode mcp auth ${id}`,
+  },
   file: {
-    format: "json",
-    folder: [".config", "opencode"],
-    otherFolder: ["XDG_CONFIG_HOME", "opencode"],
-    names: ["opencode.json", "opencode.jsonc"],
+    ...opencodeFile,
     settings: ({ baseUrl, model, context }) => [
       { path: ["model"], value: `${id}/${model}` },
       {
@@ -137,6 +206,7 @@ const openai: Client = {
   id: "openai",
   name: "OpenAI SDKs",
   program: undefined,
+  tools: undefined,
   file: undefined,
   environment: ({ baseUrl, key }) => ({ OPENAI_BASE_URL: baseUrl, OPENAI_API_KEY: key }),
   start: "your program",
@@ -147,6 +217,7 @@ const anthropic: Client = {
   id: "anthropic",
   name: "Anthropic SDKs",
   program: undefined,
+  tools: undefined,
   file: undefined,
   environment: ({ baseUrl, key }) => ({ ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ""), ANTHROPIC_API_KEY: key }),
   start: "your program",

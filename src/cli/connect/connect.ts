@@ -8,13 +8,14 @@ import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { readModels } from "../models/models.ts";
 import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
 import { pathOf } from "./client-file.ts";
-import { type Client, clients, type Target } from "./clients.ts";
+import { type Client, clients, keyVariable, type Target, type ToolsTarget } from "./clients.ts";
 import { configurationOf } from "./configuration.ts";
 import { ConnectedFiles } from "./connected.ts";
-import { undo, write } from "./connected-client.ts";
+import { type ToldFile, undo, write } from "./connected-client.ts";
 
 interface ConnectOptions extends ConnectionOptions {
   model?: string;
+  tools?: boolean;
   write?: boolean;
   undo?: boolean;
   printKey?: boolean;
@@ -26,11 +27,12 @@ const usualPrompt = 16_000;
 
 export const connectCommand = serverCommand({
   name: "connect",
-  summary: "make an agent such as Codex or Claude Code use this server",
+  summary: "make an agent such as Codex or Claude Code use this server, or its tools",
   description: "Show what an agent or SDK is to be told to use this server, or write it into its configuration.",
   arguments: [["[client]", `one of ${clients.map(({ id }) => id).join(", ")}; without one, all are listed`]],
   options: {
     model: ["--model <id>", "the model, or an alias of one; needed where the key may use several"],
+    tools: ["--tools", "in place of a model: the tools (MCP) that you may use here"],
     write: ["--write", "write it into the client's configuration, after showing the change"],
     undo: ["--undo", "take out of the client's configuration what was written there"],
     printKey: ["--print-key", "print the key alone, for a variable of a shell"],
@@ -42,13 +44,18 @@ export const connectCommand = serverCommand({
     "headrace connect codex                        what Codex is to be told",
     "headrace connect claude --model gpt-oss --write",
     "headrace connect claude --undo",
+    "headrace connect codex --tools --write        the tools of this server for Codex",
     'export HEADRACE_API_KEY="$(headrace connect --print-key)"',
   ],
   help: [
     `\
 A key that a client can read from its environment is written into no file. A file as it
 was before stays beside it, as NAME.before-headrace, until --undo. Where nobody has changed
-the file since, that makes it what it was, to the byte; else it takes out what was written.`,
+the file since, that makes it what it was, to the byte; else it takes out all that was
+written into that file.`,
+    `\
+With --tools an agent signs you in by itself where you use a login, and acts with your own
+accounts then. Where you use a key, it is the agent's, and needs the scope tools:use.`,
   ],
   run: (call, id) => connectClient(call, id),
 });
@@ -68,10 +75,75 @@ async function connectClient(call: ConnectCall, id: string | undefined): Promise
       exitCodes.usage,
     );
   }
-  if (options.undo) return undo(call, client);
+  if (options.undo) return undo(call, client, toldFile(call, client));
+  return options.tools ? connectTools(call, client) : connectModel(call, client);
+}
+
+async function connectModel(call: ConnectCall, client: Client): Promise<MaybeOutcome> {
   const target = await targetOf(call);
-  const tellRest = () => tellVariables(call, client, target);
-  return options.write ? write(call, client, target, tellRest) : tell(call, client, target);
+  const { file } = client;
+  if (!call.options.write) return tell(call, client, target);
+  const told = toldFile(call, client);
+  if (!file || !told) {
+    throw new CliError(
+      `${client.name} read variables alone, and no file. headrace connect ${client.id} shows them.`,
+      exitCodes.usage,
+    );
+  }
+  return write(call, told, {
+    settings: file.settings(target),
+    key: target.key,
+    json: { client: client.id, model: target.model },
+    tellRest: () => tellVariables(call, client, target),
+  });
+}
+
+async function connectTools(call: ConnectCall, client: Client): Promise<MaybeOutcome> {
+  const { terminal, options } = call;
+  const { tools } = client;
+  const told = toldFile(call, client);
+  if (!tools || !told) {
+    throw new CliError(
+      `${client.name} are told of tools in code: the page of tools in the dashboard has it for some.`,
+      exitCodes.usage,
+    );
+  }
+  const { listOffered } = await import("../tools/offered-tools.ts");
+  const offered = await call.ask(listOffered);
+  const { baseUrl, login } = await call.connect();
+  const target: ToolsTarget = { url: `${baseUrl.replace(/\/v1$/, "")}/mcp`, sendsKey: login === undefined };
+  const json = { client: client.id, url: target.url };
+  const tellRest = () => {
+    if (target.sendsKey) {
+      terminal.note("In the shell that starts it:\n");
+      terminal.print(`export ${keyVariable}="$(${keyCommand(call)})"\n`);
+    } else {
+      terminal.note("Then have it sign you in, in a browser:\n");
+      terminal.print(`${tools.signIn}\n`);
+    }
+    const count = offered.length === 1 ? "one tool" : `${offered.length} tools`;
+    terminal.note(`It may use ${count}: headrace tools mine`);
+  };
+  if (options.write) return write(call, told, { settings: tools.file.settings(target), json, tellRest });
+  const text = configurationOf(tools.file, target);
+  const show = () => {
+    terminal.note(`Put this into ${told.path}, or have it put there with --write:\n`);
+    terminal.print(text);
+    tellRest();
+  };
+  return { json: { ...json, file: told.path, text }, show };
+}
+
+/** Which file of the client is meant; undefined where it has none. */
+function toldFile({ context, options }: ConnectCall, { id, file, tools }: Client): ToldFile | undefined {
+  const main = file && pathOf(file, context.env);
+  const command = `headrace connect ${id}`;
+  if (!options.tools) return file && main ? { path: main, format: file.format, record: id, command } : undefined;
+  if (!tools) return undefined;
+  const path = pathOf(tools.file, context.env);
+  // A file is taken back as a whole, whatever was written into it.
+  const record = path === main ? id : `${id}-tools`;
+  return { path, format: tools.file.format, record, command: `${command} --tools` };
 }
 
 function list({ context, terminal }: ConnectCall): MaybeOutcome {
@@ -79,7 +151,7 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
   const rows = clients.map(({ id, name, program, file }) => ({
     ...{ id, name, file: file === undefined ? null : pathOf(file, context.env) },
     found: program === undefined ? null : Bun.which(program, { PATH: context.env["PATH"] ?? "" }) !== null,
-    connected: connected.has(id),
+    connected: connected.has(id) || connected.has(`${id}-tools`),
   }));
   const show = () => {
     printRows(terminal, rows, [

@@ -2,11 +2,11 @@
 import { maskKeys } from "../../domain/api-key.ts";
 import type { MaybeOutcome } from "../command.ts";
 import type { ServerCall } from "../login/server-command.ts";
-import { CliError, exitCodes, printable } from "../terminal/terminal.ts";
+import { lineChanges } from "../terminal/line-changes.ts";
+import { CliError, printable } from "../terminal/terminal.ts";
 import {
   keptPathOf,
   modeOf,
-  pathOf,
   readClientFile,
   removeClientFile,
   requireOwn,
@@ -14,84 +14,93 @@ import {
   understandingFile,
   writeClientFile,
 } from "./client-file.ts";
-import type { Client, ClientFile, Target } from "./clients.ts";
+import type { Client, ClientFile, Setting } from "./clients.ts";
 import { type ConnectedFile, ConnectedFiles, isAsLeft, rememberedOf, undone } from "./connected.ts";
-import { lineChanges } from "./line-changes.ts";
 import { settingsFormats, withSettings } from "./settings-text.ts";
 
 type Call = Pick<ServerCall<unknown>, "terminal" | "context" | "confirm">;
 
-/** `tellRest`: tells what is to be done beside it. */
-export async function write(call: Call, client: Client, target: Target, tellRest: () => void): Promise<MaybeOutcome> {
-  const { terminal, context } = call;
-  const { file } = client;
-  if (!file) {
-    throw new CliError(
-      `${client.name} read variables alone, and no file. headrace connect ${client.id} shows them.`,
-      exitCodes.usage,
-    );
-  }
-  const path = pathOf(file, context.env);
+/** A file of a client, and what is to stand in it. */
+export interface ToldFile extends Pick<ClientFile, "format"> {
+  path: string;
+  /** Under which it is remembered what was written. */
+  record: string;
+  /** That has it written, or taken back. */
+  command: string;
+}
+
+export interface Telling {
+  settings: readonly Setting[];
+  /** Where it is among the settings, the file is for its owner alone. */
+  key?: string;
+  /** What `--json` prints beside what came of it. */
+  json: Readonly<Record<string, unknown>>;
+  /** Tells what is to be done beside it. */
+  tellRest(): void;
+}
+
+export async function write(call: Call, told: ToldFile, telling: Telling): Promise<MaybeOutcome> {
+  const { terminal } = call;
+  const { path, command } = told;
+  const { settings, key, json, tellRest } = telling;
   const before = readClientFile(path);
-  const settings = file.settings(target);
-  const format = settingsFormats[file.format];
+  const format = settingsFormats[told.format];
   const after = understandingFile(path, () => withSettings(format, before ?? "", settings));
   const isDone = after === before;
-  if (!isDone) await change(call, client, { path, before, after, settings, hasKey: after.includes(target.key) });
+  const hasKey = key !== undefined && after.includes(key);
+  if (!isDone) await change(call, told, { before, after, settings, hasKey });
   const show = () => {
-    terminal.note(
-      isDone ? `${path} says so already.\n` : `Written to ${path}. Undo: headrace connect ${client.id} --undo\n`,
-    );
+    terminal.note(isDone ? `${path} says so already.\n` : `Written to ${path}. Undo: ${command} --undo\n`);
     tellRest();
   };
-  return { json: { client: client.id, model: target.model, file: path, written: !isDone }, show };
+  return { json: { ...json, file: path, written: !isDone }, show };
 }
 
 interface Change {
-  path: string;
   before: string | undefined;
   after: string;
-  settings: ReturnType<ClientFile["settings"]>;
+  settings: readonly Setting[];
   hasKey: boolean;
 }
 
 async function change(
   call: Call,
-  { id, file }: Client,
-  { path, before, after, settings, hasKey }: Change,
+  { path, format: name, record }: ToldFile,
+  { before, after, settings, hasKey }: Change,
 ): Promise<void> {
   const { context, confirm } = call;
-  const format = settingsFormats[file?.format ?? "json"];
+  const format = settingsFormats[name];
   requireOwn(path);
   showChange(call, path, before ?? "", after);
   await confirm({ question: `Write this to ${path}`, canBeUndone: true });
   requireUnchanged(path, before);
   const mode = modeOf(path);
   const connected = new ConnectedFiles(context.configFolder);
-  const earlier = connected.read().get(id);
+  const earlier = connected.read().get(record);
   const remembered = rememberedOf(format, { text: before, after, mode, file: path, settings }, earlier);
   // First: what is written and not remembered could not be taken back.
-  connected.put(id, remembered);
+  connected.put(record, remembered);
   // What was there before stays what it was before the first time: later the file has what we wrote, a key among it.
   const isFirst = earlier?.file !== path;
   try {
     writeClientFile(path, after, { mode: hasKey ? undefined : mode, kept: isFirst ? before : undefined });
   } catch (error) {
-    connected.put(id, earlier);
+    connected.put(record, earlier);
     throw error;
   }
 }
 
-export async function undo(call: Call, client: Client): Promise<MaybeOutcome> {
+/** `told`: undefined where the client has no such file. */
+export async function undo(call: Call, client: Client, told: ToldFile | undefined): Promise<MaybeOutcome> {
   const { terminal, context } = call;
   const connected = new ConnectedFiles(context.configFolder);
-  const written = connected.read().get(client.id);
-  if (!written || !client.file) {
+  const written = told && connected.read().get(told.record);
+  if (!written) {
     throw new CliError(`Nothing was written for ${client.name} by headrace connect --write.`);
   }
   const { file: path } = written;
   const before = readClientFile(path);
-  const { text, kept, isExact } = before === undefined ? gone : asBefore(written, client.file, before);
+  const { text, kept, isExact } = before === undefined ? gone : asBefore(written, told.format, before);
   if (before !== undefined && text !== before) {
     requireOwn(path);
     showChange(call, path, before, text ?? "");
@@ -104,7 +113,7 @@ export async function undo(call: Call, client: Client): Promise<MaybeOutcome> {
     else writeClientFile(path, text, { mode: written.mode });
   }
   if (isExact && !written.isNew) removeClientFile(keptPathOf(path));
-  connected.put(client.id, undefined);
+  connected.put(told.record, undefined);
   const show = () => {
     for (const name of kept) terminal.note(`${printable(name)} was changed since, and stays.`);
     if (before === undefined) terminal.note(`${path} is gone already.`);
@@ -125,7 +134,7 @@ interface Undone {
 
 const gone: Undone = { text: undefined, kept: [], isExact: false };
 
-function asBefore(written: ConnectedFile, { format: name }: ClientFile, text: string): Undone {
+function asBefore(written: ConnectedFile, name: ClientFile["format"], text: string): Undone {
   const { file: path } = written;
   const original = readClientFile(keptPathOf(path));
   if (isAsLeft(written, text, original)) {

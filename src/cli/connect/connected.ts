@@ -40,7 +40,7 @@ export class ConnectedFiles {
     this.path = join(folder, "connected.json");
   }
 
-  /** By the id of the client. Throws a CliError where it cannot be understood. */
+  /** By the name of what is remembered: the id of a client, or that of another file of it. Throws a CliError where it cannot be understood. */
   read(): Map<string, ConnectedFile> {
     let text: string;
     try {
@@ -55,10 +55,10 @@ export class ConnectedFiles {
     throw new CliError(`${this.path} is damaged. Delete it; what was written before can then only be undone by hand.`);
   }
 
-  put(client: string, file: ConnectedFile | undefined): void {
+  put(name: string, file: ConnectedFile | undefined): void {
     const all = this.read();
-    if (file) all.set(client, file);
-    else all.delete(client);
+    if (file) all.set(name, file);
+    else all.delete(name);
     makeDirectory(this.#folder);
     replaceFile(this.path, `${JSON.stringify({ connected: Object.fromEntries(all) }, undefined, 2)}\n`);
   }
@@ -88,11 +88,13 @@ export function rememberedOf(
     const before = ours && ours.written === digestOf(now) ? ours.before : now;
     return { path: [...path], ...(before === undefined ? {} : { before }), written: digestOf(value) };
   });
+  // What was written there for another purpose is taken back with it.
+  const others = (known?.changes ?? []).filter((one) => !settings.some(({ path }) => Bun.deepEquals(path, one.path)));
   const first = { isNew: text === undefined, mode, original: text === undefined ? undefined : digestOf(text) };
   const { isNew, mode: firstMode, original } = known ?? first;
   const isUnbroken = known === undefined || (text !== undefined && known.left === digestOf(text));
   return {
-    ...{ file, isNew, changes },
+    ...{ file, isNew, changes: [...others, ...changes] },
     ...(firstMode === undefined ? {} : { mode: firstMode }),
     ...(original === undefined ? {} : { original }),
     ...(isUnbroken ? { left: digestOf(after) } : {}),

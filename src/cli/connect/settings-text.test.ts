@@ -1,8 +1,8 @@
 // Changing a client's configuration: what is set is set, everything else stays as its owner wrote it, and all of it can be taken back.
 import { describe, expect, test } from "bun:test";
+import { lineChanges } from "../terminal/line-changes.ts";
 import { clients, type Target } from "./clients.ts";
 import { isAsLeft, rememberedOf, undone } from "./connected.ts";
-import { lineChanges } from "./line-changes.ts";
 import { SettingsError, settingsFormats, withSettings } from "./settings-text.ts";
 
 const target: Target = {
@@ -115,6 +115,22 @@ test("what somebody has changed since stays when it is undone, and is named", ()
   const { text, kept } = undone(format, edited, remembered);
   expect(format.parse(text)).toEqual({ env: { ANTHROPIC_MODEL: "mine" } });
   expect(kept).toEqual(["env.ANTHROPIC_MODEL"]);
+});
+
+test("what was written into a file for two purposes is undone as a whole", () => {
+  const { format: name, settings } = fileOf("codex");
+  const tools = clients.find(({ id }) => id === "codex")?.tools?.file.settings({ url: "http://a/mcp", sendsKey: true });
+  const format = settingsFormats[name];
+  const text = '[mcp_servers.mine]\nurl = "http://b"\n';
+  const one = withSettings(format, text, settings(target));
+  const both = withSettings(format, one, tools ?? []);
+  expect(both).toContain('[mcp_servers.headrace]\nurl = "http://a/mcp"\nbearer_token_env_var = "HEADRACE_API_KEY"\n');
+  const first = rememberedOf(format, { text, after: one, file: "/f", settings: settings(target) }, undefined);
+  const second = rememberedOf(format, { text: one, after: both, file: "/f", settings: tools ?? [] }, first);
+  expect(isAsLeft(second, both, text)).toBe(true);
+  const left = undone(format, `${both}# mine\n`, second);
+  expect(left.kept).toEqual([]);
+  expect(left.text.trimStart()).toBe(`${text}# mine\n`);
 });
 
 test("what is remembered holds no key that was written", () => {

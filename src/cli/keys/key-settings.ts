@@ -34,6 +34,10 @@ export type Expiry = { inSeconds: number } | { at: number };
 export const scopesHelp = `Scopes:
 ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
 
+/** How lists of tools are written. */
+export const toolsForm =
+  "server, or server/tool, either with an asterisk at its end, separated by commas; none, or all";
+
 /** `clearable`: the key exists already, and what it has can be taken away again with `none`. */
 export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
@@ -54,7 +58,7 @@ export function keySettings({ clearable }: { clearable: boolean }) {
     rateLimitWindow: [
       "--rate-limit-window <seconds>",
       "length of that window, such as 60 or 1h (the server's default: 60)",
-      parseWindow,
+      parseSeconds,
     ],
     quotas: [
       "--quotas <quotas>",
@@ -66,11 +70,7 @@ export function keySettings({ clearable }: { clearable: boolean }) {
       `models it may use: ids, and beginnings of ids such as "gpt-*", separated by commas${clearable ? ", or all" : ""}`,
       (text: string) => (text === "all" ? "none" : parseNames(text)),
     ],
-    tools: [
-      "--tools <names>",
-      "tools it may use: server, or server/tool, either with an asterisk at its end, separated by commas; none, or all",
-      (text: string) => (text === "all" ? "none" : text === "none" ? [] : parseNames(text)),
-    ],
+    tools: ["--tools <names>", `tools it may use: ${toolsForm}`, parseTools],
     neverLeaves: [
       "--never-leaves <yes or no>",
       "whether its requests go only to what an operator marked as local",
@@ -153,6 +153,12 @@ export function parseNames(text: string): string[] {
   return names;
 }
 
+/** To the API a list that bounds nothing is none, and an empty one has no tool. */
+export function parseTools(text: string): string[] | None {
+  if (text === "all") return "none";
+  return text === "none" ? [] : parseNames(text);
+}
+
 function parseYesOrNo(text: string): boolean {
   if (text === "yes" || text === "no") return text === "yes";
   throw new InvalidArgumentError("It must be yes or no.");
@@ -200,13 +206,13 @@ function parseAmount(text: string): number {
   throw new InvalidArgumentError("It must be a whole number, without separators.");
 }
 
-function parseWindow(text: string): number {
+export function parseSeconds(text: string): number {
   const value = /^\d{1,9}$/.test(text) ? Number(text) : (parseSpan(text) ?? 0);
   if (value < 1) throw new InvalidArgumentError("It must be a number of seconds such as 60, or a span such as 1h.");
   return value;
 }
 
-function parseUsd(text: string): number {
+export function parseUsd(text: string): number {
   if (/^\d{1,7}(\.\d{1,9})?$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It must be an amount in USD, such as 25 or 0.50.");
 }

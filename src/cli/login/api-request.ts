@@ -10,6 +10,8 @@ export interface ApiRequest {
   /** Sent as a form, in place of `body`. */
   form?: Readonly<Record<string, string>>;
   accept?: string;
+  /** Beside those that are always sent. */
+  headers?: Readonly<Record<string, string>>;
   /** Bounds the whole exchange; null: no bound, for answers that take as long as they take. */
   timeoutMs?: number | null;
 }
@@ -56,12 +58,13 @@ async function sendWith(
   url: string,
   baseUrl: string,
   signal: AbortSignal,
-  { method = "GET", body, form, accept = "application/json", timeoutMs = requestTimeoutMs }: ApiRequest,
+  { method = "GET", body, form, accept = "application/json", headers, timeoutMs = requestTimeoutMs }: ApiRequest,
 ): Promise<Response> {
   try {
     return await fetch(url, {
       method,
       headers: {
+        ...headers,
         accept,
         ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }),
         ...(body === undefined ? {} : { "content-type": "application/json" }),

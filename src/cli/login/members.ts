@@ -5,6 +5,7 @@ import type { GivenQuotaRule } from "../../domain/limits/quota-rules.ts";
 import { type Role, roles } from "../../domain/people/role.ts";
 import { command } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
+import { parseTools, toolsForm } from "../keys/key-settings.ts";
 import { givenQuota, parseQuotas, quotasHelp, quotaWords } from "../keys/quota-view.ts";
 import { formatRelative, formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, formatTable, printable } from "../terminal/terminal.ts";
@@ -20,6 +21,7 @@ const member = z.object({
   created_at: z.number(),
   last_seen_at: z.number().nullish(),
   quotas: z.array(givenQuota).nullish(),
+  tools: z.array(z.string()).nullish(),
   sees_all_usage: z.boolean().nullish(),
 });
 const invitation = z.object({ id: z.string(), email: z.string(), role: z.string(), expires_at: z.number() });
@@ -159,6 +161,34 @@ headrace login, with keys of their own and through apps that they allowed.`,
   },
 });
 
+const toolsCommand = serverCommand({
+  name: "tools",
+  summary: "say which tools a member may use",
+  description: "Bound the tools of servers (MCP) that a member may use. For owners, and admins for members.",
+  arguments: [whoArgument, ["<tools>", toolsForm, parseTools]],
+  options: { json: ["--json", "print the member as the API gives it"] },
+  examples: [
+    "headrace members tools ada@example.com github/search_*,weather",
+    "headrace members tools ada@example.com none",
+    "headrace members tools ada@example.com all",
+  ],
+  help: [
+    "It bounds the person, keys of their own and apps that they allowed, beside the lists that those have themselves.",
+  ],
+  async run({ ask, connect, request, terminal }, who, given) {
+    const connection = await connect();
+    const one = await ask((_, signal) => findMember(connection, who, signal));
+    const body = { tools: given === "none" ? null : given };
+    const answer = await request(`/members/${encodeURIComponent(one.id)}`, { method: "PATCH", body });
+    const show = () => {
+      const tools = understood(member, answer, connection, "member").tools ?? null;
+      const which = tools === null ? "all tools that are offered" : tools.join(", ") || "no tools";
+      terminal.print(`${printable(one.email)} may use ${printable(which)} now.`);
+    };
+    return { json: answer, show };
+  },
+});
+
 const seesMeanings = { own: false, all: true } as const;
 
 const seesCommand = serverCommand({
@@ -217,11 +247,12 @@ export const membersCommand = command({
     "headrace members invite ada@example.com",
     "headrace members role ada@example.com admin",
     'headrace members quotas ada@example.com "5 usd per day"',
+    "headrace members tools ada@example.com github,weather",
     "headrace members sees ada@example.com all",
     "headrace members remove ada@example.com",
   ],
   help: [roleMeanings],
-  commands: [listCommand, inviteCommand, roleCommand, quotasCommand, seesCommand, removeCommand],
+  commands: [listCommand, inviteCommand, roleCommand, quotasCommand, toolsCommand, seesCommand, removeCommand],
 });
 
 function parseGivenQuotas(text: string): GivenQuotaRule[] {

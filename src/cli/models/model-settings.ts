@@ -100,9 +100,9 @@ function parseTokens(text: string): number {
   throw new InvalidArgumentError("Give a whole number of tokens such as 8192, or none.");
 }
 
-function parseEnvironments(text: string): Environment[] {
+export function parseEnvironments(text: string): Environment[] {
   const names = parseNames(text);
   const known = environments.filter((environment) => names.includes(environment));
   if (known.length === new Set(names).size) return known;
-  throw new InvalidArgumentError(`It must be of ${environments.join(", ")}, separated by commas, or none.`);
+  throw new InvalidArgumentError(`It must be of ${environments.join(", ")}, separated by commas.`);
 }

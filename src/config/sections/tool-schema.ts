@@ -1,34 +1,24 @@
 // The part of headrace.yaml about servers of tools (MCP).
 import * as z from "zod";
+import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
-import {
-  type ToolCredentials,
-  type ToolServer,
-  toolApprovals,
-  toolServerName,
-  toolSharings,
-} from "../../domain/tools/tool-server.ts";
+import { type TextRule, toolServerTexts as texts, toolCredentialsFault } from "../../domain/tools/server-rules.ts";
+import { type ToolCredentials, type ToolServer, toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
 import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
-import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
+import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "../field.ts";
 
-const usual = { timeoutSeconds: 60, resultBytes: 4_194_304, concurrency: 32 } as const;
-const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+const usualSeconds = usual.timeoutMs / 1_000;
 
-const toolPattern = field(z.string().max(256).regex(printablePattern), {
-  doc: "Name of a tool, or its beginning with an asterisk.",
-  must: "1 to 256 printable ASCII characters without spaces",
-  fix: "Give a name such as search_issues, or a beginning such as search_*.",
-});
+/** A text by a rule that the API shares. */
+const ruled = (doc: string, most: number, { pattern, must, fix }: TextRule, quiet = false) =>
+  field(z.string().min(1).max(most).regex(pattern), { doc, must, fix, ...(quiet && { quiet }) });
 
 const server = field(
   z.strictObject({
-    name: field(z.string().regex(toolServerName), {
-      doc: "Name, with which the names of its tools begin.",
-      must: "1 to 24 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
-      fix: "Give a name such as github.",
-    }),
+    name: ruled("Name, with which the names of its tools begin.", 24, texts.name),
     title: field(z.string().trim().min(1).max(128), {
       doc: "Name for people.",
       must: "a text of 1 to 128 characters",
@@ -67,19 +57,12 @@ const server = field(
     }).optional(),
     headers: field(
       z.record(
-        z.string().regex(headerName),
-        field(
-          z
-            .string()
-            .min(1)
-            .max(8_192)
-            .regex(/^[ -~]+$/),
-          {
-            doc: `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
-            must: "1 to 8192 printable ASCII characters",
-            fix: "Write a text such as Bearer and the token.",
-            quiet: true,
-          },
+        z.string().min(1).max(128).regex(texts.headerName.pattern),
+        ruled(
+          `A header. Keep credentials out of the file: \`\${NAME}\` takes them from a variable.`,
+          8_192,
+          texts.header,
+          true,
         ),
       ),
       mapping(
@@ -88,31 +71,19 @@ const server = field(
     ).optional(),
     oauth: field(
       z.strictObject({
-        client_id: field(z.string().max(2_048).regex(printablePattern), {
-          doc: "A client that you registered at its authorization server. Left out: the gateway describes or registers itself there.",
-          must: "printable characters, 2048 at most",
-          fix: "Give the client id, or leave it out.",
-        }).optional(),
-        client_secret: field(z.string().max(2_048).regex(printablePattern), {
-          doc: `The client's secret, where it has one. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
-          must: "printable characters, 2048 at most",
-          fix: "Give the secret beside client_id, or leave it out.",
-          quiet: true,
-        }).optional(),
+        client_id: ruled(
+          "A client that you registered at its authorization server. Left out: the gateway describes or registers itself there.",
+          2_048,
+          texts.clientId,
+        ).optional(),
+        client_secret: ruled(
+          `The client's secret, where it has one. Keep it out of the file: \`\${NAME}\` takes it from a variable.`,
+          2_048,
+          texts.clientSecret,
+          true,
+        ).optional(),
         scopes: field(
-          z.array(
-            field(
-              z
-                .string()
-                .max(200)
-                .regex(/^[\x21-\x7e]+$/),
-              {
-                doc: "A scope of its authorization server.",
-                must: "1 to 200 printable characters without a space",
-                fix: "Write each scope as an entry of its own.",
-              },
-            ),
-          ),
+          z.array(ruled("A scope of its authorization server.", 200, texts.scope)),
           list("Scopes that people are asked for. Left out: those that the server asks for.", "scopes"),
         ).optional(),
       }),
@@ -127,17 +98,11 @@ const server = field(
       list("Environments whose keys may use it. Left out: all.", "live, test and dev, with one entry at least"),
     ).optional(),
     accounts: field(
-      z.array(
-        field(z.string().max(64).regex(printablePattern), {
-          doc: "Id of an account.",
-          must: "an id such as acct_…",
-          fix: "Give the id that headrace accounts lists.",
-        }),
-      ),
+      z.array(ruled("Id of an account.", 64, texts.account)),
       list("Accounts that may use it. Left out: all.", "ids of accounts"),
     ).optional(),
     tools: field(
-      z.array(toolPattern),
+      z.array(ruled("Name of a tool, or its beginning with an asterisk.", 256, texts.tool)),
       list("Tools that are offered at all. Left out: all.", "names of tools"),
     ).optional(),
     approval: said(
@@ -148,13 +113,19 @@ const server = field(
       "Who shares a connection to it, or a process of it: nobody with anybody else (`person`), or `all` who use it.",
       oneOf(toolSharings),
     ).default("person"),
-    timeout_seconds: said("How long one call may take.", whole([1, 3_600], usual.timeoutSeconds, "seconds")).default(
-      usual.timeoutSeconds,
+    timeout_seconds: said("How long one call may take.", whole([1, 3_600], usualSeconds, "seconds")).default(
+      usualSeconds,
     ),
-    max_result_bytes: said("Largest result of a call.", whole([1_024, 67_108_864], usual.resultBytes, "bytes")).default(
-      usual.resultBytes,
-    ),
-    max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.concurrency)).default(usual.concurrency),
+    max_result_bytes: said(
+      "Largest result of a call.",
+      whole([1_024, 67_108_864], usual.maxResultBytes, "bytes"),
+    ).default(usual.maxResultBytes),
+    max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.maxConcurrency)).default(usual.maxConcurrency),
+    price_per_call: field(z.number().min(0).max(1_000), {
+      doc: "USD for each call of a tool, prompt or resource, whatever comes of it. Left out: nothing.",
+      must: "a number from 0 to 1000",
+      fix: "Give a price in USD such as 0.01, or leave it out.",
+    }).optional(),
     enabled: said("Whether it may be used.", trueOrFalse()).default(true),
   }),
   entry("A server of tools.", "name, and url or command"),
@@ -193,17 +164,10 @@ export function toolServerFault(given: FileServer): { at: keyof FileServer; mess
   if (url !== undefined && command !== undefined) {
     return { at: "command", message: "is there beside url", fix: "Keep one of them." };
   }
-  if (given.oauth !== undefined && given.headers !== undefined) {
-    return { at: "oauth", message: "is there beside headers", fix: "Keep one of them." };
-  }
-  if (given.oauth?.client_secret !== undefined && given.oauth.client_id === undefined) {
-    return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
-  }
-  const foreign = (url === undefined ? (["headers", "oauth"] as const) : (["env", "directory"] as const)).find(
-    (member) => given[member] !== undefined,
-  );
-  const other = url === undefined ? "url" : "command";
-  return foreign && { at: foreign, message: `is for servers with a ${other}`, fix: "Leave it out." };
+  const fault = toolCredentialsFault(given);
+  if (fault || url === undefined) return fault;
+  const foreign = (["env", "directory"] as const).find((member) => given[member] !== undefined);
+  return foreign && { at: foreign, message: "is for servers with a command", fix: "Leave it out." };
 }
 
 /** One without a fault, in the names of the code. */
@@ -226,7 +190,7 @@ export function toolServerOf(given: FileServer): ToolServer {
     timeoutMs: given.timeout_seconds * 1_000,
     maxResultBytes: given.max_result_bytes,
     maxConcurrency: given.max_concurrency,
-    nanoUsdPerCall: null,
+    nanoUsdPerCall: given.price_per_call === undefined ? null : nanoOfUsd(given.price_per_call),
     enabled: given.enabled,
     isDeclared: true,
   };

@@ -4,7 +4,14 @@ import type { Environment } from "../api-key.ts";
 /** Told to the account that it is about. */
 export const accountNoticeTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
 /** Told to those who operate the installation. */
-export const operatorNoticeTypes = ["upstream.down", "upstream.up", "node.away", "node.back", "errors.rate"] as const;
+export const operatorNoticeTypes = [
+  "upstream.down",
+  "upstream.up",
+  "node.away",
+  "node.back",
+  "tool.changed",
+  "errors.rate",
+] as const;
 /** Made by the test of a webhook, for that one alone. */
 export const testNoticeType = "webhook.test";
 
@@ -17,6 +24,7 @@ export const noticeTypes = [
   "upstream.up",
   "node.away",
   "node.back",
+  "tool.changed",
   testNoticeType,
 ] as const satisfies readonly (
   | (typeof accountNoticeTypes)[number]
@@ -71,6 +79,8 @@ export interface NoticeData {
   "upstream.up": { upstream: string; down_seconds: number };
   "node.away": { node_id: string; name: string; since: number };
   "node.back": { node_id: string; name: string; away_seconds: number };
+  /** `waiting`: tools and prompts that wait for approval. */
+  "tool.changed": { server: string; waiting: number };
   "webhook.test": { webhook_id: string };
 }
 

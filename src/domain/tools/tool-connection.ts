@@ -74,8 +74,6 @@ export interface ToolConnectionStore {
   /** In the place of an earlier one; false, with nothing written, where the membership has ended. */
   put(connection: StoredToolConnection, event: AuditEvent): Promise<boolean>;
   remove(connection: Pick<ToolConnection, "id">, event: AuditEvent): Promise<boolean>;
-  /** Ends all of a server that is there no more. */
-  removeAll(server: string): Promise<void>;
   /**
    * Takes the right to renew what was found, until `untilSeconds`, for the one who names `claim`. False where another one has it,
    * or it was renewed, replaced or ended meanwhile: a refresh token that rotates must not be used twice.

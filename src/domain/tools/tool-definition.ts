@@ -6,10 +6,10 @@ export const definitionStates = ["approved", "pending", "changed", "refused"] as
 /** `pending`: it is new. `changed`: it was approved, and says something else now. */
 export type DefinitionState = (typeof definitionStates)[number];
 
-/** A tool or a prompt as its server described it. Times in Unix seconds. */
+/** A tool or a prompt as its server described it, or what it says of how it is to be used. Times in Unix seconds. */
 export interface ToolDefinition {
   readonly server: string;
-  readonly kind: "tool" | "prompt";
+  readonly kind: "tool" | "prompt" | "instructions";
   /** The server's own name of it. */
   readonly name: string;
   readonly state: DefinitionState;
@@ -27,6 +27,8 @@ export interface ToolDefinition {
 export interface DefinitionStore {
   /** Those of one server, or of all. */
   listDefinitions(server?: string): Promise<ToolDefinition[]>;
+  /** How many of each server are new, or say something else than was approved; those without any are left out. */
+  countWaiting(): Promise<ReadonlyMap<string, number>>;
   /** What servers were seen to say; what was decided before of the same stays, unless `definition` says otherwise. */
   putSeen(definitions: readonly ToolDefinition[]): Promise<void>;
   /** Writes the decision. False where the definition is not there, or was seen to be another one since `seen`. */
@@ -37,11 +39,12 @@ export interface DefinitionStore {
 export interface DefinitionGuard {
   /**
    * Gives those of what the server listed just now that may be offered, in the same order and unchanged. What is new or
-   * changed is put on record.
+   * changed is put on record, and so is that it had none. `lacks`: whether the server says that it has none of the other kind.
    */
   offered(
     server: Pick<ToolServer, "name" | "approval">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
+    lacks?: boolean,
   ): Promise<readonly Readonly<Record<string, unknown>>[]>;
 }

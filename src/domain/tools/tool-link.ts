@@ -29,16 +29,12 @@ export interface ToolExchange {
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
 }
 
-/** The server is asked as each person, and this one has no account connected there, or allowed less than it wants. */
+/** The server is asked as each person, and this one has no account connected there, or gave it too few rights. */
 export class AccountMissing extends GatewayError {
   /** The page on which it is connected. */
   readonly connectAt: string;
 
-  constructor(server: string, connectAt: string, lacks: "account" | "rights" = "account") {
-    const what =
-      lacks === "account"
-        ? "connect your account there first"
-        : "it wants more rights than you gave, so connect your account there once more";
+  constructor(server: string, connectAt: string, what = "connect your account there first") {
     super("permission_denied", `The server of tools "${server}" is asked as each person: ${what}, at ${connectAt}`);
     this.connectAt = connectAt;
   }

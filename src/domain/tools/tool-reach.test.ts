@@ -1,6 +1,14 @@
 // Lists of tools: what an entry names, what is within another, and what two have in common.
 import { expect, test } from "bun:test";
-import { commonTools, coversTools, eitherTools, reachesServer, reachesTool, toolEntryPattern } from "./tool-reach.ts";
+import {
+  commonTools,
+  coversTools,
+  eitherTools,
+  reachesAllOf,
+  reachesServer,
+  reachesTool,
+  toolEntryPattern,
+} from "./tool-reach.ts";
 
 test("a tool is reached where each list names it or its server, and none by an empty list", () => {
   const reach = {
@@ -16,6 +24,10 @@ test("a tool is reached where each list names it or its server, and none by an e
   expect(reached("crm", "write")).toBe(false);
   expect(reachesServer(reach, "crm")).toBe(true);
   expect(reachesServer(reach, "mail")).toBe(false);
+  const whole = { lists: [["git*"], ["github/*", "crm/search"]] };
+  expect(["github", "crm", "gitlab"].filter((server) => reachesAllOf(whole, server))).toEqual(["github"]);
+  expect(reachesAllOf({ lists: [["github/*"], ["github/search"]] }, "github")).toBe(false);
+  expect(reachesAllOf(undefined, "github")).toBe(true);
   expect(reachesTool({ lists: [[]] }, "github", "search")).toBe(false);
   expect(reachesTool(undefined, "github", "search")).toBe(true);
 });

@@ -24,6 +24,11 @@ export function reachesServer(reach: ToolReach | undefined, server: string): boo
   return reach === undefined || reach.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
 }
 
+/** Whether all of the server may be used, whatever it has. */
+export function reachesAllOf(reach: ToolReach | undefined, server: string): boolean {
+  return reach === undefined || reach.lists.every((list) => list.some((entry) => coversTools(entry, server)));
+}
+
 /** Whether whatever the inner entry names is named by the outer one as well. */
 export function coversTools(outer: string, inner: string): boolean {
   const [servers, tools] = partsOf(outer);

@@ -15,10 +15,16 @@ export const toolServerDefaults = {
 
 export interface StoredToolServer extends Omit<ToolServer, "credentials" | "isDeclared"> {
   readonly credentialKind: ToolCredentials["kind"];
-  /** Its credentials as JSON, sealed under a key derived from the installation's secret; null: it has none. */
+  /** Its credentials as JSON, sealed under a key derived from the installation's secret; null: it has none, or none any more. */
   readonly sealedCredentials: string | null;
   /** Unix seconds. */
   readonly createdAt: number;
+}
+
+/** What depends on where a server is, and as whom it is asked. */
+export interface ToolServerEnds {
+  /** Whether the accounts that people connected there end. */
+  readonly connections: boolean;
 }
 
 export interface ToolServerStore {
@@ -27,9 +33,7 @@ export interface ToolServerStore {
   /** False, with nothing written, where there is one of this name. */
   insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean>;
   /** The same name and age; false, with nothing written, where it is not there any more. */
-  changeToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean>;
-  /** Its definitions, and the accounts that people connected there, go with it. */
-  deleteToolServer(name: string, event: AuditEvent): Promise<boolean>;
-  /** Another number after each change, by whichever process, of servers and of what is decided about their definitions. */
-  toolsRevision(): Promise<number>;
+  changeToolServer(server: StoredToolServer, ends: ToolServerEnds, event: AuditEvent): Promise<boolean>;
+  /** `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. */
+  deleteToolServer(name: string, other: { keepsName: boolean }, event: AuditEvent): Promise<boolean>;
 }

@@ -23,6 +23,8 @@ export interface ToolUse {
 }
 
 export interface OpenToolUse {
+  /** Gives its place at the server back, which goes on by itself: it stays on record until it has `ended`. */
+  rest(): void;
   /** Once. `isError`: the tool said of its own result that it failed. Resolves once it survives `kill -9`. */
   ended(end: {
     outcome: "completed" | "failed" | "cancelled";
@@ -33,6 +35,12 @@ export interface OpenToolUse {
 }
 
 export interface ToolUses {
+  /**
+   * Rejects with the refusal where nothing is left of what limits the principal, or it asks too often beside calls; else
+   * nothing is taken. To be asked before a server is reached, which may start a process. The refusal is put on record where
+   * there is a server that it is of.
+   */
+  permit(asked: Pick<ToolUse, "requestId" | "principal" | "method" | "name"> & Partial<ToolUse>): Promise<void>;
   /**
    * Rejects with the refusal of a limit, or of want of a place at the server, and counts it. Once it resolves it has its place
    * until it has `ended`, and is on the ledger where its method is one that is: lists, completion and the like are only held

@@ -1,4 +1,4 @@
-// Learns that upstreams or nodes were changed by another process, and has what this one knows of them read anew.
+// Learns that upstreams, nodes or servers of tools were changed by another process, and has what this one knows of them read anew.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
@@ -24,6 +24,7 @@ export class RoutingWatcher {
   #looking: Promise<void> | undefined;
   #again = false;
   #isFailing = false;
+  readonly #others: (() => Promise<void>)[] = [];
 
   constructor(options: RoutingWatcherOptions) {
     this.#options = options;
@@ -36,6 +37,11 @@ export class RoutingWatcher {
     this.#timer.unref();
     feed.onChange("routing", () => void this.look());
     void this.look();
+  }
+
+  /** Something else that hangs on the same revision, from the next look on. */
+  also(reload: () => Promise<void>): void {
+    this.#others.push(reload);
   }
 
   /** Resolves when it no longer uses the store. */
@@ -76,6 +82,7 @@ export class RoutingWatcher {
     const revision = await store.routingRevision();
     if (revision === this.#revision) return;
     await reload();
+    for (const other of this.#others) await other();
     this.#revision = revision;
   }
 }

@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
-import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
 import { Endpoint } from "./endpoint.ts";
@@ -18,7 +18,7 @@ async function clientOf(
   isLegacy: boolean,
   options: { changes?: Partial<ClientRequest>; capabilities?: JsonObject } = {},
 ) {
-  const endpoint = new Endpoint(desk, systemClock);
+  const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
   const { changes = {}, capabilities = {} } = options;
   const fetchFromEndpoint = async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(url, init);
@@ -112,6 +112,38 @@ describe.each([
       Array.from({ length: 3 }, () => faults[0]?.replace("one_write", "x") ?? "none"),
     );
     expect(link.asked.filter(({ method }) => method === "tools/call")).toEqual([]);
+  });
+
+  test("has one tool of a server at which its person has no account, which says where to connect it, until it is", async () => {
+    const credentials = { kind: "person", clientId: null, clientSecret: null, scopes: null } as const;
+    const crm = toolServerFor("crm", { credentials });
+    const link = new TestLink(serving([tool("search")], () => text("found")));
+    let isConnected = false;
+    const open = async () => {
+      if (isConnected) return link;
+      throw new AccountMissing("crm", "https://gateway.test/tools");
+    };
+    const { desk, ended } = deskBefore([[crm, link]], { links: { open } });
+    await using one = await clientOf(desk, isLegacy);
+    const names = async () =>
+      ((await one.ask("tools/list")) as { tools: { name: string }[] }).tools.map(({ name }) => name);
+    expect(await names()).toEqual(["crm_connect_account"]);
+    expect(await one.ask("prompts/list")).toMatchObject({ prompts: [] });
+    // Also a tool that was there before: models read the results of tools.
+    for (const name of ["crm_connect_account", "crm_search"]) {
+      const { content, isError } = await one.ask("tools/call", { name });
+      expect([JSON.stringify(content), isError]).toEqual([
+        expect.stringContaining("at https://gateway.test/tools"),
+        true,
+      ]);
+    }
+    expect([link.asked, ended]).toEqual([[], []]);
+    isConnected = true;
+    expect(await one.ask("tools/call", { name: "crm_connect_account" })).toMatchObject({
+      content: [{ text: 'The account of "crm" is connected. List the tools anew to use it.' }],
+    });
+    expect(await names()).toEqual(["crm_search"]);
+    expect(await one.ask("tools/call", { name: "crm_search" })).toMatchObject({ content: [{ text: "found" }] });
   });
 
   test("is told of progress with its own token, and its leaving ends the call", async () => {

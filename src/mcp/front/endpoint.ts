@@ -11,11 +11,13 @@ import type { Clock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
+import { unintroduced } from "./introduction.ts";
 import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
 import { methodNotFound } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
-import { rpcFault, Sessions } from "./sessions.ts";
+import { rpcFault, Sessions, whenOver } from "./sessions.ts";
+import { Standing, type StandingDeps } from "./standing.ts";
 
 /** Those that the package answers itself, or refuses by itself, as earlier revisions alone have them. */
 const ownMethods = new Set([
@@ -26,19 +28,23 @@ const ownMethods = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
+/** Those whose answer depends on what the servers of the client have. */
+const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
 
 export class Endpoint {
   readonly #desk: Desk;
   readonly #sessions: Sessions;
+  readonly #standing: Standing;
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; request: Request; body: unknown }>();
   #isClosed = false;
 
-  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">) {
+  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs" | "nowSeconds">, behind: StandingDeps["behind"]) {
     this.#desk = desk;
-    this.#sessions = new Sessions(desk, clock);
+    this.#standing = new Standing({ clock, behind });
+    this.#sessions = new Sessions(desk, clock, this.#standing);
     const current = () => {
       const request = this.#at.getStore();
       if (!request) throw new Error("A request came by no way that is known.");
@@ -49,7 +55,7 @@ export class Endpoint {
       publish: () => {},
       subscribe: (listener) => {
         const { from, request, body } = current();
-        const follower = new Follower(from, (method, params) => {
+        const follower = new Follower(from, desk.onChange, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
@@ -60,9 +66,11 @@ export class Endpoint {
       },
     };
     this.#modern = createMcpHandler(
-      () => {
-        const { from } = current();
-        return protocolServer(desk, false, () => from);
+      async () => {
+        const { from, body } = current();
+        const isTold = isObject(body) && introduced.has(body["method"]);
+        const introduction = isTold ? await desk.introduction(from, false) : unintroduced;
+        return protocolServer(desk, false, introduction, () => from);
       },
       { legacy: "reject", bus },
     );
@@ -79,10 +87,19 @@ export class Endpoint {
     // Whoever has the wrong address learns it at once, and not of each list.
     if (from.only !== undefined) this.#desk.requireServer(from.only, from);
     const isLegacy = await isLegacyRequest(request, body);
-    if (isLegacy) return await this.#sessions.answer(request, from, body);
+    if (isLegacy) return this.#watched(await this.#sessions.answer(request, from, body), from, body);
     const fault = await this.#fault(request, from, body);
     if (fault !== undefined) return fault;
-    return await this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
+    const answer = await this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
+    return this.#watched(answer, from, body);
+  }
+
+  /** A stream of what servers tell ends with the credential that began it; other streams end with their answer. */
+  #watched(answer: Response, { principal, left }: ClientRequest, body: unknown): Response {
+    const isListening = body === undefined || (isObject(body) && body["method"] === "subscriptions/listen");
+    if (!isListening || !answer.body) return answer;
+    const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => left.cancel());
+    return new Response(whenOver(answer.body, forget), answer);
   }
 
   /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */
@@ -99,8 +116,10 @@ export class Endpoint {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#standing.close();
     await this.#sessions.close();
     await this.#modern.close();
+    await this.#desk.close();
   }
 }
 

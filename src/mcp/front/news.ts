@@ -34,11 +34,20 @@ export class Follower {
   /** What is to be told next, once each. */
   readonly #waiting = new Map<string, { method: string; params: JsonObject }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #unlisten: () => void;
   #isOver = false;
 
-  constructor(from: Listening, tell: (method: string, params: JsonObject) => void) {
+  /** `onChange`: of what there is at all, servers and what is approved of them. */
+  constructor(
+    from: Listening,
+    onChange: (listener: () => void) => () => void,
+    tell: (method: string, params: JsonObject) => void,
+  ) {
     this.#from = from;
     this.#tell = tell;
+    this.#unlisten = onChange(() => {
+      for (const method of listChanges) this.#gather(method, method, {});
+    });
   }
 
   /** Tells what the server tells from now on; in place of a link to it that was followed before. */
@@ -80,6 +89,7 @@ export class Follower {
   /** The client is gone. */
   end(): void {
     this.#isOver = true;
+    this.#unlisten();
     clearTimeout(this.#timer);
     for (const followed of this.#followed.values()) this.#leave(followed);
     this.#followed.clear();

@@ -1,4 +1,5 @@
 // What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
+import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
@@ -18,7 +19,16 @@ export type ListKind = keyof typeof listKinds;
 const [mostPages, mostItems] = [64, 5_000];
 /** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
 const [usualMs, mostMs] = [60_000, 600_000];
+/** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
+const deepest = 100;
 const sweepMs = 30_000;
+/** All pages of a list together. */
+const readMs = 60_000;
+
+interface ReadList {
+  readonly items: readonly JsonObject[];
+  readonly goodMs: number;
+}
 
 interface Kept {
   readonly items: Promise<readonly JsonObject[]>;
@@ -38,7 +48,7 @@ export class ServerLists {
     const kept = this.#of(link);
     const known = kept.get(kind);
     if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
-    const read = this.#read(link, kind, exchange);
+    const read = this.#inTime(link, kind, exchange);
     const fresh: Kept = { items: read.then(({ items }) => items), untilMs: Number.POSITIVE_INFINITY };
     kept.set(kind, fresh);
     read.then(
@@ -74,11 +84,19 @@ export class ServerLists {
     return kept;
   }
 
-  async #read(
-    link: ToolLink,
-    kind: ListKind,
-    exchange: ToolExchange,
-  ): Promise<{ items: readonly JsonObject[]; goodMs: number }> {
+  /** Goes on where who asked first leaves: others wait for the same. */
+  async #inTime(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
+    const cancellation = new Cancellation();
+    const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
+    const timer = setTimeout(late, readMs);
+    try {
+      return await this.#read(link, kind, { ...exchange, cancellation });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #read(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
     const { method, capability } = listKinds[kind];
     if (link.capabilities[capability] === undefined) return { items: [], goodMs: usualMs };
     const items: JsonObject[] = [];
@@ -89,17 +107,25 @@ export class ServerLists {
       const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
       if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
       const page = answer.result[kind];
-      if (Array.isArray(page)) items.push(...page.filter(isObject));
+      if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
+      // Not spread: there may be more of them than a function takes.
+      for (const item of page ?? []) if (isObject(item) && isShallow(item, deepest)) items.push(item);
       const { nextCursor, ttlMs } = answer.result;
       if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
       cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-      if (cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages || items.length > mostItems)) {
+      const isAgain = cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages);
+      if (isAgain || items.length > mostItems) {
         throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
       }
       if (cursor !== undefined) cursors.add(cursor);
     } while (cursor !== undefined);
     return { items, goodMs };
   }
+}
+
+function isShallow(value: unknown, deepestLeft: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return deepestLeft > 0 && Object.values(value).every((one) => isShallow(one, deepestLeft - 1));
 }
 
 function listFault(detail: string): GatewayError {

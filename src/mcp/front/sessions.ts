@@ -6,6 +6,7 @@ import type { Desk } from "./desk.ts";
 import { KeptEvents } from "./kept-events.ts";
 import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
+import type { Standing } from "./standing.ts";
 
 /** A client that went away without a word is let go of. */
 const idleMs = 10 * 60_000;
@@ -31,13 +32,15 @@ interface Session {
 export class Sessions {
   readonly #desk: Desk;
   readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #standing: Pick<Standing, "add">;
   readonly #byId = new Map<string, Session>();
   readonly #requests = new WeakMap<Request, ClientRequest>();
   readonly #timer: ReturnType<typeof setInterval>;
 
-  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">) {
+  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">, standing: Pick<Standing, "add">) {
     this.#desk = desk;
     this.#clock = clock;
+    this.#standing = standing;
     this.#timer = setInterval(() => this.#sweep(), sweepMs);
     this.#timer.unref();
   }
@@ -76,9 +79,11 @@ export class Sessions {
     this.#makeRoom(owner);
     if (this.#byId.size >= mostOfAll)
       return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
+    const introduction = await this.#desk.introduction(from, true);
     let begun: Session | undefined;
+    let forget = () => {};
     const events = new KeptEvents(from.holder, this.#clock);
-    const follower = new Follower(from, (method, params) => {
+    const follower = new Follower(from, this.#desk.onChange, (method, params) => {
       // Nobody may listen at the moment.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
@@ -88,16 +93,30 @@ export class Sessions {
       eventStore: events,
       onsessioninitialized: (id) => {
         const usedMs = this.#clock.monotonicMs();
-        begun = { id, owner, only: from.only, transport, follower, events, open: new Set(), busy: 0, usedMs };
-        this.#byId.set(id, begun);
+        const session: Session = {
+          id,
+          owner,
+          only: from.only,
+          transport,
+          follower,
+          events,
+          open: new Set(),
+          busy: 0,
+          usedMs,
+        };
+        begun = session;
+        this.#byId.set(id, session);
+        // A token may be renewed meanwhile, and its session goes on.
+        forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
       },
     });
     transport.onclose = () => {
       if (begun) this.#byId.delete(begun.id);
+      forget();
       follower.end();
-      events.clear();
+      events.end();
     };
-    const server = protocolServer(this.#desk, true, (context) => this.#requestOf(context));
+    const server = protocolServer(this.#desk, true, introduction, (context) => this.#requestOf(context));
     await server.connect(transport);
     const answer = await transport.handleRequest(request, { parsedBody: body });
     if (!begun) await transport.close();

@@ -1,6 +1,6 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
-import { reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
+import { reachesAllOf, reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 
 /** In the order of their names. */
@@ -26,6 +26,11 @@ export function mayUseServer(
 export function mayUseTool(server: ToolServer, name: string, { tools }: Principal): boolean {
   const isOffered = server.tools === null || server.tools.some((pattern) => matches(pattern, name));
   return isOffered && reachesTool(tools, server.name, name);
+}
+
+/** Lists of tools say nothing of resources: who may use some of the tools alone gets none of these. */
+export function mayUseResources(server: ToolServer, principal: Principal): boolean {
+  return mayUseServer(server, principal) && reachesAllOf(principal.tools, server.name);
 }
 
 function matches(pattern: string, name: string): boolean {

@@ -257,6 +257,34 @@ test("each person has an own connection with an own token; one that is refused i
   }
 });
 
+test("who has given too few rights is told to connect once more, and what the server wants is noted; no fixed header is told so", async () => {
+  const wanted: string[][] = [];
+  const connections: ToolConnections = {
+    accessToken: async () => "token_1",
+    refused: async () => {},
+    insufficient: async (server, { personId }, token, scope) => void wanted.push([server, personId, token, scope]),
+  };
+  const challenge = 'Bearer error="insufficient_scope", scope="files:read files:write"';
+  await using server = new HttpToolServer({
+    tools,
+    before: async (request) =>
+      (await request.clone().text()).includes('"tools/call"')
+        ? new Response(null, { status: 403, headers: { "www-authenticate": challenge } })
+        : undefined,
+  });
+  await using world = new LinkWorld({ connections });
+  const personal = toolServerAt(server.url, {
+    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+  });
+  await expect(world.call(personal, "text", { key: "key_1" })).rejects.toMatchObject({
+    code: "permission_denied",
+    message: expect.stringContaining("so connect your account there anew, at https://gateway.example/dashboard/tools/"),
+  });
+  expect(wanted).toEqual([["files", "person_1", "token_1", "files:read files:write"]]);
+  const fixed = toolServerAt(server.url, { credentials: { kind: "headers", headers: { "x-key": "1" } } });
+  await expect(world.call(fixed, "text")).rejects.toMatchObject({ code: "upstream_error" });
+});
+
 const hostile: Record<string, () => Response> = {
   "half JSON": () => Response.json({}, { headers: { "content-length": "2" } }),
   "an answer to nobody": () => Response.json({ jsonrpc: "2.0", id: "wrong", result: {} }),

@@ -104,6 +104,27 @@ export class ServerLinks implements ToolLinks {
     return link;
   }
 
+  /** A link that nobody else has, to see how a server does; it counts as any other, and is the caller's to end. */
+  separate(server: ToolServer, { principal }: ToolCaller) {
+    const linked = new LinkedServer(server);
+    // No server has such a name.
+    const key = `separate ${crypto.randomUUID()}`;
+    this.#servers.set(key, linked);
+    return {
+      open: async (): Promise<ToolLink> => {
+        if (this.#isClosed) throw unavailable("The server is about to stop.");
+        this.#makeRoom(server, linked);
+        const link = await this.#linkTo(server, linked, principal);
+        if (this.#servers.get(key) !== linked) throw unavailable("The test is over.");
+        linked.links.set("", link);
+        await link.ready();
+        return link;
+      },
+      output: () => linked.output.after(0).map(({ text }) => text),
+      end: () => this.close(key),
+    };
+  }
+
   close(server: string): void {
     const linked = this.#servers.get(server);
     this.#servers.delete(server);
@@ -194,7 +215,11 @@ export class ServerLinks implements ToolLinks {
       insufficient: async ({ authorization = "" }, scope) => {
         if (!of) return;
         await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
-        throw new AccountMissing(name, connectAt(name), "rights");
+        throw new AccountMissing(
+          name,
+          connectAt(name),
+          "it wants more rights than it was given, so connect your account there anew",
+        );
       },
     };
   }

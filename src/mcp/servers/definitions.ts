@@ -15,6 +15,8 @@ import { aboutInstallation, auditEvent, type Origin } from "../../policy/records
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
+  /** After each decision that was made here: others look. */
+  announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
 }
@@ -42,11 +44,14 @@ interface Offer {
   readonly offered: readonly Json[];
 }
 
-/** An operator may decide at another replica. */
+/** What another replica saw is read again then; what an operator decides there is told. */
 const knownMs = 10_000;
 
 /** Whatever a model, or a person who approves it, goes by. */
 const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
+const otherThan = { tool: "prompt", prompt: "tool" } as const;
+/** No tool or prompt is called so. */
+const nothingName = "";
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;
 const longestName = 256;
@@ -58,6 +63,7 @@ export class Definitions implements DefinitionGuard {
   readonly #read = new Map<string, Read>();
   /** A call costs the same however many tools there are: lists are compared once, and not for each call. */
   readonly #offers = new WeakMap<readonly Json[], Offer>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
@@ -67,12 +73,13 @@ export class Definitions implements DefinitionGuard {
     { name: server, approval }: Pick<ToolServer, "name" | "approval">,
     kind: Kind,
     listed: readonly Json[],
+    lacks = false,
   ): Promise<readonly Json[]> {
     const known = await this.#of(server);
     const before = this.#offers.get(listed);
     const holds = before?.known === known && before.changes === known.changes && before.approval === approval;
     if (holds) return before.offered;
-    const offered = await this.#compare(known, { server, approval, kind, listed });
+    const offered = await this.#compare(known, { server, approval, kind, listed, lacks });
     this.#offers.set(listed, { known, changes: known.changes, approval, offered });
     return offered;
   }
@@ -84,11 +91,13 @@ export class Definitions implements DefinitionGuard {
       approval,
       kind,
       listed,
-    }: { server: string; kind: Kind; listed: readonly Json[] } & Pick<ToolServer, "approval">,
+      lacks,
+    }: { server: string; kind: Kind; listed: readonly Json[]; lacks: boolean } & Pick<ToolServer, "approval">,
   ): Promise<readonly Json[]> {
     const { all } = known;
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
-    const isFirst = approval !== "each" && all.values().every((one) => one.kind !== kind);
+    const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
+    const isFirst = approval !== "each" && isNew(kind);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
@@ -101,13 +110,21 @@ export class Definitions implements DefinitionGuard {
       if (all.get(keyOf(kind, name)) !== definition) changed.push(definition);
       return definition.state === "approved";
     });
+    // What it adds later is later than when it was first seen, also where it had nothing then.
+    const without = [...(changed.length === 0 ? [kind] : []), ...(lacks ? [otherThan[kind]] : [])].filter(isNew);
+    for (const one of without) changed.push(this.#nothing(server, one));
     if (changed.length > 0) await this.#keep(known, changed);
     return offered;
   }
 
+  /** How many of each server wait for an operator. */
+  waiting(): Promise<ReadonlyMap<string, number>> {
+    return this.#options.store.countWaiting();
+  }
+
   /** What is known of a server, as it was seen last. */
   async list(server: string): Promise<ToolDefinition[]> {
-    return await this.#options.store.listDefinitions(server);
+    return (await this.#options.store.listDefinitions(server)).filter(({ name }) => name !== nothingName);
   }
 
   /**
@@ -142,12 +159,30 @@ export class Definitions implements DefinitionGuard {
     const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
     if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
     this.reload();
+    this.#options.announce();
     return decided;
   }
 
-  /** What was decided elsewhere is read again. */
+  /** What was decided is read again. */
   reload(): void {
     this.#read.clear();
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls `listener` when something may have been decided, here or elsewhere; gives what ends that. */
+  onDecision(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
+  async statesOf(server: string, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
+    const { all } = await this.#of(server);
+    return listed.map((item) => {
+      const name = String(item["name"]);
+      if (!all.has(keyOf(kind, name))) return "new";
+      return this.#seen(all, { server, kind, name, item, isApproved: false })?.state ?? "changed";
+    });
   }
 
   #of(server: string): Promise<Known> {
@@ -166,6 +201,20 @@ export class Definitions implements DefinitionGuard {
     const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
     const known = await before?.catch(() => undefined);
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
+  }
+
+  /** The mark of a server that was seen to have none of a kind. */
+  #nothing(server: string, kind: Kind): ToolDefinition {
+    const unsaid = { approvedDigest: null, approved: null, decidedAt: null, decidedBy: null };
+    return {
+      server,
+      kind,
+      name: nothingName,
+      state: "approved",
+      seen: "{}",
+      seenAt: this.#options.clock.nowSeconds(),
+      ...unsaid,
+    };
   }
 
   /** What is on record of it from now on; undefined where it is not taken at all. */
@@ -222,10 +271,22 @@ function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
 }
 
-/** What cannot be seen has no place in a name. */
+/** What cannot be seen has no place in a name, nor has what cannot be told from something else. */
 function isPlain(name: string): boolean {
-  return name !== "" && name.length <= longestName && name.isWellFormed() && !/\p{C}/u.test(name);
+  const isVisible = name !== "" && name.length <= longestName && name.isWellFormed() && !/\p{C}/u.test(name);
+  return isVisible && alike.filter((script) => script.test(name)).length <= 1;
 }
+
+/** Scripts with letters that look like those of another one: a name that mixes them is meant to be read as what it is not. */
+const alike = [
+  /\p{Script=Latin}/u,
+  /\p{Script=Cyrillic}/u,
+  /\p{Script=Greek}/u,
+  /\p{Script=Armenian}/u,
+  /\p{Script=Cherokee}/u,
+  /\p{Script=Coptic}/u,
+  /\p{Script=Lisu}/u,
+];
 
 /** Names that only differ in how their characters are made up, in case or in what cannot be seen, look the same. */
 function lookOf(name: string): string {

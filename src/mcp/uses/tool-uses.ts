@@ -53,6 +53,19 @@ export class MeteredUses implements ToolUses {
     this.#options = options;
   }
 
+  async permit(asked: Parameters<ToolUses["permit"]>[0]): Promise<void> {
+    const { clock, admitter, throttle } = this.#options;
+    const { principal, method, server } = asked;
+    const startedMs = clock.monotonicMs();
+    try {
+      await admitter.refuseSpent(principal, noLimitsTold);
+      if (!isBooked(method)) await throttle.require("tools", principal);
+    } catch (error) {
+      if (server) this.#refused({ content: () => "", ...asked, server }, startedMs, error);
+      throw error;
+    }
+  }
+
   async begin(use: ToolUse): Promise<OpenToolUse> {
     const { clock, stopping } = this.#options;
     if (stopping.begun) throw stoppingError();
@@ -65,14 +78,12 @@ export class MeteredUses implements ToolUses {
     }
   }
 
-  /** Lists and the like cost nothing, and have a bound of their own. */
+  /** Lists and the like cost nothing, and have a bound of their own, to which they are held before. */
   async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
-    const { admitter, throttle } = this.#options;
-    await admitter.refuseSpent(use.principal, noLimitsTold);
-    await throttle.require("tools", use.principal);
     const release = await this.#place(use);
     const told = this.#traced(use, startedMs);
     return {
+      rest: release,
       ended: async (end) => {
         release();
         told(end);
@@ -96,7 +107,7 @@ export class MeteredUses implements ToolUses {
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
       const told = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
-      return { ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
+      return { rest: release, ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
     } catch (error) {
       release();
       lease.settle(0, 0);

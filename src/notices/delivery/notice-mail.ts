@@ -36,6 +36,10 @@ const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: stri
     subject: `The node ${name} is back`,
     text: `The node ${name} is connected again, after ${span(seconds)}.`,
   }),
+  "tool.changed": ({ server, waiting }) => ({
+    subject: `Tools of ${server} wait for approval`,
+    text: `The server of tools ${server} says something new of ${waiting} of its tools or prompts. They are not offered until an operator has approved them.`,
+  }),
   "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
 };
 

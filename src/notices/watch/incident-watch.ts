@@ -17,11 +17,13 @@ export interface Standing {
   ended(since: number, nowSeconds: number): Tidings | undefined;
 }
 
+type Source = () => readonly Standing[] | Promise<readonly Standing[]>;
+
 export interface IncidentWatchOptions {
   store: IncidentStore;
   teller: Teller;
   /** Those that watch; each gives what it knows, in order or not. */
-  sources: readonly (() => readonly Standing[])[];
+  sources: readonly Source[];
   /** This process, and those that are there. */
   replicaId: string;
   live(): readonly { id: string }[];
@@ -39,12 +41,19 @@ export class IncidentWatch {
   readonly #options: IncidentWatchOptions;
   readonly #rounds: Rounds;
   readonly #startedMs: number;
+  readonly #sources: Source[];
 
   constructor(options: IncidentWatchOptions) {
     this.#options = options;
+    this.#sources = [...options.sources];
     this.#startedMs = options.clock.monotonicMs();
     const { log, everyMs = defaultEveryMs } = options;
     this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
+  }
+
+  /** Another one that watches, from the next look on. */
+  also(source: Source): void {
+    this.#sources.push(source);
   }
 
   look(): Promise<void> {
@@ -56,8 +65,9 @@ export class IncidentWatch {
   }
 
   async #look(): Promise<void> {
-    const { store, sources, replicaId } = this.#options;
-    const standings = new Map(sources.flatMap((source) => source()).map((standing) => [standing.subject, standing]));
+    const { store, replicaId } = this.#options;
+    const seen = await Promise.all(this.#sources.map((source) => source()));
+    const standings = new Map(seen.flat().map((standing) => [standing.subject, standing]));
     const known = await store.list();
     for (const incident of known) {
       if (this.#rounds.isClosed) return;
@@ -98,4 +108,9 @@ export class IncidentWatch {
     if (over && !(await teller.tell(over))) return;
     await store.end(subject, replicaId);
   }
+}
+
+/** What operators are told of something that is out of order since then. */
+export function operatorTidings<Type extends string, Data>(type: Type, subject: string, since: number, data: Data) {
+  return { type, accountId: null, environment: null, once: `${type} ${subject} ${since}`, data };
 }

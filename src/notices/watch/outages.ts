@@ -1,6 +1,6 @@
 // What of model servers and nodes is out of order: only what lasts is worth telling.
 import type { Clock } from "../../base/clock.ts";
-import type { Standing } from "./incident-watch.ts";
+import { operatorTidings, type Standing } from "./incident-watch.ts";
 
 /** An upstream's failures are often over in a moment, as are a node's lost connections. */
 const upstreamGraceMs = 30_000;
@@ -37,8 +37,8 @@ export class Outages {
       return {
         subject,
         isOut: this.#isOut(subject, !isWell, upstreamGraceMs, before),
-        began: (since) => told("upstream.down", subject, since, { upstream: name, since }),
-        ended: (since, now) => told("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
+        began: (since) => operatorTidings("upstream.down", subject, since, { upstream: name, since }),
+        ended: (since, now) => operatorTidings("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
       };
     });
     const nodes = this.#sources.nodes().map(({ id, name, isConnected }): Standing => {
@@ -47,8 +47,8 @@ export class Outages {
       return {
         subject,
         isOut: this.#isOut(subject, !isConnected, nodeGraceMs, before),
-        began: (since) => told("node.away", subject, since, { ...node, since }),
-        ended: (since, now) => told("node.back", subject, since, { ...node, away_seconds: now - since }),
+        began: (since) => operatorTidings("node.away", subject, since, { ...node, since }),
+        ended: (since, now) => operatorTidings("node.back", subject, since, { ...node, away_seconds: now - since }),
       };
     });
     return [...upstreams, ...nodes];
@@ -64,8 +64,4 @@ export class Outages {
     this.#seen.set(subject, seen);
     return seen.isOut;
   }
-}
-
-function told<Type extends string, Data>(type: Type, subject: string, since: number, data: Data) {
-  return { type, accountId: null, environment: null, once: `${type} ${subject} ${since}`, data };
 }

@@ -13,7 +13,6 @@ import type { Database } from "../../storage/sql/database.ts";
 import { SqlPendingStore } from "../../storage/tables/people/pending-store.ts";
 import { SqlToolConnectionStore } from "../../storage/tables/tools/tool-connection-store.ts";
 import type { Governance } from "../governance.ts";
-import type { Opened } from "../opened.ts";
 
 export interface ToolConnectionsOptions {
   db: Database;
@@ -24,23 +23,13 @@ export interface ToolConnectionsOptions {
   servers: ToolServers;
   clock: Clock;
   log: Log;
-  opened: Opened;
 }
 
 const mostPending = 10_000;
 
 export type ToolConnectionParts = ReturnType<typeof openToolConnections>;
 
-export function openToolConnections({
-  db,
-  config,
-  governance,
-  issuer,
-  servers,
-  clock,
-  log,
-  opened,
-}: ToolConnectionsOptions) {
+export function openToolConnections({ db, config, governance, issuer, servers, clock, log }: ToolConnectionsOptions) {
   const { keyFor, audit } = governance;
   const store = new SqlToolConnectionStore(db);
   const seals = new ToolSeals(keyFor("tool-connection-seal-v1"));
@@ -50,28 +39,9 @@ export function openToolConnections({
     { store: new SqlPendingStore(db), sealingKey: keyFor("pending-seal-v1"), clock },
     { name: "tool_connection", lifeSeconds: connectLifeSeconds, most: mostPending },
   );
-  opened.onClose(endWithServers(servers, store, log));
   return {
     toolConnections: store,
     connectFlow: new ConnectFlow({ servers, store, authorization, seals, pending, issuer, clock }),
     personConnections: new PersonConnections({ servers, store, authorization, seals, audit, clock, log }),
   };
-}
-
-/**
- * Ends the connections of servers that operators delete. One that is missing in the configuration file may stand there again in a
- * moment, or in another replica's; its connections are of no use meanwhile. Gives what ends the watch.
- */
-function endWithServers(servers: ToolServers, store: SqlToolConnectionStore, log: Log): () => void {
-  const deletable = () => new Set(servers.all().flatMap(({ name, isDeclared }) => (isDeclared ? [] : [name])));
-  let before = deletable();
-  return servers.onChange(() => {
-    const gone = [...before].filter((name) => !servers.find(name));
-    before = deletable();
-    for (const name of gone) {
-      store.removeAll(name).catch((error) => {
-        log.warn("tool_connections_not_ended", { server: name, detail: String(error) });
-      });
-    }
-  });
 }

@@ -2,15 +2,22 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { ChangeFeed } from "../../domain/change-feed.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import type { Endpoint } from "../../mcp/front/endpoint.ts";
 import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
-import { ConfiguredServers } from "../../mcp/servers/configured-servers.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
+import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
+import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { Database } from "../../storage/sql/database.ts";
+import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
+import { waitingTools } from "../../notices/watch/waiting-tools.ts";
+import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
+import { SqlToolServerStore } from "../../storage/tables/tools/tool-server-store.ts";
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { DeskTools } from "./model-tools.ts";
@@ -21,8 +28,13 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   db: Database;
   config: Config;
   governance: Governance;
-  /** In the place of those that are configured, where a test has some of its own. */
-  servers: ToolServers | undefined;
+  feed: ChangeFeed;
+  /** Sees what other processes changed; undefined: there are none. */
+  watcher: RoutingWatcher | undefined;
+  /** Told what waits for an operator. */
+  incidents: IncidentWatch;
+  /** In the place of those of the file, where a test has some of its own. */
+  servers: (() => readonly ToolServer[]) | undefined;
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
@@ -33,13 +45,12 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   opened: Opened;
 }
 
-export function openTools(options: ToolsOptions) {
-  const { db, current, uses, clock, log, opened, installationUrl } = options;
-  const toolServers = options.servers ?? new ConfiguredServers(() => current().tools.servers);
-  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), clock, log });
-  const { config, governance, dataDir, version } = options;
+export async function openTools(options: ToolsOptions) {
+  const { current, uses, clock, log, opened, installationUrl } = options;
+  const { toolServers, toolDefinitions, findNode } = await openServers(options);
+  const { db, config, governance, dataDir, version } = options;
   const connections = openToolConnections({
-    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log, opened },
+    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log },
   });
   const links = new ServerLinks({
     ...{ dataDir, version, clock, log, connections: connections.personConnections },
@@ -47,16 +58,14 @@ export function openTools(options: ToolsOptions) {
     connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
-  // A server that is another one now is connected to anew.
-  let before = toolServers.all();
-  toolServers.onChange(() => {
-    const now = toolServers.all();
-    for (const server of before) {
-      const same = now.find(({ name }) => name === server.name);
-      if (JSON.stringify(same) !== JSON.stringify(server)) links.close(server.name);
-    }
-    before = now;
-  });
+  endWithServers(toolServers, links);
+  const onChange = (listener: () => void) => {
+    const ends = [toolServers.onChange(listener), toolDefinitions.onDecision(listener)];
+    return () => {
+      for (const end of ends) end();
+    };
+  };
+  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -65,11 +74,11 @@ export function openTools(options: ToolsOptions) {
       import("../../mcp/front/endpoint.ts"),
     ]);
     const desk = new deskModule.Desk({
-      ...{ servers: toolServers, links, definitions: toolDefinitions, clock, log },
+      ...{ servers: toolServers, links, definitions: toolDefinitions, onChange, clock, log },
       ...{ uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
   };
   const loaded = () => {
     front ??= open();
@@ -80,6 +89,10 @@ export function openTools(options: ToolsOptions) {
   return {
     toolServers,
     toolDefinitions,
+    toolServerTests: new ServerTests({
+      ...{ servers: toolServers, definitions: toolDefinitions, findNode, clock },
+      separateLink: (server, caller) => links.separate(server, caller),
+    }),
     modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
     ...connections,
     mcp: {
@@ -88,4 +101,47 @@ export function openTools(options: ToolsOptions) {
       },
     },
   };
+}
+
+/** Those of the file and of the database, and what is approved of them. */
+async function openServers(options: ToolsOptions) {
+  const { db, feed, watcher, governance, current, clock, log } = options;
+  const announce = () => feed.announce("routing");
+  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), announce, clock, log });
+  const nodes = new SqlNodeStore(db, feed);
+  const findNode = async (asked: string) =>
+    (await nodes.listNodes()).find(({ id, name }) => id === asked || name === asked);
+  const toolServers = new ManagedServers({
+    file: options.servers ?? (() => current().tools.servers),
+    store: new SqlToolServerStore(db),
+    sealingKey: governance.keyFor("tool-server-seal-v1"),
+    waiting: () => toolDefinitions.waiting(),
+    ...{ findNode, announce, log },
+  });
+  // Before it is read: what changes in between is seen by the next look.
+  watcher?.also(async () => {
+    await toolServers.load();
+    toolDefinitions.reload();
+  });
+  await toolServers.load();
+  options.incidents.also(async () => {
+    const servers = toolServers.all();
+    if (servers.length === 0) return [];
+    const waiting = await toolDefinitions.waiting();
+    return waitingTools(new Map(servers.map(({ name }) => [name, waiting.get(name) ?? 0])));
+  });
+  return { toolServers, toolDefinitions, findNode };
+}
+
+/** A server that is another one now is connected to anew. */
+function endWithServers(servers: ManagedServers, links: ServerLinks): void {
+  let before = servers.all();
+  servers.onChange(() => {
+    const now = servers.all();
+    for (const server of before) {
+      const same = now.find(({ name }) => name === server.name);
+      if (!Bun.deepEquals(same, server)) links.close(server.name);
+    }
+    before = now;
+  });
 }

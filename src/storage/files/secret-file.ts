@@ -61,6 +61,7 @@ type Purpose =
   | "api-key-pepper-v1"
   | "signing-key-seal-v1"
   | "tool-connection-seal-v1"
+  | "tool-server-seal-v1"
   | "upstream-seal-v1"
   | "csrf-v1"
   | "oauth-seal-v1"

@@ -934,6 +934,17 @@ const migrations: readonly (readonly string[])[] = [
   [
     // Scopes that servers of tools wanted beyond what a person had allowed.
     `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
+    // Servers of tools that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    `CREATE TABLE tool_servers (
+      name TEXT PRIMARY KEY,
+      place TEXT NOT NULL,
+      credential_kind TEXT NOT NULL,
+      sealed_credentials TEXT,
+      settings TEXT NOT NULL,
+      created_at BIGINT NOT NULL
+    )`,
+    // Counted every few seconds, among texts that are long.
+    `CREATE INDEX tool_definitions_waiting ON tool_definitions (server) WHERE state IN ('pending', 'changed')`,
   ],
   [
     // Tools that accounts, apps and what people allow apps may use: JSON list; null: all.

@@ -25,7 +25,7 @@ interface DigestRenewal {
 
 export interface SealedValue {
   /** `installation`: the key of content. */
-  table: "signing_keys" | "upstreams" | "installation" | "tool_connections" | "tool_clients";
+  table: "signing_keys" | "upstreams" | "installation" | "tool_connections" | "tool_clients" | "tool_servers";
   /** Id or name. */
   id: string;
   sealed: string;
@@ -166,13 +166,19 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Tokens of people at servers of tools, and clients that were registered for them. */
+  /** Credentials of servers of tools, tokens of people there, and clients that were registered for them. */
   async #ofTools(): Promise<SealedValue[]> {
+    const servers: { id: string; sealed: string; place: string }[] = await available(this.#db`
+      SELECT name AS id, sealed_credentials AS sealed, place FROM tool_servers WHERE sealed_credentials IS NOT NULL`);
     const tokens: { id: string; sealed: string }[] = await available(this.#db`
       SELECT id, sealed FROM tool_connections`);
     const clients: { id: string; sealed: string }[] = await available(this.#db`
       SELECT server || ' ' || issuer AS id, sealed FROM tool_clients`);
     return [
+      ...servers.map(({ id, sealed, place }) => {
+        const { url } = JSON.parse(place) as { url: string };
+        return { table: "tool_servers" as const, id, sealed, url };
+      }),
       ...tokens.map((row) => ({ table: "tool_connections" as const, ...row, url: null })),
       ...clients.map((row) => ({ table: "tool_clients" as const, ...row, url: null })),
     ];
@@ -183,6 +189,8 @@ export class SqlSecretStore {
     await written(this.#db, async (tx) => {
       if (table === "upstreams") {
         await tx`UPDATE upstreams SET sealed_api_key = ${by} WHERE name = ${id} AND sealed_api_key = ${sealed}`;
+      } else if (table === "tool_servers") {
+        await tx`UPDATE tool_servers SET sealed_credentials = ${by} WHERE name = ${id} AND sealed_credentials = ${sealed}`;
       } else if (table === "installation") {
         await (by === null
           ? tx`DELETE FROM installation WHERE name = ${id} AND value = ${sealed}`

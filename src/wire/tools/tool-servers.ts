@@ -2,18 +2,20 @@
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolServerName, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
 import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
-const name = z.string().regex(toolServerName).describe("Begins the names that clients see of its tools.");
+// Which characters it may have is said where it is read: a pattern has no words for what is wrong.
+const serverName = z.string().min(1).max(64);
+const name = serverName.describe("Begins the names that clients see of its tools.");
 const title = z.string().min(1).max(128);
 const description = z.string().min(1).max(1_024);
 const url = z.string().min(1).max(2_048).describe("Its address over streamable HTTP.");
 const node = z
   .strictObject({
     node: z.string().min(1).max(64).describe("Id or name of the node."),
-    server: z.string().regex(toolServerName).describe("Name of the server at the node, which offers it."),
+    server: serverName.describe("Name of the server at the node, which offers it."),
   })
   .describe("A server that a node has in its own configuration, in place of `url`.");
 const headers = z
@@ -37,7 +39,9 @@ const oauth = z
   .describe("In place of `headers`: each person connects an account of their own there, by OAuth.");
 const local = z
   .boolean()
-  .describe("Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.");
+  .describe(
+    "Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.",
+  );
 const environmentList = z.array(z.enum(environments)).min(1).max(environments.length);
 const accountList = z.array(z.string().min(1).max(64)).max(1_000);
 const toolList = z.array(z.string().min(1).max(256)).max(1_000);
@@ -110,6 +114,11 @@ export const toolServerShape = z
     credentials: z
       .enum(["none", "headers", "person"])
       .describe("The identity by which it is asked: nobody, the same headers for all, or each person."),
+    credentials_unreadable: z
+      .boolean()
+      .describe(
+        "Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.",
+      ),
     header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
     oauth: z
       .object({
@@ -140,7 +149,7 @@ export const toolServerTestRequest = z
     name: name.optional().describe("One that there is."),
     url: url.optional().describe("Any server, before it is added."),
     node: node.optional(),
-    headers: headers.optional().describe("With `url`."),
+    headers: headers.optional().describe("With `url`: they are sent with this test alone."),
   })
   .meta({ id: "ToolServerTestRequest" });
 export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;
@@ -153,7 +162,7 @@ export const toolServerTestShape = z
       .object({ code: z.string(), message: z.string(), detail: z.string().nullable() })
       .nullable()
       .describe("What went wrong, in words."),
-    revision: z.string().nullable().describe("Of the protocol, as it was agreed."),
+    revision: z.string().nullable().describe("Revision of the protocol, as it was agreed."),
     server: z
       .object({ name: z.string().nullable(), title: z.string().nullable(), version: z.string().nullable() })
       .nullable(),
@@ -179,7 +188,7 @@ export const definitionShape = z
   .object({
     object: z.literal("tool_definition"),
     server: z.string(),
-    kind: z.enum(["tool", "prompt"]),
+    kind: z.enum(["tool", "prompt", "instructions"]),
     name: z.string().describe("The server's own name of it."),
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
@@ -194,7 +203,7 @@ export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(["tool", "prompt"]).optional().describe("Left out: `tool`."),
+    kind: z.enum(["tool", "prompt", "instructions"]).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
     digest: z.string().regex(/^[0-9a-f]{64}$/),
     decision: z.enum(["approved", "refused"]),

@@ -1,7 +1,7 @@
 // The protocol's conformance suite behind the gateway as a client: a client asks through it, and the suite's server judges what comes.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { fileURLToPath } from "node:url";
-import { type Report, runConformance } from "../../support/mcp/conformance.ts";
+import { runConformance } from "../../support/mcp/conformance.ts";
 import { type DriverAsks, type DriverIsTold, driverVariable } from "../../support/mcp/conformance-driver.ts";
 import { type ServerEntry, startToolWorld, type ToolWorld, toolsYaml } from "../../support/mcp/tool-world.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../../support/server-people.ts";
@@ -9,6 +9,7 @@ import { openServerPeople, type ServerPeople, type SignedInMember } from "../../
 let world: ToolWorld;
 let people: ServerPeople;
 let anna: SignedInMember;
+let key: string;
 let control: ReturnType<typeof Bun.serve>;
 const servers = new Map<string, ServerEntry>();
 let [count, last] = [0, Promise.resolve()];
@@ -17,13 +18,6 @@ let [count, last] = [0, Promise.resolve()];
 beforeAll(async () => {
   world = await startToolWorld([]);
   people = openServerPeople(world.server);
-  anna = await people.addMember("member");
-  const response = await fetch(`${world.server.url}/v1/keys`, {
-    method: "POST",
-    headers: { ...anna.headers, "content-type": "application/json" },
-    body: JSON.stringify({ name: "Anna's", scopes: ["tools:use"] }),
-  });
-  const { key } = (await response.json()) as { key: string };
   control = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",
@@ -43,13 +37,24 @@ beforeAll(async () => {
   });
 });
 
+/** Another one each time: a person may only begin so often. */
+beforeEach(async () => {
+  anna = await people.addMember("member");
+  const response = await fetch(`${world.server.url}/v1/keys`, {
+    method: "POST",
+    headers: { ...anna.headers, "content-type": "application/json" },
+    body: JSON.stringify({ name: "Anna's", scopes: ["tools:use"] }),
+  });
+  ({ key } = (await response.json()) as { key: string });
+});
+
 afterAll(async () => {
   await control.stop(true);
   await people.close();
   await world[Symbol.asyncDispose]();
 });
 
-/** As Anna's browser would: to the authorization server, and back with what it says. */
+/** Anna's browser goes to the authorization server, and back with what it says. */
 async function connect(server: string): Promise<Response> {
   const begun = await fetch(`${world.server.url}/v1/tools/connections`, {
     method: "POST",
@@ -64,71 +69,80 @@ async function connect(server: string): Promise<Response> {
 
 const driver = fileURLToPath(new URL("../../support/mcp/conformance-driver.ts", import.meta.url));
 
-async function run(revision: string, scenario: string): Promise<Report> {
-  const command = `${process.execPath} ${driver}`;
-  const args = ["client", "--command", command, "--scenario", scenario, "--spec-version", revision];
-  const report = await runConformance(args, { environment: { [driverVariable]: control.url.href } });
-  expect(report.checks).not.toBeEmpty();
-  return report;
+const drive = (args: readonly string[]) =>
+  runConformance(["client", "--command", `${process.execPath} ${driver}`, ...args], {
+    environment: { [driverVariable]: control.url.href },
+  });
+
+const accounts = [
+  ...["metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "pre-registration"],
+  ...["scope-from-www-authenticate", "scope-from-scopes-supported", "scope-omitted-when-undefined"],
+  ...["scope-step-up", "scope-retry-limit"],
+].map((name) => `auth/${name}`);
+const clients = ["auth/token-endpoint-auth-basic", "auth/token-endpoint-auth-post", "auth/token-endpoint-auth-none"];
+/** It wants the address of the suite's own document in the place of ours, which no gateway without https and a name has. */
+const byDocument = ["auth/basic-cimd"];
+
+interface Suite {
+  revision: string;
+  suite: string;
+  passes: string[];
+  but?: string[];
 }
 
-test.each([
-  ["2025-06-18", ["initialize", "tools_call"]],
-  [
-    "2025-11-25",
-    [
-      "initialize",
-      "tools_call",
-      "elicitation-sep1034-client-defaults",
-      "json-schema-2020-12-preservation",
-      "sse-retry",
+/**
+ * The extensions are left out: in them a program is signed in without a person (client credentials, enterprise-managed
+ * authorization, workload identities), tokens are bound to keys (DPoP), or skills are loaded, which the gateway passes through.
+ */
+test.each<Suite>([
+  // A server that says nothing of how it authorizes is not connected: where secrets go would be a guess.
+  {
+    revision: "2025-03-26",
+    suite: "backcompat",
+    passes: ["auth/2025-03-26-oauth-metadata-backcompat"],
+    but: ["auth/2025-03-26-oauth-endpoint-fallback"],
+  },
+  { revision: "2025-06-18", suite: "core", passes: ["initialize", "tools_call", ...clients] },
+  {
+    revision: "2025-11-25",
+    suite: "core",
+    passes: [
+      ...["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"],
+      ...[...accounts, ...clients],
     ],
-  ],
-  [
-    "2026-07-28",
-    [
-      ...["tools_call", "request-metadata", "sep-2322-client-request-state", "http-standard-headers"],
-      ...[
-        "http-custom-headers",
-        "http-invalid-tool-headers",
-        "json-schema-ref-no-deref",
-        "json-schema-2020-12-preservation",
-      ],
+    but: byDocument,
+  },
+  { revision: "2026-07-28", suite: "core", passes: ["tools_call", ...accounts, ...clients], but: byDocument },
+  {
+    revision: "2026-07-28",
+    suite: "draft",
+    passes: [
+      ...["auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported"],
+      ...["auth/authorization-server-migration", "auth/metadata-issuer-mismatch"],
+      ...["auth/iss-supported", "auth/iss-not-advertised", "auth/iss-supported-missing"],
+      ...["auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized"],
+      ...["request-metadata", "sep-2322-client-request-state", "http-standard-headers", "http-custom-headers"],
+      ...["http-invalid-tool-headers", "json-schema-ref-no-deref"],
     ],
-  ],
-] as const)(
-  "%s",
-  async (revision, scenarios) => {
-    const failed: string[] = [];
-    for (const scenario of scenarios) {
-      const report = await run(revision, scenario);
-      failed.push(...report.failed);
-      if (report.exitCode !== 0) failed.push(`${scenario}: exit ${report.exitCode} ${report.text.slice(-2_000)}`);
-    }
-    expect(failed).toEqual([]);
+  },
+])(
+  "$suite of $revision passes",
+  async ({ revision, suite, passes, but = [] }) => {
+    const { text, exitCode } = await drive(["--suite", suite, "--spec-version", revision]);
+    const of = (sign: string) => [...text.matchAll(new RegExp(`^${sign} (\\S+):`, "gm"))].map(([, name]) => name);
+    expect({ not: of("✗"), text: of("✗").length > but.length ? text.slice(0, 20_000) : "" }).toEqual({
+      not: but,
+      text: "",
+    });
+    expect(of("✓").sort()).toEqual([...passes].sort());
+    expect(exitCode).toBe(Math.min(but.length, 1));
   },
   60_000,
 );
 
-const ofAccounts = [
-  ...["metadata-default", "metadata-var1", "metadata-var2", "metadata-var3", "basic-cimd", "pre-registration"],
-  ...["scope-from-www-authenticate", "scope-from-scopes-supported", "scope-omitted-when-undefined"],
-  ...["scope-step-up", "scope-retry-limit"],
-  ...["token-endpoint-auth-basic", "token-endpoint-auth-post", "token-endpoint-auth-none"],
-];
-test("zz", async () => {
-  for (const s of [...ofAccounts])
-    for (const rev of ["2025-11-25"]) {
-      const t = Date.now();
-      const r = await run(rev, `auth/${s}`);
-      console.log(
-        rev,
-        s,
-        r.exitCode,
-        r.failed,
-        r.checks.filter((c) => c.status === "WARNING").map((c) => c.id),
-        Date.now() - t,
-        r.exitCode ? r.text.slice(-1500) : "",
-      );
-    }
-}, 100_000);
+test.each(["2025-11-25", "2026-07-28"])("schemas of %s come through whole", async (revision) => {
+  const scenario = "json-schema-2020-12-preservation";
+  const { failed, checks, exitCode } = await drive(["--scenario", scenario, "--spec-version", revision]);
+  expect({ failed, exitCode }).toEqual({ failed: [], exitCode: 0 });
+  expect(checks).not.toBeEmpty();
+});

@@ -18,6 +18,8 @@ export interface Running {
   said(): string;
   hasEnded(): boolean;
   ended: Promise<Ended>;
+  /** Ends it, with whatever it started. */
+  stop(): void;
 }
 
 export interface ProgramHome {
@@ -93,21 +95,6 @@ function started(command: readonly string[], cwd: string, env: Record<string, st
   const read = async (name: keyof typeof said) => {
     for await (const text of child[name].pipeThrough(new TextDecoderStream())) said[name] += text;
   };
-  return {
-    said: () => `${said.stdout}\n${said.stderr}`,
-    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
-    ended: toItsEnd(child, Promise.all([read("stdout"), read("stderr")]), () => {
-      return { what: command[0] ?? "", ...said };
-    }),
-  };
-}
-
-async function toItsEnd(
-  child: Pick<Bun.Subprocess, "pid" | "exited">,
-  whole: Promise<unknown>,
-  told: () => { what: string; stdout: string; stderr: string },
-): Promise<Ended> {
-  let isLate = false;
   const stop = () => {
     try {
       process.kill(-child.pid, "SIGKILL");
@@ -115,6 +102,23 @@ async function toItsEnd(
       // Nobody is left in it.
     }
   };
+  return {
+    stop,
+    said: () => `${said.stdout}\n${said.stderr}`,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    ended: toItsEnd(child, stop, Promise.all([read("stdout"), read("stderr")]), () => {
+      return { what: command[0] ?? "", ...said };
+    }),
+  };
+}
+
+async function toItsEnd(
+  child: Pick<Bun.Subprocess, "exited">,
+  stop: () => void,
+  whole: Promise<unknown>,
+  told: () => { what: string; stdout: string; stderr: string },
+): Promise<Ended> {
+  let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     stop();

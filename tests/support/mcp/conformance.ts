@@ -71,7 +71,7 @@ function checksOf(folder: string): Check[] {
       // The folder is called after the scenario and the time.
       const scenario = (path.split("/").at(-2) ?? "")
         .replace(/^(?:authorization-)?server-/, "")
-        .replace(/-\d{4}-.*$/, "");
+        .replace(/-\d{4}-\d\d-\d\dT.*$/, "");
       const found = JSON.parse(readFileSync(join(folder, path), "utf8")) as Partial<Record<string, string>>[];
       return found.map(({ id = "", status = "", errorMessage = "" }) => ({
         scenario,

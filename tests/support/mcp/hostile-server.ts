@@ -2,6 +2,7 @@
 
 export interface HostileAsked {
   id: unknown;
+  /** That of the protocol, or that of HTTP where it is another one than POST. */
   method: string;
   params: Record<string, unknown>;
   request: Request;
@@ -29,7 +30,10 @@ export function startHostileServer(how: Misbehaviour = () => undefined): Hostile
     hostname: "127.0.0.1",
     idleTimeout: 0,
     async fetch(request) {
-      if (request.method !== "POST") return new Response(null, { status: 405 });
+      if (request.method !== "POST") {
+        const wrong = await current({ id: undefined, method: request.method, params: {}, request });
+        return wrong ?? new Response(null, { status: 405 });
+      }
       const { id, method = "", params = {} } = (await request.json()) as Partial<HostileAsked>;
       asked.push(method);
       const wrong = await current({ id, method, params, request });
@@ -117,7 +121,13 @@ export function badCalls(inward: string): Readonly<Record<string, Misbehaviour>>
     "a body that comes a byte at a time": inCalls(() => endless("{", " ", "application/json", 200)),
     "a stream that stays open without an answer": inCalls(() => streamed([], { open: true })),
     "a stream that ends without an answer": inCalls(() => streamed([])),
-    "a redirect inward": inCalls(() => new Response(null, { status: 307, headers: { location: inward } })),
+    "a redirect inward": inCalls(() => leadsTo(inward)),
+    "a redirect to where clouds keep credentials": inCalls(() => leadsTo("http://169.254.169.254/latest/meta-data/")),
+    "a redirect to itself, again and again": inCalls(({ request }) => leadsTo(request.url)),
+    "progress without end": inCalls(({ params }) =>
+      endless("", progressOf(tokenIn(params)).repeat(100), "text/event-stream"),
+    ),
+    "log lines without end": inCalls(() => endless("", logEvent.repeat(100), "text/event-stream")),
     "an answer to another request": inCalls(({ id }) => streamed([{ jsonrpc: "2.0", id: `${id}0`, result }])),
     "half of its JSON": inCalls(
       () => new Response('{"jsonrpc":"2.0","id":', { headers: { "content-type": "application/json" } }),
@@ -140,7 +150,83 @@ export function badCalls(inward: string): Readonly<Record<string, Misbehaviour>>
   };
 }
 
-const progressEvent = `data: ${JSON.stringify({
-  ...{ jsonrpc: "2.0", method: "notifications/progress" },
-  params: { progressToken: "x", progress: 1 },
-})}\n\n`;
+/** The ways to go wrong in a list, beside what is wrong in a call. */
+export function badLists(): Readonly<Record<string, Misbehaviour>> {
+  const inLists =
+    (how: Misbehaviour): Misbehaviour =>
+    (asked) =>
+      asked.method === "tools/list" ? how(asked) : undefined;
+  const tool = (name: string) => ({ ...honestTool, name });
+  let page = 0;
+  return {
+    "100,000 tools": inLists(({ id }) =>
+      answered(id, { tools: Array.from({ length: 100_000 }, (_, at) => tool(`t${at}`)) }),
+    ),
+    "pages without end": inLists(({ id }) => answered(id, { tools: [honestTool], nextCursor: `page-${++page}` })),
+    "the same page again and again": inLists(({ id }) => answered(id, { tools: [honestTool], nextCursor: "again" })),
+    "pages that are slow, without end": inLists(async ({ id }) => {
+      await Bun.sleep(1_000);
+      return answered(id, { tools: [honestTool], nextCursor: `page-${++page}` });
+    }),
+    "a list that is none": inLists(({ id }) => answered(id, { tools: 17 })),
+    "an error": inLists(({ id }) => Response.json({ jsonrpc: "2.0", id, error: { code: -32603, message: "No." } })),
+    "a body that never ends": inLists(({ id }) =>
+      endless(`{"jsonrpc":"2.0","id":"${id}","result":{"tools":[`, `${JSON.stringify(honestTool)},`.repeat(500)),
+    ),
+    nothing: inLists(() => streamed([], { open: true })),
+  };
+}
+
+/** The ways to go wrong beside a call: as somebody connects, and on the stream of what nobody asked for. */
+export const badStarts: Readonly<Record<string, Misbehaviour>> = {
+  "says nothing at first": inStarts(() => streamed([], { open: true })),
+  "gives a session id of 10 MB": inStarts(
+    ({ id, params }) =>
+      new Response(JSON.stringify({ jsonrpc: "2.0", id, result: rightAnswers["initialize"]?.(params) }), {
+        headers: { "content-type": "application/json", "mcp-session-id": "x".repeat(10_000_000) },
+      }),
+  ),
+  "speaks a revision that there is not": inStarts(({ id, params }) =>
+    answered(id, { ...rightAnswers["initialize"]?.(params), protocolVersion: "2099-01-01" }),
+  ),
+  "says what it can do without end": inStarts(({ id }) =>
+    endless(`{"jsonrpc":"2.0","id":${id},"result":{"capabilities":{"x":"`, "x".repeat(65_536)),
+  ),
+  "answers with a page": inStarts(() => new Response("<h1>Hi</h1>", { headers: { "content-type": "text/html" } })),
+};
+
+/** What comes on the stream that is there beside calls. */
+export const badNews: Readonly<Record<string, Misbehaviour>> = {
+  "changes of lists": inNews(eventOf({ jsonrpc: "2.0", method: "notifications/tools/list_changed" }).repeat(100)),
+  questions: inNews(eventOf({ jsonrpc: "2.0", id: 1, method: "elicitation/create", params: {} }).repeat(100)),
+  samples: inNews(eventOf({ jsonrpc: "2.0", id: 1, method: "sampling/createMessage", params: {} }).repeat(100)),
+  "answers to nobody": inNews(eventOf({ jsonrpc: "2.0", id: "call-1", result: toolText("Mine.") }).repeat(100)),
+  "an event without an end": inNews("x".repeat(65_536), "data: "),
+};
+
+function inStarts(how: Misbehaviour): Misbehaviour {
+  return (asked) => (asked.method === "initialize" ? how(asked) : undefined);
+}
+
+function inNews(piece: string, head = ""): Misbehaviour {
+  return ({ method }) => (method === "GET" ? endless(head, piece, "text/event-stream") : undefined);
+}
+
+function leadsTo(location: string): Response {
+  return new Response(null, { status: 307, headers: { location } });
+}
+
+function tokenIn({ _meta }: Record<string, unknown>): unknown {
+  return (_meta as { progressToken?: unknown } | undefined)?.progressToken;
+}
+
+function eventOf(message: object): string {
+  return `data: ${JSON.stringify(message)}\n\n`;
+}
+
+function progressOf(progressToken: unknown): string {
+  return eventOf({ jsonrpc: "2.0", method: "notifications/progress", params: { progressToken, progress: 1 } });
+}
+
+const progressEvent = progressOf("x");
+const logEvent = eventOf({ jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "x" } });

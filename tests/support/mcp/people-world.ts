@@ -1,4 +1,5 @@
 // A gateway with a model, servers of tools of each kind, and people of one account who may use different ones of them.
+import { ensureDashboard } from "../../../scripts/setup.mjs";
 import { makeProgramHome, type ProgramHome } from "../agents/agent-program.ts";
 import { type ScriptedWorld, startAgentWorld } from "../agents/agent-world.ts";
 import { type Browser, invite, setUp } from "../browser.ts";
@@ -13,14 +14,16 @@ import { stdioServer } from "./stdio-server.ts";
 import type { ClientPlace } from "./tool-clients.ts";
 import { toolsYaml } from "./tool-world.ts";
 
-/** A member with a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
+/** A member with a key for an agent, a client of tools in a home of its own, and a browser in which nobody is signed in yet. */
 export interface ToolPerson extends AsyncDisposable {
   place: ClientPlace & { home: ProgramHome };
   visitor: Visitor;
-  /** As which pages of the dashboard ask. */
+  /** Signs in, where the page of now asks for it, and allows the client what it is asked for. */
+  allow(): Promise<void>;
+  /** Asks as pages of the dashboard do. */
   desk: Browser;
-  /** Connects the account of that name at the server that tells who asked. */
-  connect(account: string): Promise<void>;
+  /** Connects the account of that name at the server that tells who asked; `at`: where a program said that it is done. */
+  connect(account: string, at?: string): Promise<void>;
   /** Takes back, in the browser, what was allowed the client. */
   removeAccess(): Promise<void>;
 }
@@ -41,6 +44,7 @@ const offered = ["test_simple_text", "test_tool_with_progress", "test_elicitatio
 
 /** Servers are `new` (2026-07-28 alone), `old` (with sessions alone), `program` (a process) and `notes` (people's own accounts). */
 export async function startPeopleWorld(yaml = ""): Promise<PeopleWorld> {
+  ensureDashboard();
   const newer = startMcpServer(makeEverythingServer, { eras: "modern" });
   const older = startMcpServer(makeEverythingServer, { eras: "legacy" });
   const notes = startAskingServer();
@@ -77,7 +81,10 @@ async function join(
   const { data } = (await owner.ask("/v1/members")) as { data: { id: string; email: string }[] };
   const member = data.find((one) => one.email === person.email);
   await owner.ask(`/v1/members/${member?.id}`, { method: "PATCH", body: { tools } });
-  const { key } = await desk.ask("/v1/keys", { method: "POST", body: { name: "agent", scopes: ["chat:write"] } });
+  const { key } = await desk.ask("/v1/keys", {
+    method: "POST",
+    body: { name: "agent", scopes: ["chat:write", "tools:use"] },
+  });
   const visitor = await openVisitor({ at: server.url });
   const home = makeProgramHome();
   const redirect_uris = ["http://localhost/callback", "http://127.0.0.1/callback"];
@@ -87,8 +94,13 @@ async function join(
     await visitor.fill({ "E-mail address": person.email, Password: person.password });
     await visitor.press("Sign in");
   };
+  const allow = async () => {
+    await enter();
+    await visitor.press("Allow");
+    await visitor.page.waitForURL((now) => now.origin !== server.url);
+  };
   return {
-    ...{ visitor, desk },
+    ...{ visitor, desk, allow },
     place: {
       ...{
         home,
@@ -98,16 +110,13 @@ async function join(
       },
       async visit(url) {
         await visitor.page.goto(url);
-        await enter();
-        await visitor.press("Allow");
-        await visitor.page.waitForURL((now) => now.origin !== server.url);
+        await allow();
       },
     },
-    async connect(account) {
-      await visitor.go("/settings");
+    async connect(account, at = "/tools") {
+      await visitor.go(at);
       await enter();
-      const url = await visitor.page.evaluate(beginConnecting, "notes");
-      await visitor.page.goto(url);
+      await visitor.page.getByRole("button", { name: "Connect: notes" }).click();
       await visitor.page.getByText(`Continue as ${account}`).click();
       await visitor.page.getByText("Your account is connected").waitFor();
     },
@@ -123,12 +132,4 @@ async function join(
       await home[Symbol.asyncDispose]();
     },
   };
-}
-
-/** In a page of the dashboard. */
-async function beginConnecting(server: string): Promise<string> {
-  const session = (await (await fetch("/v1/session")).json()) as { csrf_token: string };
-  const headers = { "content-type": "application/json", "x-csrf-token": session.csrf_token };
-  const answer = await fetch("/v1/tools/connections", { method: "POST", headers, body: JSON.stringify({ server }) });
-  return ((await answer.json()) as { url: string }).url;
 }

@@ -1,9 +1,18 @@
 // Clients of servers of tools as their makers publish them: each signs in by OAuth in a browser, lists and calls.
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { auth, createMCPClient, type OAuthClientProvider } from "@ai-sdk/mcp";
-import { claudeProgram, type Ended, type ProgramHome, programPath } from "../agents/agent-program.ts";
+import { claudeProgram, type Ended, opencodeProgram, type ProgramHome, programPath } from "../agents/agent-program.ts";
 import type { AgentUpstream } from "../agents/agent-upstream.ts";
 import { agentModel } from "../agents/agent-world.ts";
 import type { Call } from "../agents/scripted-model.ts";
@@ -123,7 +132,7 @@ function newerNode(): string {
   return programPath(chosen ?? "", "bin", "node");
 }
 
-export const inspectorCommand = (): string[] => [
+const inspectorCommand = (): string[] => [
   newerNode(),
   programPath("@modelcontextprotocol", "inspector", "clients", "launcher", "build", "index.js"),
 ];
@@ -164,8 +173,37 @@ async function inspect(
   const whole = ["--cli", url, "--transport", "http", "--stored-auth-only", ...args, "--format", "json"];
   const env = { MCP_INSPECTOR_SECRET_STORE: "file" };
   const ended = await home.run([...inspectorCommand(), ...whole], home.home, env);
-  if (ended.code !== 0) throw new Error(`The inspector ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
+  // Where a tool says that it failed, the result is said all the same.
+  const isResult = ended.code === 0 || (ended.code === 5 && ended.stdout.includes('"result"'));
+  if (!isResult) throw new Error(`The inspector ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
   return JSON.parse(ended.stdout) as { result: Record<string, unknown> };
+}
+
+/** The inspector's page; `address` has it connect. */
+export async function startInspector({
+  home,
+  url,
+}: ClientPlace): Promise<{ address: string; stop(): Promise<unknown> }> {
+  const [port, sandbox] = [await freePort(), await freePort()];
+  const token = crypto.randomUUID();
+  const running = home.begin([...inspectorCommand(), "--web"], home.home, {
+    ...{ MCP_AUTO_OPEN_ENABLED: "false", MCP_INSPECTOR_SECRET_STORE: "file", MCP_INSPECTOR_API_TOKEN: token },
+    ...{ CLIENT_PORT: String(port), MCP_SANDBOX_PORT: String(sandbox) },
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const answers = () =>
+    fetch(origin).then(
+      ({ ok }) => ok,
+      () => running.hasEnded(),
+    );
+  await until(answers, "the inspector has its page", deadlineMs);
+  return {
+    address: `${origin}/?${new URLSearchParams({ serverUrl: url, transport: "http", autoConnect: token })}`,
+    stop() {
+      running.stop();
+      return running.ended;
+    },
+  };
 }
 
 interface Offered {
@@ -175,26 +213,7 @@ interface Offered {
 
 const codex: ToolClient = {
   async signIn(place) {
-    const folder = join(place.home.home, ".codex");
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(
-      join(folder, "config.toml"),
-      `mcp_oauth_credentials_store = "file"
-check_for_update_on_startup = false
-model = "${agentModel}"
-model_provider = "gateway"
-[analytics]
-enabled = false
-[model_providers.gateway]
-name = "gateway"
-base_url = "${place.model.server.baseUrl}"
-env_key = "MODEL_KEY"
-wire_api = "responses"
-[mcp_servers.gw]
-url = "${place.url}"
-default_tools_approval_mode = "approve"
-`,
-    );
+    configureCodex(place);
     const command = ["node", programPath(".bin", "codex"), "mcp", "login", "gw", "--oauth-client-registration", "dcr"];
     await signedInBy(place, command, {}, (said) => /^(http\S+\/\S*authorize\?\S+)/m.exec(said)?.[1]);
   },
@@ -216,8 +235,30 @@ default_tools_approval_mode = "approve"
   },
 };
 
+function configureCodex({ home, url, model }: ClientPlace, credential = ""): void {
+  const folder = join(home.home, ".codex");
+  mkdirSync(folder, { recursive: true });
+  const text = `mcp_oauth_credentials_store = "file"
+check_for_update_on_startup = false
+model = "${agentModel}"
+model_provider = "gateway"
+[analytics]
+enabled = false
+[model_providers.gateway]
+name = "gateway"
+base_url = "${model.server.baseUrl}"
+env_key = "MODEL_KEY"
+wire_api = "responses"
+[mcp_servers.gw]
+url = "${url}"
+default_tools_approval_mode = "approve"
+${credential}
+`;
+  writeFileSync(join(folder, "config.toml"), text);
+}
+
 /** It takes no hyphens. */
-export const nameInCodex = (tool: string): string => tool.replaceAll("-", "_");
+const nameInCodex = (tool: string): string => tool.replaceAll("-", "_");
 
 async function asCodex(place: ClientPlace, call: Call): Promise<Ended> {
   place.model.upstream.work({ steps: [call], end: "That was all." });
@@ -231,17 +272,9 @@ async function asCodex(place: ClientPlace, call: Call): Promise<Ended> {
 
 const claude: ToolClient = {
   async signIn(place) {
-    const add = [claudeProgram(), "mcp", "add", "--transport", "http", "--scope", "user", "gw", place.url];
-    const added = await place.home.run(add, place.home.home, quiet);
-    if (added.code !== 0) throw new Error(`Claude Code ended with ${added.code}: ${added.stderr}`);
-    const [opened, browser] = [join(place.home.home, "opened"), join(place.home.home, "browser.sh")];
-    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > ${opened}.part && mv ${opened}.part ${opened}\n`);
-    chmodSync(browser, 0o755);
-    const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
-    const command = ["python3", terminal, String(deadlineMs / 1000), claudeProgram(), "mcp", "login", "gw"];
+    await addToClaude(place);
     const described = place.document === undefined ? {} : { MCP_OAUTH_CLIENT_METADATA_URL: place.document };
-    const env = { ...quiet, ...described, BROWSER: browser, TERM: "xterm" };
-    await signedInBy(place, command, env, () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined));
+    await signInAtTerminal(place, [claudeProgram(), "mcp", "login", "gw"], { ...quiet, ...described });
   },
   async tools(place) {
     const [first] = linesOf((await asClaude(place, undefined)).stdout);
@@ -257,6 +290,55 @@ const claude: ToolClient = {
   },
 };
 
+/** For a program that wants a terminal, and opens a browser by itself. */
+async function signInAtTerminal(place: ClientPlace, command: readonly string[], env: Readonly<Record<string, string>>) {
+  const opened = join(place.home.home, "opened");
+  const browser = script(place, "browser", `printf %s "$1" > ${opened}.part && mv ${opened}.part ${opened}`);
+  const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
+  const whole = ["python3", terminal, String(deadlineMs / 1000), ...command];
+  const address = () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined);
+  await signedInBy(place, whole, { BROWSER: browser, TERM: "xterm", ...env }, address);
+  rmSync(opened);
+}
+
+/** One of a folder of scripts; gives its path. */
+function script({ home }: ClientPlace, name: string, text: string): string {
+  const folder = join(home.home, "bin");
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, name);
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** Where programs have the names that people type. */
+function typingEnv(place: ClientPlace): Record<string, string> {
+  script(place, "claude", `exec ${claudeProgram()} "$@"`);
+  script(place, "codex", `exec node ${programPath(".bin", "codex")} "$@"`);
+  script(place, "opencode", `exec ${opencodeProgram()} "$@"`);
+  script(place, "xdg-open", 'exec "$BROWSER" "$@"');
+  script(place, "npx", `shift; exec ${inspectorCommand().join(" ")} "$@"`);
+  const path = `${join(place.home.home, "bin")}:${process.env["PATH"]}`;
+  return { ...quiet, PATH: path, HEADRACE_API_KEY: place.model.server.key };
+}
+
+/** Types it in a shell, and signs in once the browser opens. */
+export function signInByTyping(place: ClientPlace, code: string): Promise<void> {
+  return signInAtTerminal(place, ["sh", "-ec", code], typingEnv(place));
+}
+
+/** Types it in a shell: what was said. */
+export async function typed(place: ClientPlace, code: string): Promise<string> {
+  const { stdout, stderr } = await place.home.run(["sh", "-ec", code], place.home.home, typingEnv(place));
+  return `${stdout}\n${stderr}`;
+}
+
+async function addToClaude({ home, url }: ClientPlace, more: readonly string[] = []): Promise<void> {
+  const add = [claudeProgram(), "mcp", "add", "--transport", "http", "--scope", "user", "gw", url, ...more];
+  const added = await home.run(add, home.home, quiet);
+  if (added.code !== 0) throw new Error(`Claude Code ended with ${added.code}: ${added.stderr}`);
+}
+
 const quiet = { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1", ENABLE_TOOL_SEARCH: "false" };
 
 async function asClaude({ home, model }: ClientPlace, call: Call | undefined): Promise<Ended> {
@@ -268,6 +350,20 @@ async function asClaude({ home, model }: ClientPlace, call: Call | undefined): P
   if (ended.code !== 0) throw new Error(`Claude Code ended with ${ended.code}: ${ended.stdout}\n${ended.stderr}`);
   return ended;
 }
+
+/** Agents that are given the key with which they ask for models for tools as well. */
+export const agentsWithKey: Readonly<
+  Record<string, { client: ToolClient; useKey(place: ClientPlace): Promise<void> }>
+> = {
+  Codex: {
+    client: codex,
+    useKey: async (place) => configureCodex(place, 'bearer_token_env_var = "MODEL_KEY"'),
+  },
+  "Claude Code": {
+    client: claude,
+    useKey: (place) => addToClaude(place, ["--header", `Authorization: Bearer ${place.model.server.key}`]),
+  },
+};
 
 export const toolClients: Readonly<Record<string, ToolClient>> = {
   "AI SDK": aiSdk,

@@ -70,6 +70,9 @@ const groupsOfAll: typeof groups = {
   Installation: {
     "tier.changed": "Tier changed",
     "tier.deleted": "Tier deleted",
+    "tool_server.created": "Server of tools added",
+    "tool_server.changed": "Server of tools changed",
+    "tool_server.deleted": "Server of tools deleted",
     "tool.decided": "Tool approved or refused",
     "upstream.created": "Upstream added",
     "upstream.updated": "Upstream changed",

@@ -114,6 +114,18 @@ const phrases: Record<AuditAction, Phrase> = {
   "tool.decided": ({ target, detail }) => ({
     did: `${detail["decision"] === "refused" ? "refused" : "approved"} what the server of tools ${target} says of ${text(detail["name"])}`,
   }),
+  "tool_server.created": ({ target, detail }) => ({
+    did: `added the server of tools ${target}`,
+    more: text(detail["url"]),
+  }),
+  "tool_server.changed": ({ target, detail }) => ({
+    did: `changed the server of tools ${target}`,
+    more: changesOf(detail),
+  }),
+  "tool_server.deleted": ({ target, detail }) => ({
+    did: `removed the server of tools ${target}`,
+    more: text(detail["url"]),
+  }),
   "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
   "upstream.updated": ({ target, detail }) => ({ did: `changed the upstream ${target}`, more: changesOf(detail) }),
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),

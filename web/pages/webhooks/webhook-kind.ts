@@ -17,7 +17,7 @@ export const ofAccount: WebhookKind = {
 
 export const ofOperators: WebhookKind = {
   path: "/v1/admin/webhooks",
-  types: ["upstream.down", "upstream.up", "node.away", "node.back", "errors.rate"],
+  types: ["upstream.down", "upstream.up", "node.away", "node.back", "tool.changed", "errors.rate"],
 };
 
 export const eventMeanings: Readonly<Record<EventType, string>> = {
@@ -29,6 +29,7 @@ export const eventMeanings: Readonly<Record<EventType, string>> = {
   "upstream.up": "It answers again",
   "node.away": "A node is not connected",
   "node.back": "It is connected again",
+  "tool.changed": "Tools of a server wait for approval",
   "webhook.test": "A test",
 };
 

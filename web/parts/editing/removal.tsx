@@ -25,7 +25,10 @@ interface RemovalProps {
 }
 
 export function Removal({ name, path, stale, label = "Remove", action, children, done, close }: RemovalProps) {
-  const removal = useQuestion(() => call("DELETE", path), { stale, leave: close, said: () => done });
+  const removal = useQuestion(() => call("DELETE", path), {
+    ...{ stale, gone: path, leave: close },
+    said: () => done,
+  });
   return (
     <>
       <PlainButton c="var(--mantine-color-error)" leftSection={<TrashIcon />} onClick={() => removal.ask()}>

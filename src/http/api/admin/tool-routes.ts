@@ -1,15 +1,18 @@
 // The operators' endpoints for servers of tools: which there are, what they say of their tools, and what of it is approved.
-import { GatewayError } from "../../../base/errors.ts";
-import { usdOf } from "../../../base/money.ts";
+import { z } from "zod";
 import type { ToolDefinition } from "../../../domain/tools/tool-definition.ts";
-import type { ToolCredentials, ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
 import { type Definitions, digestOf } from "../../../mcp/servers/definitions.ts";
+import type { ManagedServers } from "../../../mcp/servers/managed-servers.ts";
+import type { ServerTests } from "../../../mcp/servers/server-tests.ts";
 import {
+  createToolServerRequest,
   type DefinitionWire,
   decideDefinitionRequest,
   definitionShape,
-  type ToolServerWire,
   toolServerShape,
+  toolServerTestRequest,
+  toolServerTestShape,
+  updateToolServerRequest,
 } from "../../../wire/tools/tool-servers.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
@@ -17,25 +20,86 @@ import { wholeListOf } from "../list.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminToolDeps extends EndpointDeps {
-  toolServers: Pick<ToolServers, "all" | "find">;
+  toolServers: Pick<ManagedServers, "list" | "get" | "known" | "add" | "change" | "remove">;
+  toolServerTests: Pick<ServerTests, "run">;
   toolDefinitions: Pick<Definitions, "list" | "decide">;
 }
 
 const nameParameter = [{ name: "name", in: "path", description: "Name of the server, such as `github`." }] as const;
+const deletedToolServer = z
+  .object({ object: z.literal("tool_server"), name: z.string(), deleted: z.literal(true) })
+  .meta({ id: "DeletedToolServer" });
 const endpoint = adminEndpoints<AdminToolDeps>();
 
 export function adminToolRoutes(deps: AdminToolDeps): ScopedRoute[] {
-  return [list(deps), listDefinitions(deps), decide(deps)];
+  return [
+    ...[list(deps), create(deps), retrieve(deps), update(deps), remove(deps), test(deps)],
+    ...[listDefinitions(deps), decide(deps)],
+  ];
 }
 
 const list = endpoint("GET", "/v1/admin/tool-servers", {
   operationId: "listToolServers",
   summary: "List the servers of tools",
+  description: "Those of headrace.yaml, then those added here.",
   response: { description: "The servers.", json: wholeListOf(toolServerShape, "ToolServerList") },
-  async answer({ deps: { toolServers, toolDefinitions } }) {
-    const data = toolServers.all().map(async (server) => toWire(server, await toolDefinitions.list(server.name)));
-    return { object: "list" as const, data: await Promise.all(data) };
+  answer: async ({ deps: { toolServers } }) => ({ object: "list" as const, data: await toolServers.list() }),
+});
+
+const create = endpoint("POST", "/v1/admin/tool-servers", {
+  operationId: "createToolServer",
+  summary: "Add a server of tools",
+  description:
+    "It holds from the answer on; nothing is asked of it before a client wants its tools. POST /v1/admin/tool-server-tests asks it.",
+  requestBody: createToolServerRequest,
+  example: { name: "weather", url: "https://tools.example.com/mcp", headers: { authorization: "Bearer …" } },
+  response: { description: "The server.", json: toolServerShape },
+  answer: ({ deps, principal, body, origin }) => deps.toolServers.add(principal, body, origin),
+});
+
+const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
+  operationId: "retrieveToolServer",
+  summary: "Retrieve one server of tools",
+  parameters: nameParameter,
+  response: { description: "The server.", json: toolServerShape },
+  answer: ({ deps: { toolServers }, id }) => toolServers.get(id),
+});
+
+const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
+  operationId: "updateToolServer",
+  summary: "Change a server of tools that was added here",
+  description:
+    "Connections to it begin anew, and calls that are under way there fail. Where `url` moves to another scheme, host or port, its headers and the secret of its client have to be given again, and the accounts that people connected there end.",
+  parameters: nameParameter,
+  requestBody: updateToolServerRequest,
+  example: { approval: "each" },
+  response: { description: "The server.", json: toolServerShape },
+  answer: ({ deps, principal, id: name, body, origin }) => deps.toolServers.change(principal, name, body, origin),
+});
+
+const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
+  operationId: "deleteToolServer",
+  summary: "Delete a server of tools that was added here",
+  description:
+    "Calls that are under way there fail. What was approved of it, and the accounts that people connected there, go with it.",
+  parameters: nameParameter,
+  response: { description: "It is deleted.", json: deletedToolServer },
+  async answer({ deps, principal, id: name, origin }) {
+    await deps.toolServers.remove(principal, name, origin);
+    return { object: "tool_server" as const, name, deleted: true as const };
   },
+});
+
+const test = endpoint("POST", "/v1/admin/tool-server-tests", {
+  operationId: "testToolServer",
+  summary: "Ask a server of tools what it has, without a change",
+  description:
+    "Either a server that there is, by `name`, or any by `url` or `node`. One that is asked as each person is asked as the person who tests it. What goes wrong there is in `error` of the answer, which is a 200. It takes 20 s at most.",
+  requestBody: toolServerTestRequest,
+  example: { url: "https://tools.example.com/mcp" },
+  response: { description: "What came of it.", json: toolServerTestShape },
+  errors: ["not_found"],
+  answer: ({ deps, principal, body }) => deps.toolServerTests.run(principal, body),
 });
 
 const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definitions", {
@@ -46,9 +110,9 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
   parameters: nameParameter,
   response: { description: "The definitions.", json: wholeListOf(definitionShape, "ToolDefinitionList") },
   errors: ["not_found"],
-  async answer({ deps, id: name }) {
-    requireServer(deps, name);
-    return { object: "list" as const, data: (await deps.toolDefinitions.list(name)).map(definitionToWire) };
+  async answer({ deps: { toolServers, toolDefinitions }, id: name }) {
+    toolServers.known(name);
+    return { object: "list" as const, data: (await toolDefinitions.list(name)).map(definitionToWire) };
   },
 });
 
@@ -61,54 +125,12 @@ const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },
   response: { description: "The definition.", json: definitionShape },
   errors: ["not_found", "invalid_request"],
-  async answer({ deps, principal, id: server, body, origin }) {
-    requireServer(deps, server);
+  async answer({ deps: { toolServers, toolDefinitions }, principal, id: server, body, origin }) {
+    toolServers.known(server);
     const { kind = "tool", name, digest, decision: state } = body;
-    return definitionToWire(
-      await deps.toolDefinitions.decide(principal, { server, kind, name, digest, state }, origin),
-    );
+    return definitionToWire(await toolDefinitions.decide(principal, { server, kind, name, digest, state }, origin));
   },
 });
-
-function requireServer({ toolServers }: AdminToolDeps, name: string): void {
-  if (!toolServers.find(name)) throw new GatewayError("not_found", "There is no server of tools by this name.");
-}
-
-function toWire(server: ToolServer, definitions: readonly ToolDefinition[]): ToolServerWire {
-  const {
-    name,
-    title,
-    description,
-    place,
-    credentials,
-    approval,
-    sharing,
-    enabled,
-    maxConcurrency,
-    nanoUsdPerCall: nanoUsd,
-  } = server;
-  return {
-    ...{ object: "tool_server", name, title, description, approval, sharing, enabled },
-    ...{ source: server.isDeclared ? "file" : "database", overrides_database: false, created_at: null },
-    ...{ place: place.kind, url: place.kind === "http" ? place.url : null, credentials: credentials.kind },
-    node: place.kind === "node" ? { node: place.nodeId, server: place.server } : null,
-    header_names: credentials.kind === "headers" ? Object.keys(credentials.headers) : [],
-    oauth: credentials.kind === "person" ? oauthOf(credentials) : null,
-    local: server.local,
-    environments: server.environments && [...server.environments],
-    accounts: server.accounts && [...server.accounts],
-    tools: server.tools && [...server.tools],
-    timeout_seconds: server.timeoutMs / 1_000,
-    max_result_bytes: server.maxResultBytes,
-    max_concurrency: maxConcurrency,
-    price_per_call: nanoUsd === null ? null : usdOf(nanoUsd),
-    waiting: definitions.filter(({ state }) => state === "pending" || state === "changed").length,
-  };
-}
-
-function oauthOf({ clientId, clientSecret, scopes }: ToolCredentials & { kind: "person" }): ToolServerWire["oauth"] {
-  return { client_id: clientId, has_client_secret: clientSecret !== null, scopes: scopes && [...scopes] };
-}
 
 function definitionToWire(one: ToolDefinition): DefinitionWire {
   const parsed = (text: string) => JSON.parse(text) as Record<string, unknown>;

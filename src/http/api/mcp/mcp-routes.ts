@@ -1,5 +1,6 @@
 // The endpoints of the Model Context Protocol: all servers of tools behind one address, and each behind one of its own.
 import { z } from "zod";
+import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { ClientRequest } from "../../../mcp/front/client-call.ts";
@@ -83,14 +84,17 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
     throw forbidden("Pages of this origin may not use tools. An operator names origins in `cors.origins`.");
   }
   const read = req.method === "POST" ? await readJsonBody(req, limits) : undefined;
+  // A stream may be ended from here as well.
+  const left = new Cancellation();
+  req.left.onCancel(() => left.cancel(req.left.reason));
   const from: ClientRequest = {
-    ...{ principal, requestId, trace, holder: req.holder, left: req.left },
+    ...{ principal, requestId, trace, holder: req.holder, left },
     only: params["server"],
     listing: listingOf(req.target),
   };
   if (read) exchange.line["mcp_method"] = methodOf(read.body);
-  const request = webRequest(req, deps.installationUrl(), read?.text);
-  return answerOf(await deps.mcp.answer(request, from, read?.body), req.left);
+  const request = webRequest(req, deps.installationUrl(), { body: read?.text, signal: left.signal });
+  return answerOf(await deps.mcp.answer(request, from, read?.body), left);
 }
 
 function listingOf(target: string): ClientRequest["listing"] {

@@ -4,12 +4,16 @@ import type { Cancellation } from "../../../base/cancellation.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import type { Answer } from "../../exchange/route.ts";
 
-/** `body`: its text, which is read already; undefined: it has none. */
-export function webRequest(req: IncomingRequest, origin: string, body: string | undefined): Request {
+/** `body`: its text, which is read already; undefined: it has none. `signal`: nobody wants its answer any more. */
+export function webRequest(
+  req: IncomingRequest,
+  origin: string,
+  { body, signal }: { body: string | undefined; signal: AbortSignal },
+): Request {
   const headers = new Headers();
   for (const name of req.headers.keys()) headers.set(name, req.headers.get(name) ?? "");
   return new Request(new URL(req.target, origin), {
-    ...{ method: req.method, headers, signal: req.left.signal },
+    ...{ method: req.method, headers, signal },
     ...(body !== undefined && { body }),
   });
 }

@@ -34,6 +34,12 @@ export class SqlDefinitionStore implements DefinitionStore {
     return available(definitions.all(rows));
   }
 
+  async countWaiting(): Promise<ReadonlyMap<string, number>> {
+    const rows: { server: string; count: number | string }[] = await available(this.#db`
+      SELECT server, count(*) AS count FROM tool_definitions WHERE state IN ('pending', 'changed') GROUP BY server`);
+    return new Map(rows.map(({ server, count }) => [server, Number(count)]));
+  }
+
   async putSeen(seen: readonly ToolDefinition[]): Promise<void> {
     await added(this.#db, async (tx) => {
       for (const one of seen) {

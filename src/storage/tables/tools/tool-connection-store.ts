@@ -94,13 +94,6 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
     });
   }
 
-  async removeAll(server: string): Promise<void> {
-    await written(this.#db, async (tx) => {
-      await tx`DELETE FROM tool_connections WHERE server = ${server}`;
-      await tx`DELETE FROM tool_clients WHERE server = ${server}`;
-    });
-  }
-
   async claim(
     { id, sealed }: Same,
     { name, nowSeconds, untilSeconds }: { name: string; nowSeconds: number; untilSeconds: number },
@@ -174,6 +167,12 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
         ON CONFLICT (server, issuer) DO UPDATE SET sealed = excluded.sealed, created_at = excluded.created_at`,
     );
   }
+}
+
+/** Ends all of a server that is there no more, or is another one now; belongs into the transaction of that change. */
+export async function endConnections(tx: Database, server: string): Promise<void> {
+  await tx`DELETE FROM tool_connections WHERE server = ${server}`;
+  await tx`DELETE FROM tool_clients WHERE server = ${server}`;
 }
 
 function inColumns(outcome: RenewedTokens | { brokenBecause: string }): Record<string, string | number | null> {

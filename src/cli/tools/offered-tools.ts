@@ -1,0 +1,59 @@
+// The tools that a key or login may use, as any client of the protocol lists them.
+import { Client, type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { failure, parseJson, send } from "../login/api-request.ts";
+import type { Connection } from "../login/connection.ts";
+
+export interface OfferedTool {
+  name: string;
+  description?: string | undefined;
+}
+
+/** The one whose requests need no session. */
+const revision = "2026-07-28";
+const path = "/mcp?tools=all";
+/** A list that goes on for ever is not followed. */
+const mostPages = 50;
+const timeoutMs = 60_000;
+
+/** All of them, also where there are so many that clients search among them. Rejects as `requestJson` does. */
+export async function listOffered(connection: Connection, signal: AbortSignal): Promise<OfferedTool[]> {
+  const root = connection.baseUrl.replace(/\/v1$/, "");
+  // The protocol's package tells in its own words what went wrong: those of the server are better.
+  let refused: unknown;
+  const fetchAs: FetchLike = async (_, init) => {
+    try {
+      return await answerOf({ ...connection, baseUrl: root }, signal, init);
+    } catch (error) {
+      refused ??= error;
+      throw error;
+    }
+  };
+  const client = new Client({ name: "headrace", version: "1" }, { versionNegotiation: { mode: { pin: revision } } });
+  const options = { signal, timeout: timeoutMs };
+  try {
+    await client.connect(new StreamableHTTPClientTransport(new URL(root + path), { fetch: fetchAs }), options);
+    const tools: OfferedTool[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < mostPages; page++) {
+      const listed = await client.listTools(cursor === undefined ? {} : { cursor }, options);
+      tools.push(...listed.tools);
+      cursor = listed.nextCursor;
+      if (cursor === undefined) break;
+    }
+    return tools;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw refused ?? error;
+  } finally {
+    await client.close();
+  }
+}
+
+/** With the credential of the connection, which may be one of a login that is made anew meanwhile. */
+async function answerOf(connection: Connection, signal: AbortSignal, init: RequestInit = {}): Promise<Response> {
+  const { accept = "application/json", ...headers } = Object.fromEntries(new Headers(init.headers));
+  const body = parseJson(String(init.body));
+  const response = await send(connection, path, signal, { method: "POST", body, accept, headers, timeoutMs });
+  if (response.ok) return response;
+  throw await failure(response, connection, signal);
+}

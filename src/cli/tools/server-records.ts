@@ -1,0 +1,86 @@
+// Servers of tools as operators see them: where they are, reading one, and showing it.
+import { type ToolServerWire, toolServerShape } from "../../wire/tools/tool-servers.ts";
+import { understood } from "../login/api-request.ts";
+import type { Connection } from "../login/connection.ts";
+import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
+import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
+
+export const serversPath = "/admin/tool-servers";
+export const serverArgument = ["<name>", "name of the server, as headrace tools lists it"] as const;
+
+export function serverPath(name: string): string {
+  return `${serversPath}/${encodeURIComponent(name)}`;
+}
+
+export function understoodServer(answer: unknown, connection: Connection): ToolServerWire {
+  return understood(toolServerShape, answer, connection, "server of tools");
+}
+
+export function placeText({ place, url, node }: ToolServerWire): string {
+  if (node) return `${node.server} at node ${node.node}`;
+  return url ?? (place === "command" ? "a process of the server's machine" : "-");
+}
+
+const credentialNames: Record<ToolServerWire["credentials"], string> = {
+  none: "none",
+  headers: "headers",
+  person: "each person's own",
+};
+export function stateText({ enabled, credentials_unreadable: isUnreadable }: ToolServerWire): string {
+  if (!enabled) return "disabled";
+  return isUnreadable ? "without its credentials" : "enabled";
+}
+
+export const credentialsText = ({ credentials }: ToolServerWire) => credentialNames[credentials];
+
+const approvalMeanings: Record<ToolServerWire["approval"], string> = {
+  first: "first: what changes or comes later waits for an operator",
+  each: "each: nothing is offered that no operator has approved",
+  all: "all: whatever it says is offered",
+};
+
+export function printServer(terminal: Terminal, server: ToolServerWire): void {
+  const { name, title, description, waiting, tools, environments, accounts } = server;
+  const { timeout_seconds: seconds, max_result_bytes: bytes, max_concurrency: calls, price_per_call: price } = server;
+  terminal.print(`${terminal.out.bold(printable(name))}${title === null ? "" : `  ${printable(title)}`}\n`);
+  const facts: [string, string][] = [
+    ...(description === null ? [] : [["For", description] as [string, string]]),
+    ["State", stateText(server)],
+    ["Place", placeText(server)],
+    ...credentialFacts(server),
+    ["Local", server.local ? "yes: keys that never leave may use it" : "no"],
+    ["Approval", approvalMeanings[server.approval]],
+    ["Waiting", waiting === 0 ? "nothing" : `${waiting}: headrace tools changes ${name}`],
+    ["Connections", server.sharing === "all" ? "shared by all" : "one for each person"],
+    ["Offers", tools?.join(", ") ?? "all of its tools"],
+    ["Environments", environments?.join(", ") ?? "all"],
+    ["Accounts", accounts?.join(", ") ?? "all"],
+    ["One call", `${seconds} s, ${formatCount(bytes)} bytes of result, ${price === null ? "free" : formatUsd(price)}`],
+    ["At a time", `${formatCount(calls)} calls`],
+    ["Comes from", sourceText(server)],
+  ];
+  terminal.print(formatFacts(facts, terminal.out));
+}
+
+function credentialFacts(server: ToolServerWire): [string, string][] {
+  const { header_names: headers, oauth } = server;
+  if (server.credentials_unreadable) {
+    return [["Credentials", "sealed with a secret that is not here any more: give --header or --oauth again"]];
+  }
+  if (oauth === null) {
+    const names = headers.length === 0 ? "" : `: ${headers.join(", ")}`;
+    return [["Credentials", `${credentialsText(server)}${names}`]];
+  }
+  const secret = oauth.has_client_secret ? "with a secret" : "without a secret";
+  return [
+    ["Credentials", "each person's own account there, by OAuth"],
+    ["Client", oauth.client_id === null ? "made by this server" : `${oauth.client_id}, ${secret}`],
+    ["Scopes", oauth.scopes?.join(" ") ?? "those that it asks for"],
+  ];
+}
+
+function sourceText({ source, overrides_database: hidesOne, created_at: at }: ToolServerWire): string {
+  if (source === "database") return `added at the server, ${formatTime(at)}`;
+  const hidden = hidesOne ? "; one that was added at the server does not count beside it" : "";
+  return `headrace.yaml, where alone it can be changed${hidden}`;
+}

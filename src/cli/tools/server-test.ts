@@ -1,0 +1,90 @@
+// `headrace tools test`: asks a server of tools what it has, whether it was added or not, and tells what came of it.
+import { type ToolServerTestWire, toolServerTestShape } from "../../wire/tools/tool-servers.ts";
+import { printRows } from "../command.ts";
+import { refuseSecret } from "../keys/key-records.ts";
+import { understood } from "../login/api-request.ts";
+import { serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
+import { CliError, exitCodes, formatFacts, type Terminal } from "../terminal/terminal.ts";
+import { firstLine, unhidden } from "./definition-text.ts";
+import { givenHeaders, headerOption, sampleHeader, secretsHelp, serverSettings } from "./server-settings.ts";
+
+/** The server's own bounds end it before that. */
+const testTimeoutMs = 60_000;
+
+export const testCommand = serverCommand({
+  name: "test",
+  summary: "ask a server of tools what it has, and tell what came of it",
+  description: `Connect to a server of tools, one that there is or any other by its address. ${operatorNeeds}`,
+  arguments: [["[name]", "name of a server, as headrace tools lists it"]],
+  options: {
+    url: ["--url <url>", "in place of a name: any server, before it is added"],
+    node: serverSettings.node,
+    ...headerOption,
+    json: ["--json", "print the result as the API gives it"],
+  },
+  examples: [
+    "headrace tools test weather",
+    `headrace tools test --url https://tools.example.com/mcp --header ${sampleHeader}`,
+  ],
+  help: [secretsHelp, "Exit code 1 where the server does not work."],
+  async run(call, name) {
+    const { options, request, connect, terminal } = call;
+    if (name !== undefined) refuseSecret(name);
+    const { url, node } = options;
+    if ([name, url, node].filter((one) => one !== undefined).length !== 1) {
+      throw new CliError("Say which server: by its name, or by --url or --node for any other.", exitCodes.usage);
+    }
+    if (name !== undefined && options.header !== undefined) {
+      throw new CliError("--header goes with --url: a server that there is has headers of its own.", exitCodes.usage);
+    }
+    const headers = await givenHeaders(options.header, call);
+    const body = { name, url, node, headers };
+    const answer = await request("/admin/tool-server-tests", { method: "POST", body, timeoutMs: testTimeoutMs });
+    const result = understood(toolServerTestShape, answer, await connect(), "test of a server of tools");
+    const show = () => printTest(terminal, result);
+    return { json: answer, show, ...(result.ok ? {} : { failure: failureOf(result, name ?? url ?? "It") }) };
+  },
+});
+
+function printTest(terminal: Terminal, result: ToolServerTestWire): void {
+  const { server, revision, instructions, capabilities, tools, prompts, resources, output } = result;
+  if (server) {
+    const called = [server.title ?? server.name, server.version].filter((part) => part !== null).join(" ");
+    const facts: [string, string][] = [
+      ["Server", called || "it does not say"],
+      ["Revision", revision ?? "-"],
+      ["Has", capabilities.join(", ") || "nothing"],
+      ["Tools", `${tools.length}`],
+      ["Prompts", `${prompts}`],
+      ["Resources", `${resources}`],
+      ["Took", `${result.duration_ms} ms`],
+    ];
+    terminal.print(
+      formatFacts(
+        facts.map(([name, value]) => [name, unhidden(value)]),
+        terminal.out,
+      ),
+    );
+  }
+  if (instructions !== null) printLines(terminal, "It tells every model:", instructions.split("\n"));
+  if (tools.length > 0) {
+    terminal.print("");
+    printRows(terminal, tools, [
+      ["TOOL", ({ name }) => unhidden(name)],
+      ["STATE", ({ state }) => state],
+      ["SAYS", ({ description }) => unhidden(firstLine(description ?? "-"))],
+    ]);
+  }
+  if (output.length > 0) printLines(terminal, "Its process wrote to standard error:", output);
+}
+
+function printLines(terminal: Terminal, heading: string, lines: readonly string[]): void {
+  terminal.print(`\n${heading}`);
+  for (const line of lines) terminal.print(`  ${unhidden(line)}`);
+}
+
+function failureOf({ error, duration_ms: ms }: ToolServerTestWire, which: string): string {
+  const detail = error?.detail ? ` ${error.detail}` : "";
+  return `${which} does not work: ${error?.message ?? "it did not say why."}${detail} (after ${ms} ms)`;
+}

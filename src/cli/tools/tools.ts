@@ -1,0 +1,108 @@
+// `headrace tools`: servers of tools (MCP) as operators manage them; what people have of them is in own-tools.ts.
+import { command, printRows } from "../command.ts";
+import { refuseSecret } from "../keys/key-records.ts";
+import { requestJson, requestWholeList } from "../login/api-request.ts";
+import { serverCommand } from "../login/server-command.ts";
+import { operatorNeeds } from "../models/model-records.ts";
+import { formatRelative } from "../terminal/figures.ts";
+import { approveCommand, changesCommand, readDefinitions, refuseCommand } from "./decisions.ts";
+import { unhidden } from "./definition-text.ts";
+import { connectCommand, disconnectCommand, mineCommand } from "./own-tools.ts";
+import { addCommand, removeCommand, setCommand } from "./server-changes.ts";
+import {
+  credentialsText,
+  placeText,
+  printServer,
+  serverArgument,
+  serverPath,
+  serversPath,
+  stateText,
+  understoodServer,
+} from "./server-records.ts";
+import { testCommand } from "./server-test.ts";
+
+const listCommand = serverCommand({
+  name: "list",
+  isDefault: true,
+  summary: "list the servers of tools (the default)",
+  description: `List the servers of tools. ${operatorNeeds}`,
+  options: { json: ["--json", "print all of them as the API gives them"] },
+  examples: ["headrace tools", "headrace tools list --json"],
+  help: ["The tools that you may use yourself are listed by headrace tools mine."],
+  async run({ ask, connect, terminal }) {
+    const connection = await connect();
+    const raw = await ask((_, signal) => requestWholeList(connection, serversPath, "list of servers of tools", signal));
+    const show = () => {
+      const servers = raw.map((one) => understoodServer(one, connection));
+      if (servers.length === 0) {
+        return terminal.note("There is no server of tools yet. Add one with: headrace tools add <name> --url <url>");
+      }
+      printRows(terminal, servers, [
+        ["NAME", ({ name }) => name],
+        ["PLACE", placeText],
+        ["CREDENTIALS", credentialsText],
+        ["APPROVAL", ({ approval }) => approval],
+        ["WAITING", ({ waiting }) => (waiting === 0 ? "-" : String(waiting))],
+        ["STATE", stateText],
+        ["FROM", ({ source }) => (source === "file" ? "headrace.yaml" : "added")],
+      ]);
+    };
+    return { json: raw, show };
+  },
+});
+
+const showCommand = serverCommand({
+  name: "show",
+  summary: "show one server of tools, and what it says of its tools",
+  description: `Show everything about one server of tools but its secrets, and its tools as they were seen last. ${operatorNeeds}`,
+  arguments: [serverArgument],
+  options: { json: ["--json", "print the server as the API gives it, with its definitions"] },
+  examples: ["headrace tools show weather"],
+  async run({ ask, connect, terminal, nowSeconds }, name) {
+    refuseSecret(name);
+    const [server, { raw, definitions }] = await ask((connection, signal) =>
+      Promise.all([requestJson(connection, serverPath(name), signal), readDefinitions(connection, name, signal)]),
+    );
+    const connection = await connect();
+    const show = () => {
+      printServer(terminal, understoodServer(server, connection));
+      if (definitions.length === 0) {
+        return terminal.note("\nIts tools are on record once a client has listed them, such as headrace tools mine.");
+      }
+      terminal.print("");
+      const now = nowSeconds();
+      printRows(terminal, definitions, [
+        ["NAME", (one) => unhidden(one.name)],
+        ["KIND", ({ kind }) => kind],
+        ["STATE", ({ state }) => (state === "pending" ? "new" : state)],
+        ["SEEN", ({ seen_at: at }) => formatRelative(at, now)],
+        ["DECIDED", ({ decided_at: at }) => formatRelative(at, now)],
+        ["BY", ({ decided_by: who }) => who ?? "-"],
+      ]);
+    };
+    return { json: { ...(server as object), definitions: raw }, show };
+  },
+});
+
+export const toolsCommand = command({
+  name: "tools",
+  summary: "manage servers of tools (MCP); approve what they say, and connect accounts",
+  description: "The servers of tools (MCP) behind a running Headrace, and the tools that you may use.",
+  examples: [
+    "headrace tools                               the servers, for operators",
+    "headrace tools mine                          the tools that you may use",
+    "headrace tools test --url https://tools.example.com/mcp",
+    "headrace tools add weather --url https://tools.example.com/mcp",
+    "headrace tools changes                       what waits for approval",
+    "headrace tools approve weather forecast",
+    "headrace tools connect crm                   your own account there",
+  ],
+  help: [
+    "Which tools a key may use is said with headrace keys update KEY --tools, of a member with headrace members tools.",
+  ],
+  commands: [
+    ...[listCommand, showCommand, testCommand, addCommand, setCommand, removeCommand],
+    ...[changesCommand, approveCommand, refuseCommand],
+    ...[mineCommand, connectCommand, disconnectCommand],
+  ],
+});

@@ -1,0 +1,82 @@
+// What may be said of a server of tools, in headrace.yaml and over the API alike.
+import { toolServerName } from "./tool-server.ts";
+
+export interface TextRule {
+  readonly pattern: RegExp;
+  /** The requirement; reads on after "must be". */
+  readonly must: string;
+  /** The remedy, as a full sentence. */
+  readonly fix: string;
+}
+
+const printable = /^[!-~]+$/;
+
+/** Lengths stand beside each use. */
+export const toolServerTexts = {
+  name: {
+    pattern: toolServerName,
+    must: "1 to 24 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
+    fix: "Give a name such as github.",
+  },
+  headerName: {
+    pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+    must: "the name of a header, of 1 to 128 characters",
+    fix: "Give a name such as authorization.",
+  },
+  header: {
+    pattern: /^[ -~]+$/,
+    must: "1 to 8192 printable ASCII characters",
+    fix: "Write a text such as Bearer and the token.",
+  },
+  clientId: {
+    pattern: printable,
+    must: "printable characters, 2048 at most",
+    fix: "Give the client id, or leave it out.",
+  },
+  clientSecret: {
+    pattern: printable,
+    must: "printable characters, 2048 at most",
+    fix: "Give the secret beside client_id, or leave it out.",
+  },
+  scope: {
+    pattern: printable,
+    must: "1 to 200 printable characters without a space",
+    fix: "Write each scope as an entry of its own.",
+  },
+  account: {
+    pattern: printable,
+    must: "an id such as acct_…",
+    fix: "Give the id that headrace accounts lists.",
+  },
+  tool: {
+    pattern: printable,
+    must: "1 to 256 printable ASCII characters without spaces",
+    fix: "Give a name such as search_issues, or a beginning such as search_*.",
+  },
+} as const satisfies Record<string, TextRule>;
+
+/** Members by the names that they have in the file and on the wire. */
+interface Given {
+  readonly url?: string | undefined;
+  readonly headers?: object | null | undefined;
+  readonly oauth?: { readonly client_id?: unknown; readonly client_secret?: unknown } | null | undefined;
+}
+
+/** What of its credentials does not go together. `at` is the member. */
+export function toolCredentialsFault({
+  url,
+  headers,
+  oauth,
+}: Given): { at: "headers" | "oauth"; message: string; fix: string } | undefined {
+  if (headers && oauth) return { at: "oauth", message: "is there beside headers", fix: "Keep one of them." };
+  if (oauth?.client_secret != null && oauth.client_id == null) {
+    return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
+  }
+  if (url !== undefined || !(headers || oauth)) return undefined;
+  return { at: headers ? "headers" : "oauth", message: "is for servers with a url", fix: "Leave it out." };
+}
+
+/** Where its sealed credentials open: whoever changes the row alone gets them sent to no other server. */
+export function toolServerContext({ name, url }: { name: string; url: string }): string {
+  return `tool server ${name} ${new URL(url).origin}`;
+}

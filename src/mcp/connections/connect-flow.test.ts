@@ -1,0 +1,106 @@
+// The client as which people are sent to the authorization server of a server of tools, and for which scopes, before a real one.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { callerOf } from "../../../tests/support/link-world.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import {
+  type OAuthToolServer,
+  personalToolServer,
+  startOAuthToolServer,
+} from "../../../tests/support/oauth-tool-server.ts";
+import type {
+  RegisteredToolClient,
+  StoredToolConnection,
+  ToolConnectionStore,
+} from "../../domain/tools/tool-connection.ts";
+import type { ToolCredentials } from "../../domain/tools/tool-server.ts";
+import { ToolAuthorization } from "./authorization.ts";
+import { ConnectFlow } from "./connect-flow.ts";
+import { ToolSeals } from "./tool-tokens.ts";
+
+const issuer = "https://gateway.example";
+let upstream: OAuthToolServer;
+let known: StoredToolConnection | undefined;
+
+beforeEach(() => {
+  upstream = startOAuthToolServer();
+  known = undefined;
+});
+
+afterEach(() => upstream.close());
+
+/** Where the browser of a person is sent, who is at a page of `pageOrigin`. */
+async function asked(
+  credentials: Partial<Extract<ToolCredentials, { kind: "person" }>> = {},
+  pageOrigin = issuer,
+): Promise<URLSearchParams> {
+  const server = personalToolServer("crm", upstream.url, {
+    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null, ...credentials },
+  });
+  const clients: RegisteredToolClient[] = [];
+  const store: Pick<ToolConnectionStore, "find" | "findClient" | "putClient"> = {
+    find: async () => known,
+    findClient: async () => clients[0],
+    putClient: async (client) => void clients.push(client),
+  };
+  const flow = new ConnectFlow({
+    servers: { find: () => server },
+    store: store as ToolConnectionStore,
+    authorization: new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] }),
+    seals: new ToolSeals(new Uint8Array(32).fill(3)),
+    pending: { put: async () => {}, take: async () => undefined },
+    issuer: () => issuer,
+    clock: manualClock(),
+  });
+  const by = { principal: callerOf("key_1"), personId: "person_1", membershipId: "mbr_1", sessionId: "ses_1" };
+  return new URL(await flow.begin("crm", { ...by, pageOrigin })).searchParams;
+}
+
+test("a client that the operator registered is used before any other", async () => {
+  upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
+  expect((await asked({ clientId: "ours", clientSecret: "secret" })).get("client_id")).toBe("ours");
+  expect(upstream.state.counts.registered).toBe(0);
+});
+
+test("the document at our own address is the client where such are taken, and the browser comes back to an address that it names", async () => {
+  upstream.state.says = { authorization: { client_id_metadata_document_supported: true } };
+  const query = await asked();
+  expect(query.get("client_id")).toBe(`${issuer}/.well-known/oauth-client/headrace.json`);
+  expect(query.get("redirect_uri")).toBe(`${issuer}/oauth/tools/callback`);
+  expect(upstream.state.counts.registered).toBe(0);
+  expect((await asked({}, "http://localhost:1")).get("client_id")).toBe("client-1");
+});
+
+test("without it a client is registered by the method that the authorization server knows", async () => {
+  expect((await asked()).get("client_id")).toBe("client-1");
+  expect(upstream.state.registrations.at(-1)).toMatchObject({
+    ...{
+      token_endpoint_auth_method: "none",
+      application_type: "web",
+      redirect_uris: [`${issuer}/oauth/tools/callback`],
+    },
+  });
+  upstream.state.says = { authorization: { token_endpoint_auth_methods_supported: ["client_secret_post"] } };
+  await asked({}, "http://127.0.0.1:1");
+  expect(upstream.state.registrations.at(-1)).toMatchObject({
+    ...{ token_endpoint_auth_method: "client_secret_post", application_type: "native" },
+  });
+});
+
+test("scopes that the server wanted since are asked for beside those that were allowed, unless the operator says which", async () => {
+  upstream.state.says = { resource: { scopes_supported: ["profile"] } };
+  expect((await asked()).get("scope")).toBe("profile");
+  known = {
+    ...{ id: "tcn_1", server: "crm", accountId: "a", personId: "person_1", membershipId: "mbr_1", issuer: "i" },
+    ...{ scopes: ["read"], wantedScopes: ["write"], createdAt: 0, lastUsedAt: null, brokenBecause: null },
+    ...{ url: upstream.url, sealed: "", expiresAt: null, renewedAt: 0 },
+  };
+  expect((await asked()).get("scope")).toBe("profile read write");
+  expect((await asked({ scopes: ["read"] })).get("scope")).toBe("read");
+  known = { ...known, url: "https://elsewhere.example/mcp" };
+  expect((await asked()).get("scope")).toBe("profile");
+});
+
+test("a server of 2025-03-26, which says nothing of itself, is its own authorization server", async () => {
+  upstream.state.isUndescribed = true;
+  expect((await asked()).get("resource")).toBe(upstream.url);
+});

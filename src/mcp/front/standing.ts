@@ -1,0 +1,76 @@
+// Ends what outlives its request, sessions and streams, once whoever it belongs to may not have it any more.
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Principal } from "../../domain/principal.ts";
+
+export interface StandingDeps {
+  clock: Pick<Clock, "nowSeconds">;
+  /** Who stands behind a credential now. Rejects with `invalid_api_key` where it has ended. */
+  behind(credentialId: string): Promise<Principal>;
+}
+
+const lookMs = 5_000;
+
+interface Entry {
+  readonly principal: Principal;
+  /** Unix seconds at which it ends by itself; undefined: with its credential alone. */
+  readonly untilSeconds: number | undefined;
+  readonly end: () => void;
+}
+
+export class Standing {
+  readonly #deps: StandingDeps;
+  readonly #entries = new Set<Entry>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(deps: StandingDeps) {
+    this.#deps = deps;
+  }
+
+  /** Calls `end` once it is over. Gives what to call where it is over by itself. */
+  add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
+    const entry: Entry = { principal, untilSeconds, end };
+    this.#entries.add(entry);
+    this.#timer ??= setInterval(() => void this.look(), lookMs);
+    this.#timer.unref();
+    return () => {
+      this.#entries.delete(entry);
+      if (this.#entries.size === 0) this.close();
+    };
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Never rejects. */
+  async look(): Promise<void> {
+    const behind = new Map<string, Promise<Principal | undefined>>();
+    const entries = [...this.#entries];
+    await Promise.all(
+      entries.map(async (entry) => {
+        const [{ id }] = entry.principal.keys;
+        const now = behind.get(id) ?? this.#behind(id, entry.principal);
+        behind.set(id, now);
+        if (this.#holds(entry, await now) || !this.#entries.delete(entry)) return;
+        entry.end();
+      }),
+    );
+  }
+
+  #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
+    if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
+    // What it follows was chosen by what it might use then.
+    return now?.scopes.has("tools:use") === true && Bun.deepEquals(now.tools, principal.tools);
+  }
+
+  /** Undefined where it has ended; as it was, where that cannot be found out at the moment. */
+  async #behind(id: string, before: Principal): Promise<Principal | undefined> {
+    try {
+      return await this.#deps.behind(id);
+    } catch (error) {
+      return error instanceof GatewayError && error.code === "service_unavailable" ? before : undefined;
+    }
+  }
+}

@@ -1,0 +1,328 @@
+// The servers of tools as they are now: those of headrace.yaml, and those that operators add, change and delete meanwhile.
+import { fieldError, forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { shown } from "../../base/text/shown.ts";
+import type { AuditEvent } from "../../domain/audit.ts";
+import type { Keys } from "../../domain/key-ring.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { toolServerContext } from "../../domain/tools/server-rules.ts";
+import type { ToolCredentials, ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { StoredToolServer, ToolServerStore } from "../../domain/tools/tool-server-store.ts";
+import { seal, unseal } from "../../policy/credentials/sealing.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
+import { Turns } from "../../policy/turns.ts";
+import type {
+  CreateToolServerRequest,
+  ToolServerWire,
+  UpdateToolServerRequest,
+} from "../../wire/tools/tool-servers.ts";
+import { changedServer, type FindNode, newServer, originOf, placeOf } from "./server-values.ts";
+import { settingsToWire } from "./server-view.ts";
+
+export interface ManagedServersOptions {
+  /** Those of the file: another list after each change of it. */
+  file(): readonly ToolServer[];
+  store: ToolServerStore;
+  /** 32 bytes. */
+  sealingKey: Keys;
+  findNode: FindNode;
+  /** How many definitions of each server wait for an operator. */
+  waiting(): Promise<ReadonlyMap<string, number>>;
+  /** After each change that was committed here: others look. */
+  announce(): void;
+  log: Log;
+}
+
+const mostServers = 100;
+const mostWaitingChanges = 32;
+
+/** One of the database, with its credentials open. */
+interface Opened {
+  readonly stored: StoredToolServer;
+  readonly server: ToolServer;
+  /** Whether its credentials were sealed with another secret, or given up. */
+  readonly isUnreadable: boolean;
+}
+
+export class ManagedServers implements ToolServers {
+  readonly #options: ManagedServersOptions;
+  /** One change at a time: each is decided by what the one before it left. */
+  readonly #changes = new Turns(1, mostWaitingChanges);
+  readonly #listeners = new Set<() => void>();
+  #file: readonly ToolServer[];
+  #opened: readonly Opened[] = [];
+  #all: readonly ToolServer[];
+
+  constructor(options: ManagedServersOptions) {
+    this.#options = options;
+    this.#file = options.file();
+    this.#all = this.#file;
+  }
+
+  all(): readonly ToolServer[] {
+    const file = this.#options.file();
+    if (file !== this.#file) this.#use(file, this.#opened);
+    return this.#all;
+  }
+
+  find(name: string): ToolServer | undefined {
+    return this.all().find((server) => server.name === name);
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Reads what is stored, by whichever process. */
+  async load(): Promise<void> {
+    this.#open(await this.#options.store.listToolServers());
+  }
+
+  /** Those of the file first. */
+  async list(): Promise<ToolServerWire[]> {
+    const waiting = await this.#options.waiting();
+    return this.all().map((server) => this.#toWire(server, waiting));
+  }
+
+  /** Rejects with `not_found`. */
+  async get(name: string): Promise<ToolServerWire> {
+    return this.#toWire(this.known(name), await this.#options.waiting());
+  }
+
+  /** Throws `not_found`. */
+  known(name: string): ToolServer {
+    const server = this.find(name);
+    if (server) return server;
+    throw unknownServer(name);
+  }
+
+  /** Throws `invalid_request` where its credentials do not open: it is not asked without them. */
+  requireReadable(name: string): void {
+    if (!this.#openedOf(name)?.isUnreadable || this.find(name)?.isDeclared) return;
+    throw invalidRequest(
+      `name: the credentials of ${name} were sealed under a secret that is not accepted any more. Give it its headers or oauth again with PATCH /v1/admin/tool-servers/${name}.`,
+    );
+  }
+
+  async add(principal: Principal, request: CreateToolServerRequest, origin: Origin): Promise<ToolServerWire> {
+    requireOperator(principal);
+    const { store, findNode } = this.#options;
+    const place = await placeOf(request, findNode);
+    if (!place) throw fieldError("url", "is missing. Give a url, or a node with the name of the server there.");
+    const server = newServer(request, place);
+    await this.#decide(async () => {
+      this.#requireNew(server.name);
+      const stored = { ...this.#stored(server), createdAt: origin.nowSeconds };
+      const event = this.#event("tool_server.created", principal, origin, server.name, settingsToWire(server));
+      if (!(await store.insertToolServer(stored, event))) throw nameTaken(server.name);
+      this.#open([...this.#opened.map((one) => one.stored), stored]);
+    });
+    return await this.get(server.name);
+  }
+
+  async change(
+    principal: Principal,
+    name: string,
+    request: UpdateToolServerRequest,
+    origin: Origin,
+  ): Promise<ToolServerWire> {
+    requireOperator(principal);
+    const { store, findNode } = this.#options;
+    const place = await placeOf(request, findNode);
+    await this.#decide(async () => {
+      const opened = this.#requireStored(name);
+      const before = { ...opened.server, enabled: opened.stored.enabled };
+      const server = changedServer(before, request, place ?? before.place);
+      const detail = changeDetail(before, server);
+      if (Object.keys(detail).length === 0 && !(opened.isUnreadable && server.credentials !== before.credentials))
+        return;
+      const { createdAt } = opened.stored;
+      const isKept = server.credentials === before.credentials && originOf(server.place) === originOf(before.place);
+      const stored: StoredToolServer = isKept
+        ? { ...this.#stored(server), sealedCredentials: opened.stored.sealedCredentials, createdAt }
+        : { ...this.#stored(server), createdAt };
+      const event = this.#event("tool_server.changed", principal, origin, name, detail);
+      const connections = endsConnections(before, server);
+      if (!(await store.changeToolServer(stored, { connections }, event))) throw unknownServer(name);
+      this.#open(this.#opened.map((one) => (one.stored.name === name ? stored : one.stored)));
+    });
+    return await this.get(name);
+  }
+
+  /** What it is working on fails. */
+  async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
+    requireOperator(principal);
+    await this.#decide(async () => {
+      const opened = this.#openedOf(name) ?? this.#requireStored(name);
+      const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
+      // One of the file that has the name keeps what is known of it.
+      const keepsName = this.#file.some((server) => server.name === name);
+      if (!(await this.#options.store.deleteToolServer(name, { keepsName }, event))) throw unknownServer(name);
+      this.#open(this.#opened.flatMap(({ stored }) => (stored.name === name ? [] : [stored])));
+    });
+  }
+
+  #event(
+    action: AuditEvent["action"],
+    principal: Principal,
+    origin: Origin,
+    name: string,
+    detail: AuditEvent["detail"],
+  ): AuditEvent {
+    return auditEvent(action, principal, origin, aboutInstallation(name, detail));
+  }
+
+  #openedOf(name: string): Opened | undefined {
+    return this.#opened.find(({ stored }) => stored.name === name);
+  }
+
+  /** One that is changed here, and nowhere else. */
+  #requireStored(name: string): Opened {
+    const { isDeclared } = this.known(name);
+    const opened = this.#openedOf(name);
+    if (opened && !isDeclared) return opened;
+    throw forbidden(
+      `The server of tools ${name} is defined in headrace.yaml and read-only here: change it under \`tools.servers\` in that file.`,
+    );
+  }
+
+  #requireNew(name: string): void {
+    if (this.find(name)?.isDeclared) {
+      throw fieldError(
+        "name",
+        `headrace.yaml has a server of tools ${name}; choose another name, or change that one in the file.`,
+      );
+    }
+    if (this.#openedOf(name)) throw nameTaken(name);
+    if (this.#opened.length < mostServers) return;
+    throw invalidRequest(
+      `There are ${mostServers} servers of tools already, which is the most that can be added here; delete one first.`,
+    );
+  }
+
+  #stored({ credentials, isDeclared: _, ...server }: ToolServer): Omit<StoredToolServer, "createdAt"> {
+    const sealedCredentials =
+      credentials.kind === "none"
+        ? null
+        : seal(JSON.stringify(credentials), this.#options.sealingKey, contextOf(server));
+    return { ...server, credentialKind: credentials.kind, sealedCredentials };
+  }
+
+  #open(stored: readonly StoredToolServer[]): void {
+    const before = this.#opened;
+    const opened = stored.map((one) => {
+      const known = before.find((other) => Bun.deepEquals(other.stored, one));
+      return known ?? this.#openedFrom(one);
+    });
+    this.#use(
+      this.#options.file(),
+      opened.sort((a, b) => (a.stored.name < b.stored.name ? -1 : 1)),
+    );
+  }
+
+  #openedFrom(stored: StoredToolServer): Opened {
+    const { credentialKind, sealedCredentials, createdAt: _, ...settings } = stored;
+    const credentials = this.#credentialsOf(stored);
+    const isUnreadable = credentials === undefined;
+    if (isUnreadable) this.#options.log.error("tool_server_credentials_unreadable", { server: stored.name });
+    const server: ToolServer = {
+      ...settings,
+      // Without its credentials it would be asked as somebody else.
+      enabled: settings.enabled && !isUnreadable,
+      credentials: credentials ?? emptyCredentials[credentialKind],
+      isDeclared: false,
+    };
+    return { stored, server, isUnreadable };
+  }
+
+  #credentialsOf(stored: StoredToolServer): ToolCredentials | undefined {
+    const { credentialKind, sealedCredentials } = stored;
+    if (credentialKind === "none") return emptyCredentials.none;
+    if (sealedCredentials === null) return undefined;
+    try {
+      return JSON.parse(unseal(sealedCredentials, this.#options.sealingKey, contextOf(stored))) as ToolCredentials;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #use(file: readonly ToolServer[], opened: readonly Opened[]): void {
+    const names = new Set(file.map(({ name }) => name));
+    const all = [...file, ...opened.flatMap(({ server }) => (names.has(server.name) ? [] : [server]))];
+    const isSame = all.length === this.#all.length && all.every((server, index) => server === this.#all[index]);
+    this.#file = file;
+    this.#opened = opened;
+    this.#all = all;
+    if (isSame) return;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Another process may have changed them just now. */
+  #decide(change: () => Promise<void>): Promise<void> {
+    return this.#changes.runOrRefuse(async () => {
+      await this.load();
+      await change();
+      this.#options.announce();
+    }, "Too many servers of tools are being changed at once.");
+  }
+
+  #toWire(server: ToolServer, waiting: ReadonlyMap<string, number>): ToolServerWire {
+    const { name, isDeclared } = server;
+    const opened = this.#openedOf(name);
+    const own = isDeclared ? undefined : opened;
+    return {
+      ...{ object: "tool_server", name, ...settingsToWire(server) },
+      ...{ source: isDeclared ? "file" : "database", overrides_database: isDeclared && opened !== undefined },
+      credentials_unreadable: own?.isUnreadable ?? false,
+      enabled: own?.stored.enabled ?? server.enabled,
+      created_at: own?.stored.createdAt ?? null,
+      waiting: waiting.get(name) ?? 0,
+    };
+  }
+}
+
+const emptyCredentials = {
+  none: { kind: "none" },
+  headers: { kind: "headers", headers: {} },
+  person: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+} as const satisfies Record<ToolCredentials["kind"], ToolCredentials>;
+
+/** Servers over HTTP alone have credentials. */
+function contextOf({ name, place }: Pick<ToolServer, "name" | "place">): string {
+  if (place.kind !== "http") throw new Error(`${place.kind} has no credentials`);
+  return toolServerContext({ name, url: place.url });
+}
+
+/** What becomes another; of what is not shown, that it does. */
+function changeDetail(before: ToolServer, after: ToolServer): Record<string, unknown> {
+  const detail: Record<string, unknown> = changedMembers(settingsToWire(before), settingsToWire(after));
+  const [old, now] = [before.credentials, after.credentials];
+  if (old.kind === "headers" && now.kind === "headers" && !Bun.deepEquals(old.headers, now.headers))
+    detail["headers"] = "replaced";
+  if (old.kind === "person" && now.kind === "person" && old.clientSecret !== now.clientSecret)
+    detail["client_secret"] = now.clientSecret === null ? "removed" : "replaced";
+  return detail;
+}
+
+/** Tokens that people have belong to the server that they were given at, and to the client that asked for them. */
+function endsConnections(before: ToolServer, after: ToolServer): boolean {
+  const [old, now] = [before.credentials, after.credentials];
+  if (old.kind !== "person") return false;
+  return now.kind !== "person" || now.clientId !== old.clientId || originOf(before.place) !== originOf(after.place);
+}
+
+function unknownServer(name: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `There is no server of tools ${shown(name)}. GET /v1/admin/tool-servers lists the servers.`,
+  );
+}
+
+function nameTaken(name: string): GatewayError {
+  return fieldError(
+    "name",
+    `there is a server of tools ${name} already; PATCH /v1/admin/tool-servers/${name} changes it.`,
+  );
+}

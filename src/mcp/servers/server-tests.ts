@@ -1,0 +1,166 @@
+// Asks a server of tools what it has, to see whether it works before, or while, it is used; nothing of it is put on record.
+
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import { fieldError, GatewayError } from "../../base/errors.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { redactSecrets } from "../../domain/redaction.ts";
+import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import { requireOperator } from "../../policy/manage/operator.ts";
+import { Turns } from "../../policy/turns.ts";
+import type { ToolServerTestRequest, ToolServerTestWire } from "../../wire/tools/tool-servers.ts";
+import { ServerLists } from "../front/server-lists.ts";
+import type { Definitions } from "./definitions.ts";
+import type { ManagedServers } from "./managed-servers.ts";
+import { type FindNode, headersOf, newServer, placeOf } from "./server-values.ts";
+
+/** A link that nobody else has. */
+export interface SeparateLink {
+  open(): Promise<ToolLink>;
+  /** The last lines that its process wrote to standard error, without its secrets. */
+  output(): readonly string[];
+  end(): void;
+}
+
+export interface ServerTestsOptions {
+  servers: Pick<ManagedServers, "known" | "requireReadable">;
+  definitions: Pick<Definitions, "statesOf">;
+  findNode: FindNode;
+  separateLink(server: ToolServer, caller: ToolCaller): SeparateLink;
+  clock: Clock;
+}
+
+const [mostAtOnce, mostWaiting] = [4, 8];
+const patienceMs = 20_000;
+const [mostTools, mostCapabilities, mostLines, mostCharacters] = [1_000, 100, 50, 2_000];
+/** A server that has not been added yet. */
+const unnamed = "new";
+
+export class ServerTests {
+  readonly #options: ServerTestsOptions;
+  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+
+  constructor(options: ServerTestsOptions) {
+    this.#options = options;
+  }
+
+  /** What goes wrong at the server is a result, not an error. */
+  async run(principal: Principal, request: ToolServerTestRequest): Promise<ToolServerTestWire> {
+    requireOperator(principal);
+    const server = await this.#serverOf(request);
+    const isKnown = request.name !== undefined;
+    return await this.#turns.runOrRefuse(
+      () => this.#ask(server, principal, isKnown),
+      "Too many servers of tools are being tested at once.",
+    );
+  }
+
+  async #serverOf({ name, url, node, headers }: ToolServerTestRequest): Promise<ToolServer> {
+    const { servers, findNode } = this.#options;
+    if (name !== undefined) {
+      for (const [member, value] of Object.entries({ url, node, headers })) {
+        if (value !== undefined)
+          throw fieldError(member, "is for a server that is tested without a name. Leave it out.");
+      }
+      servers.requireReadable(name);
+      return { ...servers.known(name), enabled: true };
+    }
+    const place = await placeOf({ url, node }, findNode);
+    if (!place) throw fieldError("name", "give either name, of a server that there is, or url, or node.");
+    if (headers && place.kind !== "http") throw fieldError("headers", "is for servers with a url. Leave it out.");
+    return { ...newServer({ name: unnamed }, place), ...(headers && { credentials: headersOf(headers) }) };
+  }
+
+  async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {
+    const { clock, separateLink } = this.#options;
+    const sinceMs = clock.monotonicMs();
+    const cancellation = new Cancellation();
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      const error = new GatewayError(
+        "upstream_timeout",
+        `The server did not say what it has within ${patienceMs / 1_000} s.`,
+      );
+      cancellation.cancel(error);
+      reject(error);
+    }, patienceMs);
+    const link = separateLink(server, { principal });
+    const safe = (text: string) => redactSecrets(text, secretsOf(server)).slice(0, mostCharacters);
+    let seen: Seen = nothing;
+    const onSeen = (more: Partial<Seen>) => {
+      seen = { ...seen, ...more };
+    };
+    let error: ToolServerTestWire["error"] = null;
+    try {
+      await Promise.race([late, this.#look(link, { server, cancellation, isKnown, onSeen })]);
+    } catch (fault) {
+      error = errorOf(fault, safe);
+    } finally {
+      clearTimeout(timer);
+      link.end();
+    }
+    const output = link.output().slice(-mostLines).map(safe);
+    const durationMs = Math.round(clock.monotonicMs() - sinceMs);
+    return { object: "tool_server.test", ok: error === null, error, ...seen, output, duration_ms: durationMs };
+  }
+
+  /** What was seen before something went wrong is told as well. */
+  async #look(
+    { open }: SeparateLink,
+    {
+      server: { name },
+      cancellation,
+      isKnown,
+      onSeen,
+    }: { server: ToolServer; cancellation: Cancellation; isKnown: boolean; onSeen(more: Partial<Seen>): void },
+  ): Promise<void> {
+    const { clock, definitions } = this.#options;
+    const link = await open();
+    const { name: itsName, title, version } = link.serverInfo;
+    onSeen({
+      revision: link.revision,
+      server: { name: textOf(itsName), title: textOf(title), version: textOf(version) },
+      instructions: textOf(link.instructions),
+      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities),
+    });
+    const lists = new ServerLists(clock);
+    const exchange = { holder: heldBytes.visitors, cancellation };
+    const shown = (await lists.of(link, "tools", exchange)).slice(0, mostTools);
+    const states = isKnown ? await definitions.statesOf(name, "tool", shown) : [];
+    const tools = shown.map((tool, index) => ({
+      name: textOf(tool["name"]) ?? "",
+      title: textOf(tool["title"]),
+      description: textOf(tool["description"]),
+      state: states[index] ?? "new",
+    }));
+    onSeen({ tools });
+    onSeen({ prompts: (await lists.of(link, "prompts", exchange)).length });
+    onSeen({ resources: (await lists.of(link, "resources", exchange)).length });
+  }
+}
+
+type Seen = Omit<ToolServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
+
+const nothing: Seen = {
+  ...{ revision: null, server: null, instructions: null, capabilities: [], tools: [] },
+  ...{ prompts: 0, resources: 0 },
+};
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value.slice(0, mostCharacters).toWellFormed() : null;
+}
+
+/** A server may say again what it was sent. */
+function secretsOf({ credentials, place }: ToolServer): string[] {
+  const headers = credentials.kind === "headers" ? Object.values(credentials.headers) : [];
+  const bare = headers.map((value) => value.replace(/^(?:Bearer|Basic) /i, ""));
+  return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
+}
+
+function errorOf(fault: unknown, safe: (text: string) => string): ToolServerTestWire["error"] {
+  if (!(fault instanceof GatewayError)) throw fault;
+  const detail: unknown = fault.detail;
+  return { code: fault.code, message: safe(fault.message), detail: detail === undefined ? null : safe(String(detail)) };
+}

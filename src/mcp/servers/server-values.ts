@@ -1,0 +1,158 @@
+// What a request says about a server of tools, checked beyond its shape and put into the form in which it is kept.
+import { fieldError, invalidRequest } from "../../base/errors.ts";
+import { nanoOfUsd } from "../../base/money.ts";
+import { parseHttpUrl } from "../../base/text/http-url.ts";
+import { inUsualOrder } from "../../domain/api-key.ts";
+import { type TextRule, toolServerTexts as texts, toolCredentialsFault } from "../../domain/tools/server-rules.ts";
+import type { ToolCredentials, ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
+import { toolServerDefaults } from "../../domain/tools/tool-server-store.ts";
+import type { CreateToolServerRequest, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
+
+/** By id or name; undefined: there is none. */
+export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
+
+const mostHeaders = 64;
+/** What U+0000 is in cannot be stored, and what else cannot be seen is no text for people. */
+const unseen = /[\p{Cc}\p{Cs}]/u;
+
+export function newServer(request: CreateToolServerRequest, place: ToolPlace): ToolServer {
+  const { name } = request;
+  requireText("name", name, texts.name);
+  const blank: ToolServer = {
+    ...{ name, title: null, description: null, place, credentials: { kind: "none" } },
+    ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+    ...toolServerDefaults,
+    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: false },
+  };
+  return changedServer(blank, request, place);
+}
+
+/** What is left out stays. Throws `invalid_request`. */
+export function changedServer(current: ToolServer, request: UpdateToolServerRequest, place: ToolPlace): ToolServer {
+  const { title, description, environments, accounts, tools, price_per_call: price } = request;
+  for (const [name, text] of Object.entries({ title, description })) {
+    if (text && unseen.test(text)) throw fieldError(name, "must be a text of one line. Leave out what cannot be seen.");
+  }
+  for (const [index, id] of (accounts ?? []).entries()) requireText(`accounts[${index}]`, id, texts.account);
+  for (const [index, tool] of (tools ?? []).entries()) requireText(`tools[${index}]`, tool, texts.tool);
+  return {
+    ...current,
+    place,
+    title: title === undefined ? current.title : title,
+    description: description === undefined ? current.description : description,
+    credentials: changedCredentials(current, request, place),
+    // Nobody has said it of where it is now.
+    local: request.local ?? (originOf(place) === originOf(current.place) && current.local),
+    environments: environments === undefined ? current.environments : environments && inUsualOrder(environments),
+    accounts: accounts === undefined ? current.accounts : accounts,
+    tools: tools === undefined ? current.tools : tools,
+    approval: request.approval ?? current.approval,
+    sharing: request.sharing ?? current.sharing,
+    timeoutMs: request.timeout_seconds === undefined ? current.timeoutMs : request.timeout_seconds * 1_000,
+    maxResultBytes: request.max_result_bytes ?? current.maxResultBytes,
+    maxConcurrency: request.max_concurrency ?? current.maxConcurrency,
+    nanoUsdPerCall: price === undefined ? current.nanoUsdPerCall : price === null ? null : nanoOfUsd(price),
+    enabled: request.enabled ?? current.enabled,
+  };
+}
+
+/** Undefined where the request says nothing of it. Rejects with `invalid_request`. */
+export async function placeOf(
+  { url, node }: Pick<UpdateToolServerRequest, "url" | "node">,
+  findNode: FindNode,
+): Promise<ToolPlace | undefined> {
+  if (url !== undefined && node !== undefined) throw fieldError("node", "is there beside url. Keep one of them.");
+  if (url !== undefined) return { kind: "http", url: serverUrl(url) };
+  if (node === undefined) return undefined;
+  requireText("node.server", node.server, texts.name);
+  const found = unseen.test(node.node) ? undefined : await findNode(node.node);
+  if (found) return { kind: "node", nodeId: found.id, server: node.server };
+  throw fieldError("node.node", "there is no such node. GET /v1/admin/nodes lists the nodes.");
+}
+
+function serverUrl(text: string): string {
+  // The whole of it is never shown: what was refused may hold a password.
+  if (parseHttpUrl(text)) return text;
+  throw fieldError(
+    "url",
+    text.includes("@") || text.includes("?")
+      ? "must have no user, password, query or fragment; a credential goes into headers."
+      : "must begin with http:// or https://, such as https://tools.example.com/mcp.",
+  );
+}
+
+/** A credential is sent to no other server than the one that it was given for. */
+export function originOf(place: ToolPlace): string {
+  if (place.kind === "http") return new URL(place.url).origin;
+  return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
+}
+
+function changedCredentials(current: ToolServer, request: UpdateToolServerRequest, place: ToolPlace): ToolCredentials {
+  const { headers, oauth } = request;
+  const url = place.kind === "http" ? place.url : undefined;
+  const fault = toolCredentialsFault({ url, headers, oauth: oauth && withClient(current.credentials, oauth) });
+  if (fault) throw fieldError(fault.at, `${fault.message}. ${fault.fix}`);
+  const isSameServer = originOf(place) === originOf(current.place);
+  if (headers) return headersOf(headers);
+  if (oauth) return personOf(current.credentials, oauth, isSameServer);
+  const { credentials } = current;
+  const isTaken = credentials.kind === "headers" ? headers === null : credentials.kind === "person" && oauth === null;
+  if (isTaken || credentials.kind === "none") return { kind: "none" };
+  const member = credentials.kind === "headers" ? "headers" : "oauth";
+  if (url === undefined) throw fieldError(member, "is for servers with a url. Give null for none.");
+  if (isSameServer || (credentials.kind === "person" && credentials.clientSecret === null)) return credentials;
+  throw fieldError(
+    member === "headers" ? member : "oauth.client_secret",
+    "is required where url moves to another scheme, host or port, as what is stored is sent to no other server; null for none.",
+  );
+}
+
+type OAuth = NonNullable<UpdateToolServerRequest["oauth"]>;
+
+function withClient(current: ToolCredentials, { client_id: id, client_secret: secret }: OAuth): OAuth {
+  return { client_id: id === undefined && current.kind === "person" ? current.clientId : id, client_secret: secret };
+}
+
+function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean): ToolCredentials {
+  const { client_id: id, client_secret: secret, scopes } = given;
+  if (id) requireText("oauth.client_id", id, texts.clientId);
+  if (secret) requireText("oauth.client_secret", secret, texts.clientSecret);
+  for (const [index, scope] of (scopes ?? []).entries()) requireText(`oauth.scopes[${index}]`, scope, texts.scope);
+  const current = before.kind === "person" ? before : { clientId: null, clientSecret: null, scopes: null };
+  const clientId = id === undefined ? current.clientId : id;
+  const isSameClient = clientId === current.clientId;
+  if (secret === undefined && isSameClient && !isSameServer && current.clientSecret !== null) {
+    throw fieldError(
+      "oauth.client_secret",
+      "is required where url moves to another scheme, host or port, as what is stored is sent to no other server; null for none.",
+    );
+  }
+  const kept = isSameClient && isSameServer ? current.clientSecret : null;
+  return {
+    kind: "person",
+    clientId,
+    clientSecret: secret === undefined ? kept : secret,
+    scopes: scopes === undefined ? current.scopes : scopes,
+  };
+}
+
+/** Throws `invalid_request`; no value is in its message. */
+export function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
+  const entries = Object.entries(headers);
+  if (entries.length === 0) return { kind: "none" };
+  if (entries.length > mostHeaders) throw fieldError("headers", `must be ${mostHeaders} headers at most.`);
+  for (const [name, value] of entries) {
+    if (!texts.headerName.pattern.test(name) || name.length > 128) {
+      throw invalidRequest(`headers: each name must be ${texts.headerName.must}. ${texts.headerName.fix}`);
+    }
+    requireText(`headers.${name}`, value, texts.header);
+  }
+  const names = new Set(entries.map(([name]) => name.toLowerCase()));
+  if (names.size === entries.length) return { kind: "headers", headers };
+  throw fieldError("headers", "must have each name once, in whatever case. Leave one of them out.");
+}
+
+/** How long it may be is said by its shape. */
+function requireText(member: string, text: string, { pattern, must, fix }: TextRule): void {
+  if (!pattern.test(text)) throw fieldError(member, `must be ${must}. ${fix}`);
+}

@@ -1,0 +1,32 @@
+// A server of tools as operators see it; no secret is in it.
+import { usdOf } from "../../base/money.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import type { ToolServerWire } from "../../wire/tools/tool-servers.ts";
+
+/** What can be changed of it, in the words of the wire: the audit log has the same. */
+export function settingsToWire(server: ToolServer) {
+  const { place, credentials, environments, accounts, tools, nanoUsdPerCall: nanoUsd } = server;
+  return {
+    ...{ title: server.title, description: server.description },
+    ...{ place: place.kind, url: place.kind === "http" ? place.url : null },
+    node: place.kind === "node" ? { node: place.nodeId, server: place.server } : null,
+    credentials: credentials.kind,
+    header_names: credentials.kind === "headers" ? Object.keys(credentials.headers) : [],
+    oauth:
+      credentials.kind === "person"
+        ? {
+            client_id: credentials.clientId,
+            has_client_secret: credentials.clientSecret !== null,
+            scopes: credentials.scopes && [...credentials.scopes],
+          }
+        : null,
+    local: server.local,
+    environments: environments && [...environments],
+    accounts: accounts && [...accounts],
+    tools: tools && [...tools],
+    ...{ approval: server.approval, sharing: server.sharing, timeout_seconds: server.timeoutMs / 1_000 },
+    ...{ max_result_bytes: server.maxResultBytes, max_concurrency: server.maxConcurrency },
+    price_per_call: nanoUsd === null ? null : usdOf(nanoUsd),
+    enabled: server.enabled,
+  } satisfies Partial<ToolServerWire>;
+}

@@ -1,0 +1,69 @@
+// Servers of tools that operators added, in the database; their credentials arrive sealed.
+import type { AuditEvent } from "../../../domain/audit.ts";
+import type { StoredToolServer, ToolServerEnds, ToolServerStore } from "../../../domain/tools/tool-server-store.ts";
+import type { Database } from "../../sql/database.ts";
+import { available } from "../../sql/outage.ts";
+import { integer, json, table, text } from "../../sql/table.ts";
+import { changeRouting } from "../routing-change.ts";
+import { endConnections } from "./tool-connection-store.ts";
+
+/** What no statement asks for by itself: the column `settings` holds it. */
+type Settings = Omit<StoredToolServer, (typeof own)[number]>;
+
+const own = ["name", "place", "credentialKind", "sealedCredentials", "createdAt"] as const;
+
+const servers = table<Pick<StoredToolServer, (typeof own)[number]> & { settings: Settings }>({
+  name: text,
+  place: json,
+  credentialKind: text,
+  sealedCredentials: text,
+  settings: json,
+  createdAt: integer,
+});
+
+export class SqlToolServerStore implements ToolServerStore {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async listToolServers(): Promise<StoredToolServer[]> {
+    const stored = await available(servers.all(this.#db`SELECT * FROM tool_servers ORDER BY name`));
+    return stored.map(({ settings, ...server }) => ({ ...server, ...settings }));
+  }
+
+  insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean> {
+    return changeRouting(this.#db, event, async (tx) => {
+      const added: unknown[] = await tx`
+        INSERT INTO tool_servers ${tx(servers.row(inColumns(server)))} ON CONFLICT (name) DO NOTHING RETURNING name`;
+      return added.length > 0;
+    });
+  }
+
+  changeToolServer(server: StoredToolServer, ends: ToolServerEnds, event: AuditEvent): Promise<boolean> {
+    const { name } = server;
+    const row = servers.part(inColumns(server), "place", "credentialKind", "sealedCredentials", "settings");
+    return changeRouting(this.#db, event, async (tx) => {
+      const changed: unknown[] = await tx`UPDATE tool_servers SET ${tx(row)} WHERE name = ${name} RETURNING name`;
+      if (changed.length > 0 && ends.connections) await endConnections(tx, name);
+      return changed.length > 0;
+    });
+  }
+
+  deleteToolServer(name: string, { keepsName }: { keepsName: boolean }, event: AuditEvent): Promise<boolean> {
+    return changeRouting(this.#db, event, async (tx) => {
+      const deleted: unknown[] = await tx`DELETE FROM tool_servers WHERE name = ${name} RETURNING name`;
+      if (deleted.length === 0) return false;
+      if (keepsName) return true;
+      await tx`DELETE FROM tool_definitions WHERE server = ${name}`;
+      await endConnections(tx, name);
+      return true;
+    });
+  }
+}
+
+function inColumns(server: StoredToolServer) {
+  const { name, place, credentialKind, sealedCredentials, createdAt, ...settings } = server;
+  return { name, place, credentialKind, sealedCredentials, createdAt, settings };
+}

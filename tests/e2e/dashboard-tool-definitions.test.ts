@@ -1,0 +1,75 @@
+// What operators see of a tool's description before they approve it: what changed, by lines and words, and what nobody would see.
+import { expect, test } from "bun:test";
+import { differences, type Line } from "../../web/pages/tool-servers/differences.ts";
+import { seenOf } from "../../web/pages/tool-servers/hidden-characters.ts";
+
+/** Changed words stand in brackets. */
+function shown(lines: readonly Line[]): string[] {
+  const signs = { same: " ", was: "-", is: "+" };
+  return lines.map(
+    ({ kind, pieces }) => signs[kind] + pieces.map(({ text, isChanged }) => (isChanged ? `[${text}]` : text)).join(""),
+  );
+}
+
+function side(kind: Line["kind"], lines: readonly Line[]): string {
+  return lines
+    .filter((line) => line.kind === "same" || line.kind === kind)
+    .map(({ pieces }) => pieces.map(({ text }) => text).join(""))
+    .join("\n");
+}
+
+test("the words that changed stand out in their lines, and the lines around stay", () => {
+  const before = "Gives the level.\nOf a river.\nIn metres.";
+  const after = "Gives the level.\nOf a river or lake.\nIn metres.";
+  expect(shown(differences(before, after))).toEqual([
+    " Gives the level.",
+    "-Of a river.",
+    "+Of a river[ or lake].",
+    " In metres.",
+  ]);
+});
+
+test("lines that came or went alone are whole", () => {
+  expect(shown(differences("a\nb\nc", "a\nc\nd"))).toEqual([" a", "-b", " c", "+d"]);
+  expect(shown(differences("same", "same"))).toEqual([" same"]);
+});
+
+test("whatever was changed, both sides can be read off it, character for character", () => {
+  const texts = ["", "a", "\n", " a\tb\n\nc ", "x\u200by\n\ud800", '{\n  "a": 1\n}', '{\n  "b": [1]\n}\n'];
+  for (const before of texts) {
+    for (const after of texts) {
+      const lines = differences(before, after);
+      expect(side("was", lines)).toBe(before);
+      expect(side("is", lines)).toBe(after);
+    }
+  }
+});
+
+test("texts of a quarter of a million characters without anything in common are compared at once", () => {
+  const startedAt = performance.now();
+  const lines = differences("a\n".repeat(131_072), "b c\n".repeat(65_536));
+  expect(side("is", lines)).toBe("b c\n".repeat(65_536));
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+});
+
+const seen = (text: string) =>
+  seenOf(text)
+    .map(({ text, isHidden }) => (isHidden ? `<${text}>` : text))
+    .join("");
+
+test("what has no shape, turns the direction or is a tag is named where it stands", () => {
+  expect(seen("a\u200Bb\u202Ec\u{E0041}d\u00ADe\u2028f\u3164")).toBe(
+    "a<U+200B>b<U+202E>c<U+E0041>d<U+00AD>e<U+2028>f<U+3164>",
+  );
+  expect(seen("\r\u0000\uD800")).toBe("<U+000D><U+0000><U+D800>");
+});
+
+test("lines, tabs, letters of any language and emoji are text", () => {
+  const text = "Zeilen\n\tÜber 水位 مستوى ⚠️ 👩‍💻 fi";
+  expect(seenOf(text)).toEqual([{ text, isHidden: false }]);
+  expect(seenOf("")).toEqual([]);
+});
+
+test("what is hidden behind an emoji is no part of it", () => {
+  expect(seen("⚠️\u200Dx")).toBe("⚠️<U+200D>x");
+});

@@ -1,0 +1,85 @@
+// The form for a server of tools: what is sent of what was typed, and what of a stored one stays as it is.
+import { expect, test } from "bun:test";
+import {
+  creationOf,
+  draftOf,
+  errorsOf,
+  movedOf,
+  newServer,
+  suggestedName,
+  testOf,
+} from "../../web/pages/tool-servers/server-draft.ts";
+
+const stored = draftOf({
+  ...{ object: "tool_server", name: "crm", title: null, description: null, source: "database" },
+  ...{ overrides_database: false, place: "http", url: "https://crm.example/mcp", node: null },
+  ...{
+    credentials: "headers",
+    credentials_unreadable: false,
+    header_names: ["x-token"],
+    oauth: null,
+    environments: null,
+  },
+  ...{ accounts: null, tools: null, approval: "first", sharing: "person", timeout_seconds: 60, local: false },
+  ...{ max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: null, enabled: true },
+  ...{ created_at: 1, waiting: 0 },
+});
+
+const filled = { ...newServer, name: "crm", url: " https://crm.example/mcp " };
+
+test("a new one is sent with all that it says, where it is and as whom it is asked", () => {
+  const headers = [
+    { key: 0, name: "x-token", value: "secret" },
+    { key: 1, name: "", value: "" },
+  ];
+  expect(creationOf({ ...filled, credentials: "headers", headers })).toMatchObject({
+    ...{ name: "crm", url: "https://crm.example/mcp", headers: { "x-token": "secret" }, oauth: null },
+    ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person", price_per_call: null },
+  });
+  expect(creationOf({ ...filled, credentials: "person", clientId: "c", scopes: ["a"] })).toMatchObject({
+    ...{ headers: null, oauth: { client_id: "c", scopes: ["a"] } },
+  });
+  const atNode = creationOf({ ...filled, place: "node", node: "node_1", nodeServer: "files" });
+  expect(atNode).toMatchObject({ node: { node: "node_1", server: "files" } });
+  expect(atNode.url).toBeUndefined();
+});
+
+test("of a stored one the place and the identity are only sent where they changed; headers that are kept never", () => {
+  expect(movedOf(stored, stored)).toEqual({});
+  expect(movedOf({ ...stored, url: "https://other.example/mcp" }, stored)).toEqual({
+    url: "https://other.example/mcp",
+  });
+  const headers = [{ key: 0, name: "x-token", value: "new" }];
+  expect(movedOf({ ...stored, headers }, stored)).toEqual({ headers: { "x-token": "new" }, oauth: null });
+  expect(movedOf({ ...stored, credentials: "none" }, stored)).toEqual({ headers: null, oauth: null });
+});
+
+test("a stored one is tested by its name as long as its place and identity are its own, else as it stands in the form", () => {
+  expect(testOf({ ...stored, title: "CRM" }, stored)).toEqual({ name: "crm" });
+  expect(testOf({ ...stored, url: "https://other.example/mcp", credentials: "none" }, stored)).toEqual({
+    url: "https://other.example/mcp",
+  });
+  const headers = [{ key: 0, name: "x-token", value: "new" }];
+  expect(testOf({ ...filled, credentials: "headers", headers })).toEqual({
+    url: "https://crm.example/mcp",
+    headers: { "x-token": "new" },
+  });
+});
+
+test("what is missing is said before anything is sent", () => {
+  expect(errorsOf(filled)).toEqual({});
+  expect(Object.keys(errorsOf(newServer))).toEqual(["url", "name"]);
+  expect(errorsOf({ ...filled, credentials: "headers" })["headers"]).toBeDefined();
+  expect(errorsOf({ ...filled, place: "node" })["node"]).toBeDefined();
+  expect(errorsOf({ ...filled, environments: [] })["environments"]).toBeDefined();
+  for (const name of ["Crm", "-crm", "crm-", "c".repeat(25), "c_rm"]) {
+    expect([name, errorsOf({ ...filled, name })["name"]]).toEqual([name, expect.any(String)]);
+  }
+});
+
+test("a name is suggested that the server takes, and that nothing has yet", () => {
+  expect(suggestedName("River Gauges (v2)", [])).toBe("river-gauges-v2");
+  expect(suggestedName("gauges", ["gauges", "gauges-2"])).toBe("gauges-3");
+  expect(suggestedName("水位", [])).toBe("");
+  expect(errorsOf({ ...filled, name: suggestedName(`${"a".repeat(20)}-bcd`, []) })).toEqual({});
+});

@@ -1,0 +1,266 @@
+// Servers of tools that operators add, change, test and delete while the server runs.
+import { afterEach, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
+import { manualClock } from "../support/manual-clock.ts";
+import { type Operated, operated } from "../support/operated.ts";
+import { HttpToolServer, type ToolServerOptions, textResult } from "../support/tool-servers.ts";
+import { startWebhookReceiver } from "../support/webhook-receiver.ts";
+
+const secret = "Bearer tok-0123456789abcdef";
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
+});
+
+async function start(options: TestServerOptions = {}): Promise<Operated> {
+  const server = await startHeadrace(options);
+  stack.push(server);
+  return await operated(server);
+}
+
+function toolServer(options: ToolServerOptions = { tools: { search: async () => textResult("found") } }) {
+  const server = new HttpToolServer(options);
+  stack.push(server);
+  return server;
+}
+
+async function clientOf(server: TestServer, onChange = () => {}): Promise<Client> {
+  const made = await server.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
+  const { key } = (await made.json()) as { key: string };
+  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "legacy" } });
+  client.setNotificationHandler("notifications/tools/list_changed", onChange);
+  const headers = { authorization: `Bearer ${key}` };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit: { headers } }));
+  stack.push({ [Symbol.asyncDispose]: () => client.close() });
+  return client;
+}
+
+const names = async (client: Client) => (await client.listTools()).tools.map(({ name }) => name);
+
+function databaseText(dataDir: string): string {
+  const files = readdirSync(dataDir).filter((name) => name.startsWith("headrace.db"));
+  return files.map((name) => readFileSync(join(dataDir, name), "latin1")).join("");
+}
+
+test("one that is added has its tools offered with the answer, and its headers are seen by it alone", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  const client = await clientOf(server);
+  expect(await names(client)).toEqual([]);
+  const request = { name: "files", url: tools.url, headers: { Authorization: secret }, price_per_call: 0.01 };
+  const { status, body } = await admin("POST", "/tool-servers", request);
+  expect([status, body]).toEqual([
+    200,
+    {
+      ...{ object: "tool_server", name: "files", title: null, description: null, source: "database" },
+      ...{ overrides_database: false, place: "http", url: tools.url, node: null, credentials: "headers" },
+      ...{ credentials_unreadable: false, header_names: ["Authorization"], oauth: null },
+      ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+      ...{ timeout_seconds: 60, max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: 0.01 },
+      ...{ enabled: true, created_at: expect.any(Number), waiting: 0 },
+    },
+  ]);
+  expect(await names(client)).toEqual(["files_search"]);
+  expect((await client.callTool({ name: "files_search", arguments: {} })).content).toEqual([
+    { type: "text", text: "found" },
+  ]);
+  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(secret);
+  const shown = JSON.stringify([
+    (await admin("GET", "/tool-servers")).body,
+    (await admin("GET", "/tool-servers/files")).body,
+    (await admin("PATCH", "/tool-servers/files", { headers: { authorization: `${secret}2` } })).body,
+    (await admin("GET", "/audit")).body,
+  ]);
+  expect(shown).toContain("tool_server.created");
+  expect(shown).toContain("tool_server.changed");
+  expect(`${shown}${server.logText()}${databaseText(server.dataDir)}`).not.toContain("tok-0123456789abcdef");
+  await names(client);
+  await client.callTool({ name: "files_search", arguments: {} });
+  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(`${secret}2`);
+});
+
+test("a call of one with a price is charged", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url, price_per_call: 0.25 });
+  const client = await clientOf(server);
+  await client.callTool({ name: "files_search", arguments: {} });
+  await server.governance.ledger.flush();
+  const usage = await (await server.request("/v1/usage?group_by=model")).json();
+  expect(JSON.stringify(usage)).toContain('"cost":0.25');
+});
+
+test("clients that listen hear when one is added, changed and deleted, and get nothing of it after that", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  let told = Promise.withResolvers<void>();
+  const client = await clientOf(server, () => told.resolve());
+  const change = async (method: string, path: string, body?: object) => {
+    told = Promise.withResolvers();
+    expect((await admin(method, path, body)).status).toBe(200);
+    await told.promise;
+    return await names(client);
+  };
+  expect(await change("POST", "/tool-servers", { name: "files", url: tools.url })).toEqual(["files_search"]);
+  expect(await change("PATCH", "/tool-servers/files", { enabled: false })).toEqual([]);
+  expect(await change("PATCH", "/tool-servers/files", { enabled: true })).toEqual(["files_search"]);
+  expect(await change("DELETE", "/tool-servers/files")).toEqual([]);
+  expect((await admin("GET", "/tool-servers/files")).status).toBe(404);
+});
+
+test("one of the file wins by its name, and is changed in the file alone", async () => {
+  const [declared, added] = [toolServer(), toolServer({ tools: { other: async () => textResult("other") } })];
+  const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}" }\n`;
+  const { server, admin } = await start({ yaml: "" });
+  await admin("POST", "/tool-servers", { name: "files", url: added.url });
+  const client = await clientOf(server);
+  expect(await names(client)).toEqual(["files_other"]);
+  await server.reconfigure(yaml);
+  expect((await admin("GET", "/tool-servers")).body.data).toMatchObject([
+    { name: "files", source: "file", overrides_database: true, url: declared.url },
+  ]);
+  expect(await names(client)).toEqual([]);
+  for (const [method, body] of [["PATCH", { enabled: false }]] as const) {
+    const { status, body: answer } = await admin(method, "/tool-servers/files", body);
+    expect([status, answer.error.message]).toEqual([403, expect.stringContaining("headrace.yaml")]);
+  }
+  const again = await admin("POST", "/tool-servers", { name: "files", url: added.url });
+  expect(again.body.error.message).toContain("headrace.yaml has a server of tools files");
+  await server.reconfigure("");
+  expect(await names(client)).toEqual(["files_other"]);
+});
+
+test("a url of another origin needs the headers again, and one of the same does not", async () => {
+  const [tools, other] = [toolServer(), toolServer()];
+  const { admin } = await start();
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url, headers: { authorization: secret } });
+  const moved = await admin("PATCH", "/tool-servers/files", { url: other.url });
+  expect([moved.status, moved.body.error.message]).toEqual([400, expect.stringContaining("headers: is required")]);
+  expect((await admin("PATCH", "/tool-servers/files", { url: `${tools.url}/v2` })).status).toBe(200);
+  const fresh = await admin("PATCH", "/tool-servers/files", { url: other.url, headers: null });
+  expect(fresh.body).toMatchObject({ url: other.url, credentials: "none", header_names: [] });
+  const client = { client_id: "ours", client_secret: "s3cret-value" };
+  await admin("PATCH", "/tool-servers/files", { oauth: client });
+  const stolen = await admin("PATCH", "/tool-servers/files", { url: tools.url, oauth: { scopes: ["all"] } });
+  expect(stolen.body.error.message).toContain("oauth.client_secret: is required");
+  const kept = await admin("PATCH", "/tool-servers/files", { oauth: { scopes: ["read"] } });
+  expect(kept.body.oauth).toEqual({ client_id: "ours", has_client_secret: true, scopes: ["read"] });
+});
+
+test.each([
+  [{ name: "Bad Name", url: "http://127.0.0.1:1/mcp" }, "name: must be"],
+  [{ name: "ok" }, "url: is missing"],
+  [{ name: "ok", url: "ftp://example.com" }, "url: must begin with http"],
+  [{ name: "ok", url: "http://a:b@example.com" }, "url: must have no user"],
+  [{ name: "ok", url: "http://example.com", node: { node: "n", server: "s" } }, "node: is there beside url"],
+  [{ name: "ok", node: { node: "none", server: "files" } }, "node.node: there is no such node"],
+  [{ name: "ok", url: "http://example.com", headers: { "a b": "c" } }, "headers: each name must be"],
+  [{ name: "ok", url: "http://example.com", headers: { a: "c\nd" } }, "headers.a: must be"],
+  [{ name: "ok", url: "http://example.com", headers: { a: "c", A: "d" } }, "each name once"],
+  [{ name: "ok", url: "http://example.com", headers: { a: "c" }, oauth: {} }, "oauth: is there beside headers"],
+  [{ name: "ok", url: "http://example.com", oauth: { client_secret: "x" } }, "without its client_id"],
+  [{ name: "ok", url: "http://example.com", tools: ["a b"] }, "tools[0]: must be"],
+  [{ name: "ok", url: "http://example.com", accounts: ["a b"] }, "accounts[0]: must be"],
+  [{ name: "ok", url: "http://example.com", title: "a\u0000b" }, "title: must be"],
+  [{ name: "ok", url: "http://example.com", timeout_seconds: 0 }, "timeout_seconds: must be"],
+  [{ name: "ok", url: "http://example.com", price_per_call: -1 }, "price_per_call: must be"],
+  [{ name: "ok", url: "http://example.com", command: "ls" }, "command"],
+])("%j is refused with the field and what it must be", async (request, message) => {
+  const { admin } = await shared();
+  const { status, body } = await admin("POST", "/tool-servers", request);
+  expect([status, body.error.message]).toEqual([400, expect.stringContaining(message)]);
+});
+
+let one: Promise<Operated> | undefined;
+function shared(): Promise<Operated> {
+  one ??= startHeadrace().then((server) => operated(server));
+  return one;
+}
+
+test("nobody but an operator sees or changes any", async () => {
+  const { server } = await start();
+  for (const [method, path, body] of [
+    ["GET", "/tool-servers"],
+    ["POST", "/tool-servers", { name: "files", url: "http://example.com" }],
+    ["PATCH", "/tool-servers/files", {}],
+    ["DELETE", "/tool-servers/files"],
+    ["POST", "/tool-server-tests", { url: "http://example.com" }],
+  ] as const) {
+    const answer = await server.request(`/v1/admin${path}`, { method, ...(body && { body }) });
+    expect([path, answer.status]).toEqual([path, 403]);
+  }
+});
+
+test("a test tells what a server has, how it is on record, and records nothing", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  const ask = (body: object) => admin("POST", "/tool-server-tests", body);
+  const before = await ask({ url: tools.url, headers: { authorization: secret } });
+  expect(before.body).toMatchObject({
+    ...{ ok: true, error: null, server: { name: "fixture", version: "1" }, instructions: "Ask away." },
+    tools: [{ name: "search", state: "new" }],
+  });
+  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(secret);
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url, approval: "each" });
+  expect((await ask({ name: "files" })).body.tools).toMatchObject([{ state: "new" }]);
+  expect((await admin("GET", "/tool-servers/files/definitions")).body.data).toEqual([]);
+  expect(await names(await clientOf(server))).toEqual([]);
+  expect((await ask({ name: "files" })).body.tools).toMatchObject([{ state: "pending" }]);
+  expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(1);
+});
+
+test("what goes wrong at a server is told, without the header that it was sent", async () => {
+  const refusing = toolServer({
+    before: (request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 }),
+  });
+  const { server, admin } = await start();
+  const ask = async (body: object) => (await admin("POST", "/tool-server-tests", body)).body;
+  const refused = await ask({ url: refusing.url, headers: { authorization: secret } });
+  expect(refused).toMatchObject({ ok: false, error: { code: "upstream_error" }, tools: [] });
+  expect(JSON.stringify(refused)).not.toContain("tok-0123456789abcdef");
+  expect(await ask({ url: "http://127.0.0.1:1/mcp" })).toMatchObject({ ok: false });
+  const both = await ask({ url: refusing.url, name: "files" });
+  expect(both.error.message).toContain("url: is for a server that is tested without a name");
+  expect((await ask({ name: "files" })).error.code).toBe("not_found");
+  await admin("POST", "/tool-servers", { name: "crm", url: refusing.url, oauth: {} });
+  const person = await ask({ name: "crm" });
+  expect(person).toMatchObject({ ok: false, error: { code: "permission_denied" } });
+  expect(server.logText()).not.toContain("tok-0123456789abcdef");
+});
+
+test("operators are told once that a server says something else than was approved, and again after that was decided", async () => {
+  const work = { search: async () => textResult("found") };
+  const tools = toolServer({ tools: work });
+  const receiver = await startWebhookReceiver();
+  stack.push(receiver);
+  const clock = manualClock();
+  const { server, admin } = await start({ yaml: "webhook_loopback: true\n", clock, noticeTimes: { everyMs: 50 } });
+  await admin("POST", "/webhooks", { url: receiver.url, events: ["tool.changed"] });
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url });
+  const client = await clientOf(server);
+  await names(client);
+  const told = () => receiver.received.map(({ body }) => body.data);
+  const grow = async (name: string) => {
+    Object.assign(work, { [name]: work.search });
+    await admin("PATCH", "/tool-servers/files", { title: `With ${name}` });
+    expect(await names(client)).toEqual(["files_search"]);
+  };
+  await grow("one");
+  await until(() => told().length === 1, "it is told");
+  await grow("two");
+  await Bun.sleep(300);
+  expect(told()).toEqual([{ server: "files", waiting: 1 }]);
+  for (const { name, digest, state } of (await admin("GET", "/tool-servers/files/definitions")).body.data) {
+    if (state !== "pending") continue;
+    await admin("POST", "/tool-servers/files/definitions", { name, digest, decision: "refused" });
+  }
+  // A process that has just started ends nothing.
+  clock.advance(121_000);
+  await server.notices.incidentWatch.look();
+  await grow("three");
+  await until(() => told().length === 2, "it is told again");
+  expect(told()[1]).toEqual({ server: "files", waiting: 1 });
+});

@@ -1,0 +1,64 @@
+// Two processes on one PostgreSQL: servers of tools that are added, changed and approved at one hold at the other.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { until } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
+import { adminOf, type Operated } from "../support/operated.ts";
+import { startReplicas, type TestReplicas } from "../support/replicas.ts";
+import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+
+/** Redis, which there is none here, tells it at once. */
+const boundMs = 2_000;
+const text = async () => textResult("found");
+
+let replicas: TestReplicas;
+let here: Operated["admin"];
+let there: Client;
+let tools: HttpToolServer;
+let told = 0;
+
+beforeAll(async () => {
+  tools = new HttpToolServer({ tools: { search: text } });
+  replicas = await startReplicas();
+  const [first, second] = replicas.servers;
+  if (!first || !second) throw new Error("no replicas");
+  here = adminOf(first, await makeOperatorKey(first.dataDir, [], replicas.env));
+  const made = await first.request("/v1/keys", {
+    body: { name: "tools", scopes: ["tools:use"] },
+    headers: { authorization: `Bearer ${replicas.key}` },
+  });
+  const headers = { authorization: `Bearer ${((await made.json()) as { key: string }).key}` };
+  there = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "legacy" } });
+  there.setNotificationHandler("notifications/tools/list_changed", () => {
+    told++;
+  });
+  await there.connect(new StreamableHTTPClientTransport(new URL(`${second.url}/mcp`), { requestInit: { headers } }));
+}, 60_000);
+
+afterAll(async () => {
+  await there.close();
+  await replicas[Symbol.asyncDispose]();
+  await tools[Symbol.asyncDispose]();
+});
+
+const offered = async () => (await there.listTools()).tools.map(({ name }) => name);
+
+/** Does it at the one, and waits until the other offers these tools, of which its client is told. */
+async function holds(change: () => Promise<{ status: number }>, expected: readonly string[]): Promise<void> {
+  const before = told;
+  expect((await change()).status).toBe(200);
+  await until(async () => Bun.deepEquals(await offered(), expected), `${expected} at the other`, boundMs);
+  await until(() => told > before, "its client is told", boundMs);
+}
+
+test("one that is added, changed, approved and deleted at a replica is so at the other within two seconds", async () => {
+  await holds(() => here("POST", "/tool-servers", { name: "files", url: tools.url }), ["files_search"]);
+  await holds(() => here("PATCH", "/tool-servers/files", { enabled: false }), []);
+  await holds(() => here("PATCH", "/tool-servers/files", { enabled: true }), ["files_search"]);
+  const [{ digest }] = (await here("GET", "/tool-servers/files/definitions")).body.data;
+  const decide = (decision: string) => () =>
+    here("POST", "/tool-servers/files/definitions", { name: "search", digest, decision });
+  await holds(decide("refused"), []);
+  await holds(decide("approved"), ["files_search"]);
+  await holds(() => here("DELETE", "/tool-servers/files"), []);
+}, 60_000);

@@ -1,0 +1,31 @@
+// Adds a server of tools.
+import { call } from "../../api/client.ts";
+import type { CreateToolServerRequest, ToolServer } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { creationOf } from "./server-draft.ts";
+import { ServerForm } from "./server-form.tsx";
+import { staleWithToolServers, toolServersPath } from "./tool-server-paths.ts";
+
+interface AddServerProps {
+  /** Names that there are. */
+  taken: readonly string[];
+  close(): void;
+  done(server: ToolServer): void;
+}
+
+export function AddServer({ taken, close, done }: AddServerProps) {
+  const add = useToldChange((body: CreateToolServerRequest) => call<ToolServer>("POST", toolServersPath, { body }), {
+    stale: staleWithToolServers,
+    leave: done,
+    said: ({ name }) => `${name} is added.`,
+  });
+  return (
+    <ServerForm
+      taken={taken}
+      action="Add the server"
+      save={add}
+      submit={(draft) => add.mutate(creationOf(draft))}
+      cancel={close}
+    />
+  );
+}

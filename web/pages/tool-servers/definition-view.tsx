@@ -1,0 +1,135 @@
+// One tool or prompt as its server describes it now, what of that differs from what was approved, and the decision.
+import { Alert, Button, Code, Group, Stack, Text } from "@mantine/core";
+import { AlertIcon, CheckIcon, CircleSlashIcon } from "@primer/octicons-react";
+import type { ToolDefinition } from "../../api/types.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { PlainLink } from "../../parts/page/links.tsx";
+import { Ago } from "../../parts/words/ago.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
+import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
+import { Difference } from "./difference.tsx";
+import { hidesSomething, Told } from "./told.tsx";
+import { type Decision, useDecision } from "./use-decision.ts";
+
+export function DefinitionView({ definition }: { definition: ToolDefinition }) {
+  const { server, kind, name, state, approved, seen_at: seenAt, decided_at: decidedAt } = definition;
+  const parts = partsOf(definition);
+  const changed = approved === null ? [] : parts.filter((part) => part.now !== part.approved);
+  const others = parts.filter((part) => !changed.includes(part));
+  return (
+    <Stack gap="sm">
+      <Warnings parts={parts} />
+      {changed.map((part) => (
+        <Part key={part.label} label={part.label}>
+          <Difference label={part.label} before={part.approved} after={part.now} isCode={part.isCode} />
+        </Part>
+      ))}
+      {changed.length > 0 && others.length > 0 && (
+        <MoreSettings label="What stayed as it was" shown={false} hasProblem={false}>
+          <Parts parts={others} />
+        </MoreSettings>
+      )}
+      {changed.length === 0 && <Parts parts={others} />}
+      <Group justify="space-between" gap="xs">
+        <Decisions definition={definition} />
+        {kind === "tool" && (
+          <PlainLink href={`/requests?model=${encodeURIComponent(`${server}/${name}`)}`}>
+            Its calls in the logs
+          </PlainLink>
+        )}
+      </Group>
+      <SmallNote>
+        {state === "approved" || decidedAt === null ? "It says so since " : "Seen "}
+        <Ago seconds={seenAt} />
+        {decidedAt !== null && (
+          <>
+            ; last decided <Ago seconds={decidedAt} />
+          </>
+        )}
+        .
+      </SmallNote>
+    </Stack>
+  );
+}
+
+function Warnings({ parts }: { parts: readonly DefinitionPart[] }) {
+  const hosts = hostsIn(parts);
+  const hidden = parts.filter(({ now }) => hidesSomething(now)).map(({ label }) => label.toLowerCase());
+  if (hosts.length + hidden.length === 0) return null;
+  return (
+    <Alert icon={<AlertIcon />} color="yellow" title="Look closely: a model reads all of this">
+      {hidden.length > 0 && (
+        <div>
+          It has characters that nobody sees ({hidden.join(", ")}). They are named below where they stand, such as
+          U+200B.
+        </div>
+      )}
+      {hosts.length > 0 && <div>It names addresses at {hosts.join(", ")}.</div>}
+    </Alert>
+  );
+}
+
+function Parts({ parts }: { parts: readonly DefinitionPart[] }) {
+  if (parts.length === 0) return <SmallNote>Its server says nothing of it.</SmallNote>;
+  return parts.map(({ label, now, isCode }) => (
+    <Part key={label} label={label}>
+      {isCode ? (
+        <Code block tabIndex={0} aria-label={label} mah="20rem" className="told">
+          <Told>{now}</Told>
+        </Code>
+      ) : (
+        <Text size="sm" className="told" dir="auto">
+          <Told>{now}</Told>
+        </Text>
+      )}
+    </Part>
+  ));
+}
+
+function Part({ label, children }: { label: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <Text size="xs" c="dimmed" mb={2}>
+        {label}
+      </Text>
+      {children}
+    </div>
+  );
+}
+
+function Decisions({ definition }: { definition: ToolDefinition }) {
+  const { name, state } = definition;
+  const decide = useDecision(definition.server);
+  const take = (decision: Decision) => decide.mutate({ definitions: [definition], decision });
+  return (
+    <Stack gap="xs">
+      <Group gap="xs">
+        {state !== "approved" && (
+          <Button
+            size="xs"
+            leftSection={<CheckIcon />}
+            loading={decide.isPending}
+            onClick={() => take("approved")}
+            aria-label={`Approve ${name}`}
+          >
+            Approve
+          </Button>
+        )}
+        {state !== "refused" && (
+          <PlainButton
+            size="xs"
+            leftSection={<CircleSlashIcon />}
+            disabled={decide.isPending}
+            onClick={() => take("refused")}
+            aria-label={`Refuse ${name}`}
+          >
+            Refuse
+          </PlainButton>
+        )}
+      </Group>
+      {decide.error && <Failure error={decide.error} />}
+    </Stack>
+  );
+}

@@ -1,0 +1,133 @@
+// What a server says of its tools and prompts: what waits for a decision, in full, and all else by name.
+import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
+import { CheckIcon, ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
+import { useState } from "react";
+import type { ToolDefinition } from "../../api/types.ts";
+import { SmallButton } from "../../parts/page/buttons.tsx";
+import { Failure } from "../../parts/page/failure.tsx";
+import { TextLink } from "../../parts/page/links.tsx";
+import { DrawerPart } from "../../parts/page/section.tsx";
+import { count } from "../../parts/words/figures.ts";
+import { Note, SmallNote } from "../../parts/words/note.tsx";
+import { DefinitionView } from "./definition-view.tsx";
+import { DefinitionState, isWaiting } from "./tool-server-words.tsx";
+import { useDecision } from "./use-decision.ts";
+
+/** So many are shown in full at first, and by name. */
+const [inFull, byName] = [5, 50];
+
+export function ToApprove({ server, all }: { server: string; all: readonly ToolDefinition[] }) {
+  const [most, setMost] = useState(inFull);
+  const decide = useDecision(server);
+  const waiting = all.filter(isWaiting);
+  const shown = waiting.slice(0, most);
+  const rest = waiting.length - shown.length;
+  if (waiting.length === 0) return null;
+  return (
+    <DrawerPart title={`To approve: ${count(waiting.length)}`}>
+      <Stack gap="md">
+        <Note>
+          A model reads what a server says as if you had written it. Until you approve it, nobody sees or calls it.
+        </Note>
+        <Stack component="ul" gap="sm" m={0} p={0} className="definitions" aria-label="To approve">
+          {shown.map((definition) => (
+            <li key={`${definition.kind} ${definition.name}`} className="definition">
+              <Named definition={definition} />
+              <DefinitionView definition={definition} />
+            </li>
+          ))}
+        </Stack>
+        <Group gap="xs">
+          {shown.length > 1 && (
+            <Button
+              size="xs"
+              variant="light"
+              leftSection={<CheckIcon />}
+              loading={decide.isPending}
+              onClick={() => decide.mutate({ definitions: shown, decision: "approved" })}
+            >
+              Approve these {count(shown.length)}
+            </Button>
+          )}
+          {rest > 0 && (
+            <SmallButton onClick={() => setMost(most + inFull)}>Show more, {count(rest)} are left</SmallButton>
+          )}
+        </Group>
+        {decide.error && <Failure error={decide.error} />}
+      </Stack>
+    </DrawerPart>
+  );
+}
+
+/** All that waits for nothing, by name. */
+export function Decided({ all }: { all: readonly ToolDefinition[] }) {
+  const [isWhole, setWhole] = useState(false);
+  const definitions = all.filter((one) => !isWaiting(one));
+  const shown = isWhole ? definitions : definitions.slice(0, byName);
+  if (all.length === 0) {
+    return (
+      <Note>
+        Nobody has asked it for them yet. They are listed here once a client does, or your page{" "}
+        <TextLink href="/tools">Tools</TextLink>.
+      </Note>
+    );
+  }
+  if (definitions.length === 0) return <Note>None is decided yet.</Note>;
+  return (
+    <Stack gap="sm" align="start">
+      <Stack component="ul" gap="xs" m={0} p={0} w="100%" className="definitions" aria-label="Tools and prompts">
+        {shown.map((definition) => (
+          <li key={`${definition.kind} ${definition.name}`}>
+            <Folded definition={definition} />
+          </li>
+        ))}
+      </Stack>
+      {shown.length < definitions.length && (
+        <SmallButton onClick={() => setWhole(true)}>Show all {count(definitions.length)}</SmallButton>
+      )}
+    </Stack>
+  );
+}
+
+function Folded({ definition }: { definition: ToolDefinition }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div>
+      <Group justify="space-between" gap="xs" wrap="nowrap">
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          maw="100%"
+          onClick={() => setOpen(!isOpen)}
+          aria-expanded={isOpen}
+          rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
+        >
+          {definition.name}
+          {definition.kind === "prompt" && ", a prompt"}
+        </Button>
+        <DefinitionState state={definition.state} />
+      </Group>
+      <Collapse expanded={isOpen}>
+        {isOpen && (
+          <div className="definition" style={{ marginTop: "0.25rem" }}>
+            {<DefinitionView definition={definition} />}
+          </div>
+        )}
+      </Collapse>
+    </div>
+  );
+}
+
+function Named({ definition: { kind, name, state } }: { definition: ToolDefinition }) {
+  return (
+    <Group justify="space-between" gap="xs" wrap="nowrap" mb="xs" align="start">
+      <div style={{ overflowWrap: "anywhere" }}>
+        <Text fw={600} size="sm" component="h3">
+          {name}
+        </Text>
+        {kind === "prompt" && <SmallNote>A prompt</SmallNote>}
+      </div>
+      <DefinitionState state={state} />
+    </Group>
+  );
+}

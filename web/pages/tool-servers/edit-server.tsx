@@ -1,0 +1,34 @@
+// Changes a server of tools that was added here.
+import { useState } from "react";
+import { call } from "../../api/client.ts";
+import type { ToolServer, UpdateToolServerRequest } from "../../api/types.ts";
+import { changedMembers } from "../../parts/editing/changed-members.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { RecordTitle } from "../../parts/page/section.tsx";
+import { draftOf, movedOf, settingsOf } from "./server-draft.ts";
+import { ServerForm } from "./server-form.tsx";
+import { staleWithToolServers, toolServerPath } from "./tool-server-paths.ts";
+
+export function EditServer({ server, done }: { server: ToolServer; done(): void }) {
+  // Others may change it while the form is open, which then changes no more than was changed in it.
+  const [before] = useState(server);
+  const save = useToldChange(
+    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(server.name), { body }),
+    { stale: staleWithToolServers, said: ({ name }) => `${name} is saved.`, done },
+  );
+  const stored = draftOf(before);
+  return (
+    <>
+      <RecordTitle>{server.name}</RecordTitle>
+      <ServerForm
+        server={before}
+        action="Save"
+        save={save}
+        submit={(draft) =>
+          save.mutate({ ...movedOf(draft, stored), ...changedMembers(settingsOf(draft), settingsOf(stored)) })
+        }
+        cancel={done}
+      />
+    </>
+  );
+}

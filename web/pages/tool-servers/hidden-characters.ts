@@ -1,0 +1,30 @@
+// Characters that nobody sees, though a model reads them: where they are in a text.
+
+export interface Seen {
+  text: string;
+  /** It is one such character: `text` names it, as in U+200B. */
+  isHidden: boolean;
+}
+
+/** Emoji are made up with such characters, of their own right. */
+const emojiOrHidden =
+  /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+const usual = new Set(["\n", "\t"]);
+
+/** The text in pieces, in order. */
+export function seenOf(text: string): Seen[] {
+  const pieces: Seen[] = [];
+  let from = 0;
+  for (const { 0: found, index } of text.matchAll(emojiOrHidden)) {
+    if (usual.has(found) || /^\p{Extended_Pictographic}/u.test(found)) continue;
+    if (index > from) pieces.push({ text: text.slice(from, index), isHidden: false });
+    pieces.push({ text: nameOf(found), isHidden: true });
+    from = index + found.length;
+  }
+  if (from < text.length) pieces.push({ text: text.slice(from), isHidden: false });
+  return pieces;
+}
+
+function nameOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}

@@ -1,0 +1,79 @@
+// Where a server of tools is, in its form: at an address, or at a node of the network.
+import { Fieldset, Group, NativeSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
+import { useList } from "../../api/queries.ts";
+import type { Node } from "../../api/types.ts";
+import type { Field, ServerDraft } from "./server-draft.ts";
+
+export interface PartProps {
+  draft: ServerDraft;
+  change(part: Partial<ServerDraft>): void;
+  errorOf(field: Field): string | undefined;
+}
+
+export function PlaceFields({ draft, change, errorOf }: PartProps) {
+  const nodes = useList<Node>("/v1/admin/nodes").items;
+  const mayBeNode = nodes.length > 0 || draft.place === "node";
+  return (
+    <Fieldset legend="Where it is">
+      <Stack>
+        {mayBeNode && (
+          <SegmentedControl
+            aria-label="Where it is"
+            value={draft.place}
+            onChange={(place) =>
+              // The node has the credentials of its own servers.
+              change(place === "node" ? { place, credentials: "none" } : { place: "http" })
+            }
+            data={[
+              { value: "http", label: "At an address" },
+              { value: "node", label: "At a node" },
+            ]}
+          />
+        )}
+        {draft.place === "http" ? (
+          <TextInput
+            label="Address"
+            description="Of its endpoint for MCP (streamable HTTP), often ending in /mcp."
+            placeholder="https://tools.example.com/mcp"
+            value={draft.url}
+            onChange={(event) => change({ url: event.currentTarget.value })}
+            error={errorOf("url")}
+            inputMode="url"
+            maxLength={2_048}
+            autoComplete="off"
+            spellCheck={false}
+            required
+            data-autofocus
+          />
+        ) : (
+          <Group grow align="start">
+            <NativeSelect
+              label="Node"
+              data={[
+                { value: "", label: "Choose" },
+                // One that is gone stays to be seen until another is chosen.
+                ...(draft.node !== "" && !nodes.some(({ id }) => id === draft.node) ? [draft.node] : []),
+                ...nodes.map(({ id, name }) => ({ value: id, label: name })),
+              ]}
+              value={draft.node}
+              onChange={(event) => change({ node: event.currentTarget.value })}
+              error={errorOf("node")}
+              required
+            />
+            <TextInput
+              label="Its name there"
+              description="As the node's headrace.yaml has it."
+              value={draft.nodeServer}
+              onChange={(event) => change({ nodeServer: event.currentTarget.value })}
+              error={errorOf("node") !== undefined}
+              maxLength={24}
+              autoComplete="off"
+              spellCheck={false}
+              required
+            />
+          </Group>
+        )}
+      </Stack>
+    </Fieldset>
+  );
+}

@@ -1,0 +1,213 @@
+// What a server of tools is called, who may use it, what of it is offered, and its bounds and price, in its form.
+import {
+  Fieldset,
+  Group,
+  MultiSelect,
+  NumberInput,
+  Radio,
+  Stack,
+  Switch,
+  TagsInput,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { listAll } from "../../api/names.ts";
+import type { Account } from "../../api/types.ts";
+import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { WholeNumber } from "../../parts/editing/whole-number.tsx";
+import type { PartProps } from "./place-fields.tsx";
+import type { Field, ServerDraft } from "./server-draft.ts";
+
+export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNew: boolean }) {
+  return (
+    <Fieldset legend="What it is called">
+      <Stack>
+        {isNew && (
+          <TextInput
+            label="Name"
+            description={`Begins the names of its tools: ${draft.name === "" ? "weather" : draft.name}_… It stays.`}
+            placeholder="weather"
+            value={draft.name}
+            onChange={(event) => change({ name: event.currentTarget.value })}
+            error={errorOf("name")}
+            maxLength={24}
+            autoComplete="off"
+            spellCheck={false}
+            required
+          />
+        )}
+        <TextInput
+          label="Title"
+          description="For people; may be empty."
+          value={draft.title}
+          onChange={(event) => change({ title: event.currentTarget.value })}
+          error={errorOf("title")}
+          maxLength={128}
+          autoComplete="off"
+        />
+        <Textarea
+          label="Description"
+          description="What it is for, in a line; may be empty."
+          value={draft.description}
+          onChange={(event) => change({ description: event.currentTarget.value })}
+          error={errorOf("description")}
+          maxLength={1_024}
+          autosize
+          minRows={1}
+          maxRows={6}
+        />
+      </Stack>
+    </Fieldset>
+  );
+}
+
+export function ReachFields({ draft, change, errorOf }: PartProps) {
+  const { data: accounts = [] } = useQuery({
+    queryKey: ["/v1/admin/accounts", "all"],
+    queryFn: ({ signal }) => listAll<Account>("/v1/admin/accounts", signal),
+    staleTime: 60_000,
+  });
+  const unnamed = draft.accounts.filter((chosen) => !accounts.some(({ id }) => id === chosen));
+  return (
+    <Fieldset legend="Who may use it">
+      <Stack>
+        <EnvironmentBoxes
+          description="Keys of these may use its tools."
+          value={draft.environments}
+          change={(environments) => change({ environments })}
+          error={errorOf("environments")}
+        />
+        <MultiSelect
+          label="Accounts"
+          description="None chosen: all. Keys, apps and members may be bounded further by their own lists of tools."
+          placeholder={draft.accounts.length === 0 ? "All accounts" : ""}
+          data={[
+            ...accounts.map(({ id, name }) => ({ value: id, label: name })),
+            ...unnamed.map((id) => ({ value: id, label: id })),
+          ]}
+          value={[...draft.accounts]}
+          onChange={(chosen) => change({ accounts: chosen })}
+          searchable
+          limit={50}
+          error={errorOf("accounts")}
+        />
+        <Switch
+          label="It is local"
+          description="Keys whose requests never leave may use it: nothing that it is sent goes further."
+          checked={draft.isLocal}
+          onChange={(event) => change({ isLocal: event.currentTarget.checked })}
+          error={errorOf("local")}
+        />
+      </Stack>
+    </Fieldset>
+  );
+}
+
+export function OfferFields({ draft, change, errorOf }: PartProps) {
+  return (
+    <Fieldset legend="What is offered">
+      <Stack>
+        <Radio.Group
+          label="Approval"
+          description="A model reads what a server says of its tools as if you had written it."
+          value={draft.approval}
+          onChange={(approval) => change({ approval: approval as ServerDraft["approval"] })}
+          error={errorOf("approval")}
+        >
+          <Stack gap="xs" mt="xs">
+            <Radio
+              value="first"
+              label="As it was at first"
+              description="What changes or comes later waits until you approve it."
+            />
+            <Radio value="each" label="Only what I approve" description="Nothing is offered before." />
+            <Radio
+              value="all"
+              label="Whatever it says"
+              description="Also what it says differently tomorrow. For servers of your own."
+            />
+          </Stack>
+        </Radio.Group>
+        <TagsInput
+          label="Tools"
+          description="Names, or beginnings with an asterisk; none: all that it has."
+          placeholder={draft.tools.length === 0 ? "search_*" : ""}
+          value={[...draft.tools]}
+          onChange={(tools) => change({ tools })}
+          splitChars={[",", ";", " ", "\n"]}
+          acceptValueOnBlur
+          maxTags={1_000}
+          openOnFocus={false}
+          error={errorOf("tools")}
+        />
+      </Stack>
+    </Fieldset>
+  );
+}
+
+const bounds: readonly Field[] = [
+  ...(["price_per_call", "timeout_seconds", "max_concurrency", "max_result_bytes", "sharing"] as const),
+];
+
+export function BoundFields({ draft, change, errorOf, shown }: PartProps & { shown: boolean }) {
+  return (
+    <MoreSettings
+      label="Bounds and price"
+      shown={shown}
+      hasProblem={bounds.some((field) => errorOf(field) !== undefined)}
+    >
+      <Group grow align="start">
+        <NumberInput
+          label="Price of a call"
+          description="In USD; empty: nothing."
+          value={draft.price}
+          onChange={(price) => change({ price })}
+          min={0}
+          max={1_000}
+          decimalScale={9}
+          hideControls
+          error={errorOf("price_per_call")}
+        />
+        <WholeNumber
+          label="Seconds for a call"
+          description="1 to 3,600."
+          value={draft.timeoutSeconds}
+          onChange={(timeoutSeconds) => change({ timeoutSeconds })}
+          max={3_600}
+          error={errorOf("timeout_seconds")}
+        />
+      </Group>
+      <Group grow align="start">
+        <WholeNumber
+          label="Most calls at once"
+          description="More wait for a place."
+          value={draft.maxConcurrency}
+          onChange={(maxConcurrency) => change({ maxConcurrency })}
+          max={10_000}
+          error={errorOf("max_concurrency")}
+        />
+        <WholeNumber
+          label="Bytes of a result"
+          description="A larger one fails the call."
+          value={draft.maxResultBytes}
+          onChange={(maxResultBytes) => change({ maxResultBytes })}
+          min={1_024}
+          max={67_108_864}
+          thousandSeparator=","
+          error={errorOf("max_result_bytes")}
+        />
+      </Group>
+      {draft.credentials !== "person" && (
+        <Switch
+          label="One connection for all"
+          description="Otherwise nobody shares a connection, and what the server remembers in it, with anybody else."
+          checked={draft.isShared}
+          onChange={(event) => change({ isShared: event.currentTarget.checked })}
+          error={errorOf("sharing")}
+        />
+      )}
+    </MoreSettings>
+  );
+}

@@ -1,0 +1,191 @@
+// A server of tools as it stands in its form, and what of that the API is sent.
+import type { CreateToolServerRequest, ToolServer, ToolServerTestRequest } from "../../api/types.ts";
+import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
+import { allEnvironments } from "../../parts/words/environments.ts";
+
+export interface TypedHeader {
+  key: number;
+  name: string;
+  value: string;
+}
+
+export interface ServerDraft {
+  name: string;
+  title: string;
+  description: string;
+  place: "http" | "node";
+  url: string;
+  node: string;
+  nodeServer: string;
+  credentials: ToolServer["credentials"];
+  /** Those that are stored stay where it is null. */
+  headers: readonly TypedHeader[] | null;
+  clientId: string;
+  /** Empty: the one that is stored stays, where there is one. */
+  clientSecret: string;
+  scopes: readonly string[];
+  environments: readonly string[];
+  /** Empty: all. */
+  accounts: readonly string[];
+  tools: readonly string[];
+  approval: ToolServer["approval"];
+  isLocal: boolean;
+  isShared: boolean;
+  timeoutSeconds: TypedNumber;
+  maxResultBytes: TypedNumber;
+  maxConcurrency: TypedNumber;
+  price: TypedNumber;
+}
+
+export const newHeader = (key: number): TypedHeader => ({ key, name: key === 0 ? "authorization" : "", value: "" });
+
+export const newServer: ServerDraft = {
+  ...{ name: "", title: "", description: "" },
+  ...{ place: "http", url: "", node: "", nodeServer: "" },
+  ...{ credentials: "none", headers: [newHeader(0)], clientId: "", clientSecret: "", scopes: [] },
+  ...{ environments: allEnvironments, accounts: [], tools: [], approval: "first", isLocal: false, isShared: false },
+  ...{ timeoutSeconds: 60, maxResultBytes: 4_194_304, maxConcurrency: 32, price: "" },
+};
+
+export function draftOf(server: ToolServer): ServerDraft {
+  const {
+    name,
+    title,
+    description,
+    place,
+    url,
+    node,
+    credentials,
+    oauth,
+    credentials_unreadable: isUnreadable,
+  } = server;
+  return {
+    ...{ name, title: title ?? "", description: description ?? "" },
+    ...{ place: place === "node" ? "node" : "http", url: url ?? "" },
+    ...{ node: node?.node ?? "", nodeServer: node?.server ?? "" },
+    ...{ credentials, headers: credentials === "headers" && !isUnreadable ? null : [newHeader(0)] },
+    ...{ clientId: oauth?.client_id ?? "", clientSecret: "", scopes: oauth?.scopes ?? [] },
+    environments: server.environments ?? allEnvironments,
+    ...{ accounts: server.accounts ?? [], tools: server.tools ?? [] },
+    ...{ approval: server.approval, isLocal: server.local, isShared: server.sharing === "all" },
+    ...{ timeoutSeconds: server.timeout_seconds, maxResultBytes: server.max_result_bytes },
+    ...{ maxConcurrency: server.max_concurrency, price: server.price_per_call ?? "" },
+  };
+}
+
+/** Those of the API, in the order of the form. */
+export const fields = [
+  "url",
+  "node",
+  "headers",
+  "oauth",
+  "name",
+  "title",
+  "description",
+  "environments",
+  "accounts",
+  "local",
+  "approval",
+  "tools",
+  "price_per_call",
+  "timeout_seconds",
+  "max_concurrency",
+  "max_result_bytes",
+  "sharing",
+] as const;
+
+export type Field = (typeof fields)[number];
+
+const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
+
+/** What can be said before it is sent. */
+export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
+  const { place, url, node, nodeServer, credentials, headers, environments } = draft;
+  const given = headers?.filter(({ name, value }) => name !== "" || value !== "") ?? [];
+  const isHalf = given.some(({ name, value }) => name.trim() === "" || value === "");
+  const lacksHeader = headers !== null && (given.length === 0 || isHalf);
+  return {
+    ...(place === "http" && url.trim() === "" ? { url: "Give its address." } : {}),
+    ...(place === "node" && (node === "" || nodeServer === "")
+      ? { node: "Choose the node, and say its name there." }
+      : {}),
+    ...(credentials === "headers" && lacksHeader ? { headers: "Give each header a name and a value." } : {}),
+    ...(namePattern.test(draft.name)
+      ? {}
+      : { name: "1 to 24 lower-case letters, digits and hyphens, not beginning or ending with a hyphen." }),
+    ...(environments.length === 0 ? { environments: "Choose at least one." } : {}),
+    ...(draft.timeoutSeconds === "" ? { timeout_seconds: "Give 1 to 3600 seconds." } : {}),
+    ...(draft.maxConcurrency === "" ? { max_concurrency: "Give 1 to 10000." } : {}),
+    ...(draft.maxResultBytes === "" ? { max_result_bytes: "Give 1024 to 67108864 bytes." } : {}),
+  };
+}
+
+type Settings = Omit<CreateToolServerRequest, "name" | "url" | "node" | "headers" | "oauth">;
+
+function placeOf({ place, url, node, nodeServer }: ServerDraft) {
+  return place === "http" ? { url: url.trim() } : { node: { node, server: nodeServer.trim() } };
+}
+
+function headersOf({ headers }: ServerDraft): Record<string, string> {
+  const given = (headers ?? []).filter(({ name }) => name.trim() !== "");
+  return Object.fromEntries(given.map(({ name, value }) => [name.trim(), value.trim()]));
+}
+
+/** Both, as one takes the place of the other. */
+function identityOf(draft: ServerDraft) {
+  const { credentials, headers, clientId, clientSecret, scopes } = draft;
+  if (credentials === "none") return { headers: null, oauth: null };
+  if (credentials === "headers") return { ...(headers === null ? {} : { headers: headersOf(draft) }), oauth: null };
+  const oauth = {
+    client_id: clientId.trim() === "" ? null : clientId.trim(),
+    ...(clientSecret === "" ? {} : { client_secret: clientSecret }),
+    scopes: scopes.length === 0 ? null : [...scopes],
+  };
+  return { headers: null, oauth };
+}
+
+export function settingsOf(draft: ServerDraft): Settings {
+  const { title, description, environments, accounts, tools } = draft;
+  return {
+    ...{ title: title.trim() || null, description: description.replace(/\s+/g, " ").trim() || null },
+    environments:
+      environments.length === allEnvironments.length ? null : (environments as NonNullable<ToolServer["environments"]>),
+    accounts: accounts.length === 0 ? null : [...accounts],
+    tools: tools.length === 0 ? null : [...tools],
+    ...{ approval: draft.approval, local: draft.isLocal, sharing: draft.isShared ? "all" : "person" },
+    ...{ timeout_seconds: Number(draft.timeoutSeconds), max_result_bytes: Number(draft.maxResultBytes) },
+    ...{ max_concurrency: Number(draft.maxConcurrency), price_per_call: numberOf(draft.price) },
+  };
+}
+
+export function creationOf(draft: ServerDraft): CreateToolServerRequest {
+  return { name: draft.name, ...placeOf(draft), ...identityOf(draft), ...settingsOf(draft) };
+}
+
+/** What of its place and its identity is another than `before`. */
+export function movedOf(draft: ServerDraft, before: ServerDraft) {
+  const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
+  return {
+    ...(isSame(placeOf(draft), placeOf(before)) ? {} : placeOf(draft)),
+    ...(isSame(identityOf(draft), identityOf(before)) ? {} : identityOf(draft)),
+  };
+}
+
+/** What can be tested of it before it is saved; `before`: as it is stored. */
+export function testOf(draft: ServerDraft, before?: ServerDraft): ToolServerTestRequest {
+  const isStored = before && Object.keys(movedOf(draft, before)).length === 0;
+  if (isStored) return { name: draft.name };
+  return { ...placeOf(draft), ...(draft.credentials === "headers" ? { headers: headersOf(draft) } : {}) };
+}
+
+/** A name as the server takes it, from what one calls itself or from its host, and none of those that are taken. */
+export function suggestedName(told: string, taken: readonly string[]): string {
+  const name = told
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "")
+    .slice(0, 21)
+    .replace(/-$/, "");
+  if (name === "" || !taken.includes(name)) return name;
+  for (let next = 2; ; next++) if (!taken.includes(`${name}-${next}`)) return `${name}-${next}`;
+}

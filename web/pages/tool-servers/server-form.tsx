@@ -1,0 +1,81 @@
+// The form of a server of tools, new or stored: it can be tested as it stands, before anything is saved.
+import { Group, Stack } from "@mantine/core";
+import { BeakerIcon } from "@primer/octicons-react";
+import { useEffect } from "react";
+import { call } from "../../api/client.ts";
+import { type Change, useChange } from "../../api/queries.ts";
+import type { ToolServer, ToolServerTest, ToolServerTestRequest } from "../../api/types.ts";
+import { Form } from "../../parts/editing/form.tsx";
+import { useDraft } from "../../parts/editing/use-draft.ts";
+import { PlainButton } from "../../parts/page/buttons.tsx";
+import { Note } from "../../parts/words/note.tsx";
+import { IdentityFields, storedOf } from "./identity-fields.tsx";
+import { PlaceFields } from "./place-fields.tsx";
+import { BoundFields, NameFields, OfferFields, ReachFields } from "./rule-fields.tsx";
+import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, testOf } from "./server-draft.ts";
+import { TestResult } from "./test-result.tsx";
+import { testsPath } from "./tool-server-paths.ts";
+
+interface ServerFormProps<Sent> {
+  /** Left out where it is new. */
+  server?: ToolServer;
+  /** Names that there are. */
+  taken?: readonly string[];
+  action: string;
+  save: Change<Sent, ToolServer>;
+  submit(draft: ServerDraft): void;
+  cancel(): void;
+}
+
+export function ServerForm<Sent>({ server, taken = [], action, save, submit, cancel }: ServerFormProps<Sent>) {
+  const before = server && draftOf(server);
+  const test = useChange((body: ToolServerTestRequest) => call<ToolServerTest>("POST", testsPath, { body }), {
+    done(result, { url }) {
+      if (draft.name !== "" || !result.ok) return;
+      const host = url !== undefined && URL.canParse(url) ? new URL(url).hostname : "";
+      change({ name: suggestedName(result.server?.name || host, taken) });
+    },
+  });
+  const sending = {
+    isPending: save.isPending,
+    error: save.error ?? test.error,
+    reset() {
+      save.reset();
+      test.reset();
+    },
+  };
+  const made = useDraft({ fields, errorsOf }, before ?? newServer, sending);
+  const { draft, change, errorOf, form } = made;
+  const part = { draft, change, errorOf };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: as it opens in the place of what had the keyboard
+  useEffect(() => form.ref.current?.querySelector("input")?.focus(), []);
+  const asked = testOf(draft, before);
+  // Not what came of another address or another token.
+  const tested = JSON.stringify(test.variables) === JSON.stringify(asked) ? test.data : undefined;
+  return (
+    <Form {...form} gap="lg" action={action} submit={made.submit(submit)} cancel={cancel}>
+      <PlaceFields {...part} />
+      <IdentityFields {...part} {...(server ? storedOf(server) : {})} />
+      <Stack gap="xs">
+        <Group gap="xs">
+          <PlainButton
+            leftSection={<BeakerIcon />}
+            loading={test.isPending}
+            disabled={"url" in asked && asked.url === ""}
+            onClick={() => test.mutate(asked)}
+          >
+            Test
+          </PlainButton>
+          {draft.credentials === "person" && (
+            <Note>Without an account of a person it may show no more than that it is there.</Note>
+          )}
+        </Group>
+        {tested && <TestResult result={tested} />}
+      </Stack>
+      <NameFields {...part} isNew={!server} />
+      <ReachFields {...part} />
+      <OfferFields {...part} />
+      <BoundFields {...part} shown={server !== undefined} />
+    </Form>
+  );
+}

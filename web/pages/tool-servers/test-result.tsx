@@ -1,0 +1,73 @@
+// What came of a test of a server of tools: what it is and has, or what went wrong and what to do.
+import { Alert, Code, Stack, Text } from "@mantine/core";
+import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
+import type { ToolServerTest } from "../../api/types.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { counted, duration } from "../../parts/words/figures.ts";
+import { SmallNote } from "../../parts/words/note.tsx";
+import { Told } from "./told.tsx";
+import { DefinitionState } from "./tool-server-words.tsx";
+
+export function TestResult({ result }: { result: ToolServerTest }) {
+  return result.ok ? <Worked result={result} /> : <Failed result={result} />;
+}
+
+function Worked({ result }: { result: ToolServerTest }) {
+  const { tools, prompts, resources, server, revision, instructions, duration_ms: ms } = result;
+  const name = server?.title ?? server?.name ?? "A server without a name";
+  const found = [counted(tools.length, "tool"), counted(prompts, "prompt"), counted(resources, "resource")];
+  return (
+    <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found.join(", ")}`} role="status">
+      <Text size="sm">
+        <bdi>
+          <Told>{`${name} ${server?.version ?? ""}`.trim()}</Told>
+        </bdi>{" "}
+        answered in {duration(ms)}, in revision {revision ?? "unknown"} of the protocol.
+      </Text>
+      {tools.length > 0 && (
+        <MoreSettings label="Its tools" shown={tools.length <= 10} hasProblem={false}>
+          <Stack component="ul" gap="xs" m={0} p={0} className="definitions" aria-label="Tools found">
+            {tools.map((tool) => (
+              <li key={tool.name}>
+                <Code className="told">
+                  <Told>{tool.name}</Told>
+                </Code>{" "}
+                {tool.state !== "new" && tool.state !== "approved" && <DefinitionState state={tool.state} />}
+                <SmallNote className="told" dir="auto">
+                  <Told>{tool.description ?? tool.title ?? "It says nothing of it."}</Told>
+                </SmallNote>
+              </li>
+            ))}
+          </Stack>
+        </MoreSettings>
+      )}
+      {instructions && (
+        <MoreSettings label="What it tells models of itself" shown={false} hasProblem={false}>
+          <Text size="sm" className="told" dir="auto">
+            <Told>{instructions}</Told>
+          </Text>
+        </MoreSettings>
+      )}
+    </Alert>
+  );
+}
+
+function Failed({ result: { error, output } }: { result: ToolServerTest }) {
+  return (
+    <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
+      <Stack gap="xs">
+        <Text size="sm">{error?.message ?? "It said nothing of why."}</Text>
+        <Text size="sm">
+          Look whether its address is right, whether it runs and can be reached from here, and whether it takes the
+          credential.
+        </Text>
+        {error?.detail && <SmallNote className="told">{error.detail}</SmallNote>}
+        {output.length > 0 && (
+          <Code block tabIndex={0} aria-label="What its process wrote last" mah="12rem" className="told">
+            <Told>{output.join("\n")}</Told>
+          </Code>
+        )}
+      </Stack>
+    </Alert>
+  );
+}

@@ -1,0 +1,19 @@
+// A text as its server tells it, with the characters that nobody would see named in it.
+import { seenOf } from "./hidden-characters.ts";
+
+export function Told({ children }: { children: string }) {
+  return seenOf(children).map(({ text, isHidden }, at) =>
+    isHidden ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the same text has the same pieces
+      <span key={at} className="hidden-character">
+        {text}
+      </span>
+    ) : (
+      text
+    ),
+  );
+}
+
+export function hidesSomething(text: string): boolean {
+  return seenOf(text).some(({ isHidden }) => isHidden);
+}

@@ -1,0 +1,54 @@
+// Servers of tools in words: where they are, as whom they are asked, and what of them is offered.
+import type { ToolDefinition, ToolServer } from "../../api/types.ts";
+import { counted } from "../../parts/words/figures.ts";
+import { State, type StateKind } from "../../parts/words/state.tsx";
+
+export function ServerState({ server: { enabled, waiting } }: { server: ToolServer }) {
+  if (!enabled) return <State kind="plain">Switched off</State>;
+  return waiting > 0 ? <State kind="waiting">{`${waiting} to approve`}</State> : <State kind="good">Offered</State>;
+}
+
+/** Its address, or where it is without one. */
+export function placeOf({ place, url, node }: ToolServer): string {
+  if (node) return `${node.server}, at a node`;
+  return place === "command" ? "A program of this machine" : (url ?? "");
+}
+
+export const identityNames: Record<ToolServer["credentials"], string> = {
+  none: "Nobody",
+  headers: "The same for all",
+  person: "Each person",
+};
+
+export function identityText({ credentials, header_names: names, oauth }: ToolServer): string {
+  if (credentials === "headers") return `The same for all, by ${names.join(", ")}`;
+  if (credentials === "none") return "Nobody: without a credential";
+  return oauth?.client_id ? `Each person, by the client ${oauth.client_id}` : "Each person, by an own account";
+}
+
+export const approvalTexts: Record<ToolServer["approval"], string> = {
+  first: "What it said at first; changes wait",
+  each: "Nothing before it is approved",
+  all: "Whatever it says, without approval",
+};
+
+const states: Record<ToolDefinition["state"], readonly [StateKind, string]> = {
+  approved: ["good", "Approved"],
+  pending: ["waiting", "New"],
+  changed: ["warning", "Changed"],
+  refused: ["bad", "Refused"],
+};
+
+export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
+  const [kind, word] = states[state];
+  return <State kind={kind}>{word}</State>;
+}
+
+export function isWaiting({ state }: Pick<ToolDefinition, "state">): boolean {
+  return state === "pending" || state === "changed";
+}
+
+/** "2 tools and prompts": what waits is told without its kinds. */
+export function waitingText(amount: number): string {
+  return counted(amount, "tool or prompt", "tools and prompts");
+}

@@ -1,0 +1,116 @@
+// The page Tool servers: the servers of tools, what waits at each, and one of them in a drawer, named by the address.
+import { Alert, Button, Group, Stack } from "@mantine/core";
+import { ClockIcon } from "@primer/octicons-react";
+import { useSearchParams } from "wouter";
+import { useList } from "../../api/queries.ts";
+import type { ToolServer } from "../../api/types.ts";
+import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
+import { AddButton } from "../../parts/page/buttons.tsx";
+import { Empty } from "../../parts/page/empty.tsx";
+import { NameButton } from "../../parts/page/links.tsx";
+import { operatorsOnly } from "../../parts/page/operators-only.tsx";
+import { Page } from "../../parts/page/page.tsx";
+import type { Column } from "../../parts/table/column.ts";
+import { LongTable } from "../../parts/table/long-table.tsx";
+import { SmallNote } from "../../parts/words/note.tsx";
+import { AddServer } from "./add-server.tsx";
+import { ServerView } from "./server-view.tsx";
+import { toolServersPath } from "./tool-server-paths.ts";
+import { identityNames, placeOf, ServerState, waitingText } from "./tool-server-words.tsx";
+
+export const ToolServersPage = operatorsOnly("Tool servers", ToolServers);
+
+function ToolServers() {
+  const [search, setSearch] = useSearchParams();
+  const listing = useList<ToolServer>(toolServersPath, {}, { everyMs: 10_000 });
+  const name = search.get("server");
+  const chosen = listing.items.find((server) => server.name === name);
+  const choose = (server: ToolServer) => setSearch({ server: server.name });
+  const close = () => setSearch({});
+  const add = <AddButton onClick={() => setSearch({ new: "" })}>Add a server</AddButton>;
+  return (
+    <Page
+      title="Tool servers"
+      about="Servers of tools (MCP) behind this one: where each is, as whom it is asked, and what of it models may be told."
+      actions={listing.items.length > 0 && add}
+    >
+      <WaitingServers servers={listing.items.filter(({ waiting }) => waiting > 0)} choose={choose} />
+      <LongTable
+        label="Tool servers"
+        listing={listing}
+        columns={columnsOf(choose)}
+        keyOf={(server) => server.name}
+        rowHeight={60}
+        choose={choose}
+        empty={
+          <Empty title="No servers of tools yet" action={add}>
+            Add a server of the Model Context Protocol by its address. Clients then get its tools at /mcp, beside those
+            of all others, with their one key or sign-in.
+          </Empty>
+        }
+      />
+      <FormDrawer
+        of={search.has("new") ? "new" : chosen}
+        title={(shown) => (shown === "new" ? "Add a server" : "Tool server")}
+        size="lg"
+        close={close}
+      >
+        {(shown) =>
+          shown === "new" ? (
+            <AddServer taken={listing.items.map((server) => server.name)} close={close} done={choose} />
+          ) : (
+            <ServerView key={shown.name} server={shown} close={close} />
+          )
+        }
+      </FormDrawer>
+    </Page>
+  );
+}
+
+function columnsOf(choose: (server: ToolServer) => void): Column<ToolServer>[] {
+  return [
+    {
+      name: "name",
+      head: "Name",
+      cell: (server) => (
+        <>
+          <NameButton show={() => choose(server)}>{server.title ?? server.name}</NameButton>
+          <SmallNote lineClamp={1} style={{ overflowWrap: "anywhere" }}>
+            {placeOf(server)}
+          </SmallNote>
+        </>
+      ),
+    },
+    { name: "state", head: "State", cell: (server) => <ServerState server={server} /> },
+    { name: "tools", head: "Its tools", wideOnly: true, cell: ({ name }) => `${name}_…` },
+    { name: "identity", head: "Asked as", wideOnly: true, cell: ({ credentials }) => identityNames[credentials] },
+    {
+      name: "source",
+      head: "Comes from",
+      wideOnly: true,
+      cell: ({ source }) => (source === "database" ? "Added here" : "headrace.yaml"),
+    },
+  ];
+}
+
+const mostNamed = 5;
+
+function WaitingServers({ servers, choose }: { servers: readonly ToolServer[]; choose(server: ToolServer): void }) {
+  const waiting = servers.reduce((all, server) => all + server.waiting, 0);
+  if (waiting === 0) return null;
+  const title = `${waitingText(waiting)} ${waiting === 1 ? "waits" : "wait"} for your approval`;
+  return (
+    <Alert icon={<ClockIcon />} color="yellow" title={title} role="status">
+      <Stack gap="xs" align="start">
+        A server says something new or different of them. Nobody sees or calls them before you approve it.
+        <Group gap="xs">
+          {servers.slice(0, mostNamed).map((server) => (
+            <Button key={server.name} size="xs" onClick={() => choose(server)}>
+              Review {server.name}
+            </Button>
+          ))}
+        </Group>
+      </Stack>
+    </Alert>
+  );
+}

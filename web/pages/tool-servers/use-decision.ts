@@ -1,0 +1,41 @@
+// Approves or refuses what a server says of its tools and prompts, as it was shown.
+import { useQueryClient } from "@tanstack/react-query";
+import { call } from "../../api/client.ts";
+import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
+import { counted } from "../../parts/words/figures.ts";
+import { definitionsPath, staleWithToolServers } from "./tool-server-paths.ts";
+
+export type Decision = DecideToolDefinition["decision"];
+
+interface Decided {
+  definitions: readonly ToolDefinition[];
+  decision: Decision;
+}
+
+/** One after the other: each is a record of the audit log, and the first that says something else by now ends it. */
+export function useDecision(server: string) {
+  const client = useQueryClient();
+  const path = definitionsPath(server);
+  return useToldChange(
+    async ({ definitions, decision }: Decided) => {
+      try {
+        for (const { kind, name, digest } of definitions) {
+          const body: DecideToolDefinition = { kind, name, digest, decision };
+          await call<ToolDefinition>("POST", path, { body });
+        }
+      } catch (error) {
+        // Those before it are decided, and it may say something else by now.
+        void client.invalidateQueries({ queryKey: [path] });
+        throw error;
+      }
+    },
+    {
+      stale: staleWithToolServers,
+      said: (_answer, { definitions: [first, ...others], decision }) =>
+        first && others.length === 0
+          ? `${first.name} is ${decision}.`
+          : `${counted(others.length + 1, "tool or prompt", "tools and prompts")} are ${decision}.`,
+    },
+  );
+}
