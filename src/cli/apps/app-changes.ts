@@ -143,7 +143,7 @@ function appSettings({ clearable }: { clearable: boolean }) {
     ],
     homepage: ["--homepage <url>", `an https page about the app${none}`],
     scopes: ["--scopes <scopes>", `the most it may ask for, separated by commas${scopesDefault}`, parseNames],
-    tools: ["--tools <names>", `tools it may use for anybody: ${toolsForm}`, parseTools],
+    tools: ["--tools <names>", `the most of tools that it uses: ${toolsForm}`, parseTools],
   } as const;
 }
 

@@ -195,13 +195,14 @@ describe("create", () => {
   test("create sends every setting as the API names it", async () => {
     const uris = ["--redirect-uri", "https://a.example/", "--redirect-uri", "com.example.a:/cb"];
     const more = ["--homepage", "https://a.example/about", "--scopes", "chat:read, usage:read", "--require-pkce"];
-    expect((await run(["create", "A", ...uris, ...more, "--tools", "crm/read_*,weather"])).code).toBe(0);
+    const tools = ["--tools", "crm,github/read_*"];
+    expect((await run(["create", "A", ...uris, ...more, ...tools])).code).toBe(0);
     expect(sent("POST")[0]?.body).toEqual({
       name: "A",
       redirect_uris: ["https://a.example/", "com.example.a:/cb"],
       homepage_url: "https://a.example/about",
       scopes: ["chat:read", "usage:read"],
-      tools: ["crm/read_*", "weather"],
+      tools: ["crm", "github/read_*"],
       require_pkce: true,
     });
   });
@@ -229,12 +230,10 @@ describe("update", () => {
   test("update replaces addresses whole, and clears with none", async () => {
     const uris = ["--redirect-uri", "https://b.example/1", "--redirect-uri", "https://b.example/2"];
     await run(["update", "Notes", ...uris]);
-    await run(["update", "Notes", "--redirect-uri", "none", "--homepage", "none", "--tools", "all"]);
-    await run(["update", "Notes", "--tools", "none"]);
+    await run(["update", "Notes", "--redirect-uri", "none", "--homepage", "none"]);
     expect(sent("PATCH").map(({ body }) => body)).toEqual([
       { redirect_uris: ["https://b.example/1", "https://b.example/2"] },
-      { redirect_uris: [], homepage_url: null, tools: null },
-      { tools: [] },
+      { redirect_uris: [], homepage_url: null },
     ]);
   });
 
