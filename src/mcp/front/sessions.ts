@@ -79,6 +79,7 @@ export class Sessions {
     this.#makeRoom(owner);
     if (this.#byId.size >= mostOfAll)
       return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
+    const introduction = await this.#desk.introduction(from, true);
     let begun: Session | undefined;
     let forget = () => {};
     const events = new KeptEvents(from.holder, this.#clock);
@@ -115,7 +116,7 @@ export class Sessions {
       follower.end();
       events.end();
     };
-    const server = protocolServer(this.#desk, true, (context) => this.#requestOf(context));
+    const server = protocolServer(this.#desk, true, introduction, (context) => this.#requestOf(context));
     await server.connect(transport);
     const answer = await transport.handleRequest(request, { parsedBody: body });
     if (!begun) await transport.close();
