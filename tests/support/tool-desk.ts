@@ -32,18 +32,23 @@ export class TestLink implements ToolLink {
   revision = "2026-07-28";
   capabilities: JsonObject = { tools: {}, prompts: {}, resources: {}, completions: {} };
   readonly serverInfo = { name: "test", version: "1" };
-  readonly instructions = undefined;
+  instructions: string | undefined;
   readonly asked: { method: string; params: JsonObject }[] = [];
+  readonly exchanges: ToolExchange[] = [];
   readonly #listeners = new Set<(method: string, params: JsonObject) => void>();
   readonly #answering: Answering;
 
-  constructor(answering: Answering, changes: Partial<Pick<TestLink, "isLegacy" | "capabilities">> = {}) {
+  constructor(
+    answering: Answering,
+    changes: Partial<Pick<TestLink, "isLegacy" | "capabilities" | "instructions">> = {},
+  ) {
     this.#answering = answering;
     Object.assign(this, changes);
   }
 
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     this.asked.push({ method, params });
+    this.exchanges.push(exchange);
     return await this.#answering(method, params, exchange);
   }
 
@@ -95,6 +100,7 @@ export function deskBefore(
     uses: {
       permit: async () => {},
       begin: async ({ server, method, name }) => ({
+        rest() {},
         async ended({ outcome, code, isError }) {
           ended.push([server.name, method, name, outcome, code, isError].join(" "));
         },

@@ -6,10 +6,10 @@ export const definitionStates = ["approved", "pending", "changed", "refused"] as
 /** `pending`: it is new. `changed`: it was approved, and says something else now. */
 export type DefinitionState = (typeof definitionStates)[number];
 
-/** A tool or a prompt as its server described it. Times in Unix seconds. */
+/** A tool or a prompt as its server described it, or what it says of how it is to be used. Times in Unix seconds. */
 export interface ToolDefinition {
   readonly server: string;
-  readonly kind: "tool" | "prompt";
+  readonly kind: "tool" | "prompt" | "instructions";
   /** The server's own name of it. */
   readonly name: string;
   readonly state: DefinitionState;

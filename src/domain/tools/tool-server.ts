@@ -77,6 +77,11 @@ export interface ToolServer {
   readonly isDeclared: boolean;
 }
 
+/** Progress, and questions to the client, prolong a call; never beyond this. */
+export function longestCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number {
+  return Math.max(10 * timeoutMs, 600_000);
+}
+
 /** The servers as they are now; those of the file and of the database. */
 export interface ToolServers {
   all(): readonly ToolServer[];

@@ -23,6 +23,8 @@ export interface ToolUse {
 }
 
 export interface OpenToolUse {
+  /** Gives its place at the server back, which goes on by itself: it stays on record until it has `ended`. */
+  rest(): void;
   /** Once. `isError`: the tool said of its own result that it failed. Resolves once it survives `kill -9`. */
   ended(end: {
     outcome: "completed" | "failed" | "cancelled";

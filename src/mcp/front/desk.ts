@@ -1,4 +1,5 @@
 // Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
+import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -15,11 +16,13 @@ import {
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
-import type { ClientCall } from "./client-call.ts";
+import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
+import { type Introduction, introductionOf } from "./introduction.ts";
 import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
-import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
+import { invalidParams, methodNotFound, missingCapability, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
+import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension, withoutTasksExtension } from "./tasks.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
 import { mayUseResources, mayUseServer, mayUseTool, usableServers } from "./view.ts";
 
@@ -39,6 +42,8 @@ export interface DeskDeps {
 
 /** A server that is slow to say what it has does not hold up the others. */
 const listPatienceMs = 10_000;
+/** What a server that is slower has is told as if it had everything. */
+const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
 /** A server that asks again and again is left. */
 const mostRounds = 8;
@@ -69,6 +74,7 @@ export class Desk {
   readonly #deps: DeskDeps;
   readonly #lists: ServerLists;
   readonly #held = new HeldCalls();
+  readonly #tasks = new Tasks();
 
   constructor(deps: DeskDeps) {
     this.#deps = deps;
@@ -115,6 +121,11 @@ export class Desk {
     }
   }
 
+  /** Nobody can come for what is under way any more. */
+  async close(): Promise<void> {
+    await this.#tasks.close();
+  }
+
   /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
   async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
     const found = await this.#find("tools", name, call, { isNoted: false }).catch(() => undefined);
@@ -130,7 +141,21 @@ export class Desk {
     throw new GatewayError("not_found", "There is no such server of tools, or this key may not use it.");
   }
 
-  #serversOf(call: ClientCall): readonly ToolServer[] {
+  /** What a client is told at the beginning, of the servers that it may use. */
+  async introduction(from: ClientRequest, isLegacy: boolean): Promise<Introduction> {
+    const { links, definitions } = this.#deps;
+    const met = this.#serversOf(from).map(async (server) => {
+      const opened = within(introductionPatienceMs, links.open(server, from));
+      const link = await opened.catch(() => undefined);
+      const name = "instructions";
+      const listed = link?.instructions ? [{ name, description: link.instructions }] : [];
+      const [offered] = listed.length > 0 ? await definitions.offered(server, name, listed).catch(() => []) : [];
+      return { server, link, instructions: offered && link?.instructions };
+    });
+    return introductionOf(await Promise.all(met), isLegacy, from.only);
+  }
+
+  #serversOf(call: Pick<ClientCall, "only" | "principal">): readonly ToolServer[] {
     const { only, principal } = call;
     return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
   }
@@ -287,8 +312,11 @@ export class Desk {
     }
     if (account) return missingAnswer(account);
     const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
+    const { task, ...plain } = params;
+    // In later revisions the server alone decides whether it makes one.
+    const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
-      return await this.#use("tools/call", server, own, { ...params, name: own }, { ...call, headers });
+      return await this.#use("tools/call", server, own, { ...asked, name: own }, { ...call, headers });
     } catch (error) {
       if (error instanceof AccountMissing) return missingAnswer(error);
       throw error;
@@ -345,14 +373,24 @@ export class Desk {
 
   async #atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { taskId } = params;
+    if (!call.isAskable && !hasTasksExtension(call.capabilities)) {
+      const requiredCapabilities = { extensions: { [tasksExtension]: {} } };
+      throw new RpcError(missingCapability, "Tasks are for clients that say that they know them.", {
+        requiredCapabilities,
+      });
+    }
     if (typeof taskId !== "string") throw new RpcError(invalidParams, "taskId must be a text.");
-    const { only } = call;
+    const { only, principal } = call;
     const dot = taskId.indexOf(".");
     const name = only ?? taskId.slice(0, Math.max(0, dot));
     const server = this.#deps.servers.find(name);
-    if (!server || !mayUseServer(server, call.principal)) throw new RpcError(invalidParams, "Unknown task.");
     const own = only === undefined ? taskId.slice(dot + 1) : taskId;
-    return await this.#use(method, server, null, { ...params, taskId: own }, call);
+    const task = server && mayUseServer(server, principal) ? this.#tasks.find(call, server, own) : undefined;
+    if (!server || !task || !mayUseTool(server, task.tool, principal))
+      throw new RpcError(invalidParams, "Unknown task.");
+    const told = await this.#use(method, server, null, { ...params, taskId: own }, call);
+    await task.heard(method, { ...told, taskId: own });
+    return told;
   }
 
   /** Asks the server that has it, admitted and on record. */
@@ -384,6 +422,12 @@ export class Desk {
       });
       try {
         const result = await this.#ask(link, method, params, one);
+        const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
+        if (made) {
+          this.#requireTask(made, link, params, one);
+          this.#tasks.add(one, { server, tool: name ?? "", link, use, made });
+          return this.#told(result, server, one);
+        }
         const isError = result["isError"] === true;
         // A server may answer to a client that has left.
         const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
@@ -398,6 +442,23 @@ export class Desk {
       }
     };
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
+  }
+
+  /** Throws where the client did not ask for one, or has too many: its server has nobody to work for then. */
+  #requireTask(made: JsonObject, link: ToolLink, { task }: JsonObject, call: ClientCall): void {
+    const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
+    if (isAsked && isTellable(made) && this.#tasks.hasRoom(call)) return;
+    const nobody = { holder: call.holder, cancellation: new Cancellation() };
+    link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
+    throw isAsked && isTellable(made)
+      ? new GatewayError(
+          "rate_limit_exceeded",
+          "As many tasks are under way for this key as may. Let some of them end.",
+        )
+      : new GatewayError(
+          "upstream_error",
+          "The server made a task that nobody asked for, or that cannot be asked for.",
+        );
   }
 
   async #ask(link: ToolLink, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
@@ -444,7 +505,8 @@ export class Desk {
     const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
     return {
       ...{ holder, cancellation, headers },
-      clientCapabilities: { ...samples, ...capabilities },
+      // Tasks of earlier revisions are others.
+      clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
       notified: (method, params) => {
         if (method !== "notifications/progress") call.notify(method, params);
         else if (progressToken !== undefined) call.notify(method, { ...params, progressToken });
@@ -454,24 +516,31 @@ export class Desk {
   }
 
   /** A result as the client of all servers reads it: what it names must lead back to the same server. */
-  #told(result: JsonObject, server: ToolServer, { only, isAskable }: ClientCall): JsonObject {
+  #told(result: JsonObject, server: ToolServer, call: ClientCall): JsonObject {
+    const { only, isAskable } = call;
     const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
     // Earlier revisions know neither.
     const told = isAskable && resultType !== "input_required" ? plain : result;
     if (only !== undefined) return told;
     const { name } = server;
-    const { content, contents, messages, taskId, task } = told;
+    const { content, contents, messages, taskId, task, result: ofTask, _meta } = told;
+    const publicTask = (one: JsonObject) => ({ ...one, taskId: `${name}.${one["taskId"]}` });
+    const related = isObject(_meta) ? _meta[relatedTask] : undefined;
     return {
       ...told,
       ...(Array.isArray(content) && { content: content.map((block) => withPublicUri(block, name)) }),
       ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
       ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
       ...(typeof taskId === "string" && { taskId: `${name}.${taskId}` }),
-      ...(isObject(task) &&
-        typeof task["taskId"] === "string" && { task: { ...task, taskId: `${name}.${task["taskId"]}` } }),
+      ...(typeof taskId === "string" && isObject(ofTask) && { result: this.#told(ofTask, server, call) }),
+      ...(isObject(task) && typeof task["taskId"] === "string" && { task: publicTask(task) }),
+      ...(isObject(related) && { _meta: { ...(isObject(_meta) && _meta), [relatedTask]: publicTask(related) } }),
     };
   }
 }
+
+/** Where earlier revisions say of a result which task it is of. */
+const relatedTask = "io.modelcontextprotocol/related-task";
 
 function progressTokenOf({ _meta }: JsonObject): unknown {
   return isObject(_meta) ? _meta["progressToken"] : undefined;

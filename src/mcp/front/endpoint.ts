@@ -11,6 +11,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
+import { unintroduced } from "./introduction.ts";
 import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
 import { methodNotFound } from "./rpc-error.ts";
@@ -27,6 +28,8 @@ const ownMethods = new Set([
   "logging/setLevel",
   "tasks/list",
 ]);
+/** Those whose answer depends on what the servers of the client have. */
+const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
 
 export class Endpoint {
@@ -63,9 +66,11 @@ export class Endpoint {
       },
     };
     this.#modern = createMcpHandler(
-      () => {
-        const { from } = current();
-        return protocolServer(desk, false, () => from);
+      async () => {
+        const { from, body } = current();
+        const isTold = isObject(body) && introduced.has(body["method"]);
+        const introduction = isTold ? await desk.introduction(from, false) : unintroduced;
+        return protocolServer(desk, false, introduction, () => from);
       },
       { legacy: "reject", bus },
     );
@@ -114,6 +119,7 @@ export class Endpoint {
     this.#standing.close();
     await this.#sessions.close();
     await this.#modern.close();
+    await this.#desk.close();
   }
 }
 

@@ -4,17 +4,10 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
+import type { Introduction } from "./introduction.ts";
 import { isObject } from "./server-lists.ts";
 
 export const serverInfo = { name: "headrace", title: "Headrace", version: "1" } as const;
-
-const capabilities = {
-  tools: { listChanged: true },
-  prompts: { listChanged: true },
-  resources: { listChanged: true, subscribe: true },
-  completions: {},
-  logging: {},
-} as const;
 
 /** What passes through is checked by whoever made it, and read by whoever gets it: not in between. */
 const anything = {
@@ -27,9 +20,13 @@ const askedMs = 5 * 60_000;
 export function protocolServer(
   desk: Desk,
   isLegacy: boolean,
+  { capabilities, instructions }: Introduction,
   requestOf: (context: ServerContext) => ClientRequest,
 ): Server {
-  const server = new Server(serverInfo, { capabilities });
+  const server = new Server(serverInfo, {
+    capabilities,
+    ...(instructions !== undefined && { instructions }),
+  });
   const answer = async (method: string, params: unknown, context: ServerContext): Promise<Record<string, unknown>> => {
     const call = callOf(server, isLegacy, requestOf(context), context);
     return { ...(await desk.answer(method, restored(params, context), call)) };

@@ -16,6 +16,8 @@ export class RpcError extends Error {
 
 export const methodNotFound = -32_601;
 export const invalidParams = -32_602;
+/** The client does not say that it can what the request takes (2026-07-28). */
+export const missingCapability = -32_021;
 const internal = -32_603;
 /** The first of those that are free for servers: the gateway's own refusals, and what became of a server. */
 const refused = -32_000;

@@ -79,6 +79,7 @@ export class Sessions {
     this.#makeRoom(owner);
     if (this.#byId.size >= mostOfAll)
       return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
+    const introduction = await this.#desk.introduction(from, true);
     let begun: Session | undefined;
     let forget = () => {};
     const events = new KeptEvents(from.holder, this.#clock);
@@ -113,9 +114,9 @@ export class Sessions {
       if (begun) this.#byId.delete(begun.id);
       forget();
       follower.end();
-      events.clear();
+      events.end();
     };
-    const server = protocolServer(this.#desk, true, (context) => this.#requestOf(context));
+    const server = protocolServer(this.#desk, true, introduction, (context) => this.#requestOf(context));
     await server.connect(transport);
     const answer = await transport.handleRequest(request, { parsedBody: body });
     if (!begun) await transport.close();

@@ -2,10 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
-
-/** Progress, and questions to the client, prolong a call; never beyond this. */
-const mostProlonged = 10;
-const leastHardMs = 600_000;
+import { longestCallMs } from "../../domain/tools/tool-server.ts";
 
 export interface CallBounds {
   readonly server: string;
@@ -22,6 +19,8 @@ export class Call {
   readonly progressToken: unknown;
   /** Questions of the server that the client has not answered yet. */
   asking = 0;
+  /** All that it asked. */
+  asked = 0;
   /** The answer comes in a stream of events. */
   isStreamed = false;
   readonly #settled = Promise.withResolvers<ToolAnswer>();
@@ -38,7 +37,7 @@ export class Call {
     this.progressToken = token;
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
-    this.hardMs = Math.max(mostProlonged * bounds.timeoutMs, leastHardMs);
+    this.hardMs = longestCallMs(bounds);
     this.#hardTimer = setTimeout(this.#late, this.hardMs);
     this.prolong();
     exchange.cancellation.onCancel(this.#cancelled);

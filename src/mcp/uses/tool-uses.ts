@@ -83,6 +83,7 @@ export class MeteredUses implements ToolUses {
     const release = await this.#place(use);
     const told = this.#traced(use, startedMs);
     return {
+      rest: release,
       ended: async (end) => {
         release();
         told(end);
@@ -106,7 +107,7 @@ export class MeteredUses implements ToolUses {
       if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
       const told = this.#traced(use, startedMs);
       const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
-      return { ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
+      return { rest: release, ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
     } catch (error) {
       release();
       lease.settle(0, 0);

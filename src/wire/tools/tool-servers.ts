@@ -188,7 +188,7 @@ export const definitionShape = z
   .object({
     object: z.literal("tool_definition"),
     server: z.string(),
-    kind: z.enum(["tool", "prompt"]),
+    kind: z.enum(["tool", "prompt", "instructions"]),
     name: z.string().describe("The server's own name of it."),
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
@@ -203,7 +203,7 @@ export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(["tool", "prompt"]).optional().describe("Left out: `tool`."),
+    kind: z.enum(["tool", "prompt", "instructions"]).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
     digest: z.string().regex(/^[0-9a-f]{64}$/),
     decision: z.enum(["approved", "refused"]),

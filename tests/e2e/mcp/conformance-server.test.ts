@@ -4,6 +4,7 @@ import { startBearerProxy } from "../../support/mcp/bearer-proxy.ts";
 import { runConformance } from "../../support/mcp/conformance.ts";
 import { makeEverythingServer } from "../../support/mcp/everything-server.ts";
 import { startMcpServer } from "../../support/mcp/mcp-server.ts";
+import { TaskServers } from "../../support/mcp/task-server.ts";
 import { startToolWorld } from "../../support/mcp/tool-world.ts";
 
 const suites = {
@@ -44,3 +45,18 @@ test.each([
   expect(own.map((failure) => failure.replace(/ .*/s, ""))).toEqual("but" in more ? [...more.but] : []);
   expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
 });
+
+test("tasks of the extension are made, polled, answered and cancelled through the gateway", async () => {
+  await using behind = startMcpServer(new TaskServers().make, { eras: "modern" });
+  await using world = await startToolWorld([{ name: "tasks", url: behind.url }]);
+  await using proxy = startBearerProxy(world.at("tasks"), await world.key());
+  const names = [
+    ...["lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input"],
+    ...["request-headers", "dispatch-and-envelope", "required-task-error", "mrtr-composition"],
+  ];
+  const reports = await Promise.all(
+    names.map((name) => runConformance(["server", "--url", proxy.url, "--scenario", `tasks-${name}`])),
+  );
+  expect(reports.flatMap(({ failed }) => failed)).toEqual([]);
+  for (const { checks } of reports) expect(checks.map(({ status }) => status)).toContain("SUCCESS");
+}, 60_000);

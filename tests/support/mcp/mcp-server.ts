@@ -7,8 +7,9 @@ import {
   isLegacyRequest,
   localhostAllowedHostnames,
   localhostAllowedOrigins,
-  type McpServer,
+  McpServer,
   originValidationResponse,
+  type Server,
   type ServerNotifier,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
@@ -42,14 +43,14 @@ export interface McpFixture {
 }
 
 interface Session {
-  server: McpServer;
+  server: McpServer | Server;
   transport: WebStandardStreamableHTTPServerTransport;
 }
 
 const path = "/mcp";
 
 /** `make`: one for each session, or for each request where there are none. */
-export function startMcpServer(make: (told: Told) => McpServer, options: McpFixtureOptions = {}): McpFixture {
+export function startMcpServer(make: (told: Told) => McpServer | Server, options: McpFixtureOptions = {}): McpFixture {
   const sessions = new Map<string, Session>();
   const requests: McpFixture["requests"] = [];
   const modern = createMcpHandler(() => make(told), {
@@ -95,7 +96,7 @@ async function ofSession(
   request: Request,
   auth: { authInfo?: AuthInfo },
   sessions: Map<string, Session>,
-  make: () => McpServer,
+  make: () => McpServer | Server,
 ): Promise<Response> {
   const id = request.headers.get("mcp-session-id");
   if (id !== null) {
@@ -122,7 +123,10 @@ function refusal(status: number, code: number, message: string): Response {
 
 function toldBy(bus: ServerNotifier, sessions: ReadonlyMap<string, Session>): Told {
   const toSessions = (method: string, params: Record<string, unknown> = {}) => {
-    for (const { server } of sessions.values()) void server.server.notification({ method, params }).catch(() => {});
+    for (const { server } of sessions.values()) {
+      const teller = server instanceof McpServer ? server.server : server;
+      void teller.notification({ method, params }).catch(() => {});
+    }
   };
   return {
     toolsChanged() {

@@ -1,0 +1,149 @@
+// Tasks of calls, as the desk keeps them: for whom, for how long, and on which record.
+import { expect, jest, test } from "bun:test";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
+import type { ClientCall } from "./client-call.ts";
+import type { Desk } from "./desk.ts";
+import { tasksExtension } from "./tasks.ts";
+
+const knowing: JsonObject = { extensions: { [tasksExtension]: {} } };
+const someone = principalFor();
+
+function callOf(changes: Partial<ClientCall> = {}, principal: Principal = someone): ClientCall {
+  return {
+    ...requestFrom(principal),
+    ...{ capabilities: knowing, isAskable: false, cancellation: new Cancellation(), notify: () => {} },
+    ask: () => Promise.reject(new Error("nobody asks")),
+    ...changes,
+  };
+}
+
+/** A server that makes a task of each call, numbered, and says of each what `says` has. */
+function tasking(says: JsonObject = { status: "working" }, isLegacy = false) {
+  let made = 0;
+  const answer = (method: string, params: JsonObject): ToolAnswer => {
+    if (method !== "tools/call") return { result: { ...params, ...says } };
+    const task = { taskId: `${++made}`, status: "working", ttl: null };
+    return { result: isLegacy ? { task } : { ...task, resultType: "task" } };
+  };
+  const link = new TestLink(serving([{ name: "work", inputSchema: { type: "object" } }], answer), { isLegacy });
+  return { link, ...deskBefore([[toolServerFor("one"), link]]) };
+}
+
+const made = (desk: Desk, call = callOf(), more: JsonObject = {}) =>
+  desk.answer("tools/call", { name: "one_work", arguments: {}, ...more }, call);
+
+test("a task is its caller's alone, by an id that says whose server it is of", async () => {
+  const { desk, link } = tasking();
+  expect(await made(desk)).toMatchObject({ resultType: "task", taskId: "one.1" });
+  expect(await desk.answer("tasks/get", { taskId: "one.1" }, callOf())).toMatchObject({ taskId: "one.1" });
+  expect(link.asked.at(-1)).toMatchObject({ method: "tasks/get", params: { taskId: "1" } });
+  const asked = link.asked.length;
+  for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
+    for (const [taskId, call] of [
+      ["one.1", callOf({}, principalFor({ keys: [{ ...someone.keys[0], id: "key_other" }] }))],
+      ["one.2", callOf()],
+      ["two.1", callOf()],
+      ["1", callOf()],
+    ] as const) {
+      await expect(desk.answer(method, { taskId }, call)).rejects.toMatchObject({
+        code: -32_602,
+        message: "Unknown task.",
+      });
+    }
+  }
+  const lists = [["one/other"]];
+  const other = desk.answer("tasks/get", { taskId: "one.1" }, callOf({}, { ...someone, tools: { lists } }));
+  await expect(other).rejects.toMatchObject({ code: -32_602 });
+  expect(link.asked.length).toBe(asked);
+  await desk.close();
+});
+
+test.each([
+  ["completed", { status: "completed", result: { isError: true } }, "completed  true"],
+  ["failed", { status: "failed", error: { code: -32_603, message: "no" } }, "failed upstream_error false"],
+  ["cancelled", { status: "cancelled" }, "cancelled  false"],
+])("a call is one use until its task is %s", async (_, says, end) => {
+  const { desk, ended, link } = tasking(says);
+  await made(desk);
+  expect(ended).toEqual([]);
+  expect(link.followers).toBe(2);
+  await desk.answer("tasks/get", { taskId: "one.1" }, callOf());
+  await desk.answer("tasks/get", { taskId: "one.1" }, callOf());
+  expect(ended.filter((one) => one.includes("tools/call"))).toEqual([`one tools/call work ${end}`]);
+  expect(link.followers).toBe(1);
+});
+
+test("what a server tells of a task beside ends its use as well, and so does the end of all", async () => {
+  const { desk, ended, link } = tasking();
+  await made(desk);
+  await made(desk);
+  link.changed("notifications/tasks", { taskId: "2", status: "completed" });
+  expect(ended).toEqual(["one tools/call work completed  false"]);
+  await desk.close();
+  expect(ended.slice(1)).toEqual(["one tools/call work cancelled  false"]);
+});
+
+test("no task is on record for longer than a call may be, nor kept for longer than its server says", async () => {
+  jest.useFakeTimers();
+  try {
+    const { desk, ended } = tasking();
+    await made(desk);
+    jest.advanceTimersByTime(599_000);
+    expect(ended).toEqual([]);
+    jest.advanceTimersByTime(2_000);
+    expect(ended).toEqual(["one tools/call work completed  false"]);
+    await desk.answer("tasks/get", { taskId: "one.1" }, callOf());
+    jest.advanceTimersByTime(3_600_000);
+    await expect(desk.answer("tasks/get", { taskId: "one.1" }, callOf())).rejects.toMatchObject({ code: -32_602 });
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test("a task that nobody asked for, or that is one too many, is cancelled at its server", async () => {
+  const { desk, link, ended } = tasking();
+  await expect(made(desk, callOf({ capabilities: {} }))).rejects.toMatchObject({
+    message: expect.stringContaining("nobody asked"),
+  });
+  expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "1" } });
+  expect(ended).toEqual(["one tools/call work failed upstream_error false"]);
+  for (let count = 0; count < 64; count++) await made(desk);
+  await expect(made(desk)).rejects.toMatchObject({ data: { code: "rate_limit_exceeded" } });
+  expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "66" } });
+  await desk.close();
+});
+
+test("a client of 2025-11-25 asks for a task by its call, and gets the result by a request of its own", async () => {
+  const related = { "io.modelcontextprotocol/related-task": { taskId: "1" } };
+  const { desk, link, ended } = tasking({ content: [], _meta: related }, true);
+  const earlier = callOf({ isAskable: true, capabilities: {} });
+  expect(await made(desk, earlier, { task: { ttl: 1_000 } })).toEqual({
+    task: { taskId: "one.1", status: "working", ttl: null },
+  });
+  expect(link.asked.at(-1)?.params).toMatchObject({ task: { ttl: 1_000 } });
+  expect(await desk.answer("tasks/result", { taskId: "one.1" }, earlier)).toMatchObject({
+    _meta: { "io.modelcontextprotocol/related-task": { taskId: "one.1" } },
+  });
+  expect(ended[0]).toBe("one tasks/result  completed  false");
+  expect(ended[1]).toBe("one tools/call work completed  false");
+});
+
+test("the tasks of one revision are not asked for in the name of a client of another", async () => {
+  const modern = tasking();
+  await made(modern.desk, callOf({ isAskable: true })).catch(() => {});
+  const [, told] = modern.link.exchanges.map(({ clientCapabilities }) => clientCapabilities);
+  expect(told).toEqual({ sampling: {}, extensions: {} });
+  const legacy = tasking({}, true);
+  await made(legacy.desk, callOf(), { task: {} }).catch(() => {});
+  expect(legacy.link.asked.find(({ method }) => method === "tools/call")?.params).not.toHaveProperty("task");
+  await expect(
+    modern.desk.answer("tasks/get", { taskId: "one.1" }, callOf({ capabilities: {} })),
+  ).rejects.toMatchObject({
+    code: -32_021,
+    data: { requiredCapabilities: knowing },
+  });
+});
