@@ -16,6 +16,14 @@ async function toolsOf(client: ToolClient, { place }: ToolPerson, known: string)
   return (await client.tools(place, known)).map((name) => name.replaceAll("-", "_")).sort();
 }
 
+/** The first time, as whoever starts again would: agents begin without tools that take them too long, as those of a process may. */
+async function firstToolsOf(client: ToolClient, person: ToolPerson, known: string): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    const names = await toolsOf(client, person, known);
+    if (names.length > 0 || tries === 4) return names;
+  }
+}
+
 describe.each(Object.entries(toolClients))("%s", (_, client) => {
   test("signs a person in, calls what is theirs, renews what has ended, and has nothing once they take it back", async () => {
     await using world = await startPeopleWorld();
@@ -23,7 +31,9 @@ describe.each(Object.entries(toolClients))("%s", (_, client) => {
     await client.signIn(ann.place);
     const old = ["old_test_elicitation", "old_test_simple_text", "old_test_tool_with_progress"];
     const always = ["new_test_simple_text", ...old, "program_test_simple_text"];
-    expect(await toolsOf(client, ann, "new_test_simple_text")).toEqual([...always, "notes_connect_account"].sort());
+    expect(await firstToolsOf(client, ann, "new_test_simple_text")).toEqual(
+      [...always, "notes_connect_account"].sort(),
+    );
     for (const server of ["new", "old", "program"]) {
       expect(await client.call(ann.place, `${server}_test_simple_text`)).toContain(said);
     }
