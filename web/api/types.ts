@@ -1079,6 +1079,11 @@ export interface Shapes {
   Guardrail?: Guardrail;
   ToolServerList?: ToolServerList;
   ToolServer?: ToolServer;
+  CreateToolServerRequest?: CreateToolServerRequest;
+  UpdateToolServerRequest?: UpdateToolServerRequest;
+  DeletedToolServer?: DeletedToolServer;
+  ToolServerTestRequest?: ToolServerTestRequest;
+  ToolServerTest?: ToolServerTest;
   ToolDefinitionList?: ToolDefinitionList;
   ToolDefinition?: ToolDefinition;
   DecideToolDefinition?: DecideToolDefinition;
@@ -6067,6 +6072,7 @@ export interface CreateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6088,6 +6094,7 @@ export interface WebhookWithSecret {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6144,6 +6151,7 @@ export interface Webhook {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test"
   )[];
   /**
@@ -6187,6 +6195,7 @@ export interface UpdateWebhookRequest {
         | "upstream.up"
         | "node.away"
         | "node.back"
+        | "tool.changed"
         | "webhook.test"
       )[]
     | null;
@@ -6245,6 +6254,7 @@ export interface WebhookDelivery {
     | "upstream.up"
     | "node.away"
     | "node.back"
+    | "tool.changed"
     | "webhook.test";
   /**
    * `failed`: it is not tried again.
@@ -6490,6 +6500,7 @@ export interface CreateAppRequest {
    * The most it may ask for. Default: `chat:write models:read`.
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[] | null;
+  tools?: string[] | null;
   require_pkce?: boolean | null;
 }
 /**
@@ -6510,6 +6521,10 @@ export interface CreatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6583,6 +6598,10 @@ export interface App {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * In which its access tokens work.
    */
   environment: "live" | "test" | "dev";
@@ -6626,6 +6645,7 @@ export interface UpdateAppRequest {
    * @maxItems 20
    */
   scopes?: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use")[];
+  tools?: string[] | null;
   /**
    * Whether it has to use PKCE (S256). A public app always has to.
    */
@@ -6657,6 +6677,10 @@ export interface RotatedApp {
    * The most it may ask for.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * In which its access tokens work.
    */
@@ -6724,6 +6748,10 @@ export interface Authorization {
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Quotas per window of what the app uses for you, in each environment.
    */
   quotas: {
@@ -6789,6 +6817,10 @@ export interface AuthorizationDetails {
    * What it may do, all that was allowed together.
    */
   scopes: ("chat:read" | "chat:write" | "models:read" | "usage:read" | "tools:use" | "keys:manage" | "admin:manage")[];
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Quotas per window of what the app uses for you, in each environment.
    */
@@ -6921,6 +6953,7 @@ export interface UpdateAuthorizationRequest {
         hard_stop?: boolean;
       }[]
     | null;
+  tools?: string[] | null;
 }
 export interface DeletedAuthorization {
   object: "authorization";
@@ -7681,6 +7714,9 @@ export interface AuditEvent {
     | "tier.changed"
     | "tier.deleted"
     | "tool.decided"
+    | "tool_server.created"
+    | "tool_server.changed"
+    | "tool_server.deleted"
     | "upstream.created"
     | "upstream.updated"
     | "upstream.deleted"
@@ -7837,6 +7873,10 @@ export interface Account {
    */
   store_chats: boolean;
   /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
+  /**
    * Unix time in seconds.
    */
   created_at: number;
@@ -7850,6 +7890,7 @@ export interface CreateAccountRequest {
    * Name of a tier; `free` by default.
    */
   tier?: string | null;
+  tools?: string[] | null;
 }
 export interface AccountDetails {
   object: "account";
@@ -7910,6 +7951,10 @@ export interface AccountDetails {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats: boolean;
+  /**
+   * The tools that it may use, as `server` or `server/tool`; null: all that are offered.
+   */
+  tools: string[] | null;
   /**
    * Unix time in seconds.
    */
@@ -8065,6 +8110,7 @@ export interface UpdateAccountRequest {
    * Whether chat completions are stored where a request does not say.
    */
   store_chats?: boolean;
+  tools?: string[] | null;
 }
 export interface CreateAccountKeyRequest {
   /**
@@ -10665,6 +10711,10 @@ export interface ToolServer {
    */
   credentials: "none" | "headers" | "person";
   /**
+   * Whether they were sealed under a secret that is not accepted any more: it is not used until they are given again.
+   */
+  credentials_unreadable: boolean;
+  /**
    * Names of its headers; their values are not shown.
    */
   header_names: string[];
@@ -10674,7 +10724,7 @@ export interface ToolServer {
     scopes: string[] | null;
   } | null;
   /**
-   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further.
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
    */
   local: boolean;
   /**
@@ -10713,6 +10763,241 @@ export interface ToolServer {
    * Tools and prompts that wait for approval: they are new, or say something else now.
    */
   waiting: number;
+}
+/**
+ * `url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.
+ */
+export interface CreateToolServerRequest {
+  /**
+   * Begins the names that clients see of its tools.
+   */
+  name: string;
+  /**
+   * Its address over streamable HTTP.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  title?: string | null;
+  description?: string | null;
+  headers?: {
+    [k: string]: string;
+  } | null;
+  oauth?: {
+    /**
+     * A client that you registered there. null: the gateway describes or registers itself.
+     */
+    client_id?: string | null;
+    /**
+     * Kept sealed and not shown again.
+     */
+    client_secret?: string | null;
+    /**
+     * Scopes that people are asked for. null: those that the server asks for.
+     */
+    scopes?: string[] | null;
+  } | null;
+  /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
+   */
+  local?: boolean;
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts?: string[] | null;
+  /**
+   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   */
+  tools?: string[] | null;
+  /**
+   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   */
+  approval?: "first" | "each" | "all";
+  /**
+   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   */
+  sharing?: "person" | "all";
+  /**
+   * Seconds that one call may take.
+   */
+  timeout_seconds?: number;
+  /**
+   * Largest result of a call.
+   */
+  max_result_bytes?: number;
+  /**
+   * Calls at a time.
+   */
+  max_concurrency?: number;
+  price_per_call?: number | null;
+  enabled?: boolean;
+}
+/**
+ * What is left out stays as it is; null takes it away.
+ */
+export interface UpdateToolServerRequest {
+  /**
+   * At another host, port or scheme only with `headers`, where it has some.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  title?: string | null;
+  description?: string | null;
+  headers?: {
+    [k: string]: string;
+  } | null;
+  oauth?: {
+    /**
+     * A client that you registered there. null: the gateway describes or registers itself.
+     */
+    client_id?: string | null;
+    /**
+     * Kept sealed and not shown again.
+     */
+    client_secret?: string | null;
+    /**
+     * Scopes that people are asked for. null: those that the server asks for.
+     */
+    scopes?: string[] | null;
+  } | null;
+  /**
+   * Whether keys with `never_leaves` may use it, as nothing that it is sent goes further. Becomes false where `url` moves to another server, unless it is there as well.
+   */
+  local?: boolean;
+  /**
+   * Environments whose keys may use it; null: all.
+   */
+  environments?: ("live" | "test" | "dev")[] | null;
+  /**
+   * Accounts that may use it; null: all.
+   */
+  accounts?: string[] | null;
+  /**
+   * Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.
+   */
+  tools?: string[] | null;
+  /**
+   * What is offered of what it says: `first`: as it was when it was first seen, changes wait for an operator; `each`: nothing before an operator has approved it; `all`: whatever it says.
+   */
+  approval?: "first" | "each" | "all";
+  /**
+   * Who shares a connection to it: nobody with anybody else, or all who use it.
+   */
+  sharing?: "person" | "all";
+  /**
+   * Seconds that one call may take.
+   */
+  timeout_seconds?: number;
+  /**
+   * Largest result of a call.
+   */
+  max_result_bytes?: number;
+  /**
+   * Calls at a time.
+   */
+  max_concurrency?: number;
+  price_per_call?: number | null;
+  enabled?: boolean;
+}
+export interface DeletedToolServer {
+  object: "tool_server";
+  name: string;
+  deleted: true;
+}
+export interface ToolServerTestRequest {
+  /**
+   * One that there is.
+   */
+  name?: string;
+  /**
+   * Any server, before it is added.
+   */
+  url?: string;
+  /**
+   * A server that a node has in its own configuration, in place of `url`.
+   */
+  node?: {
+    /**
+     * Id or name of the node.
+     */
+    node: string;
+    /**
+     * Name of the server at the node, which offers it.
+     */
+    server: string;
+  };
+  /**
+   * With `url`: they are sent with this test alone.
+   */
+  headers?: {
+    [k: string]: string;
+  };
+}
+export interface ToolServerTest {
+  object: "tool_server.test";
+  ok: boolean;
+  /**
+   * What went wrong, in words.
+   */
+  error: {
+    code: string;
+    message: string;
+    detail: string | null;
+  } | null;
+  /**
+   * Revision of the protocol, as it was agreed.
+   */
+  revision: string | null;
+  server: {
+    name: string | null;
+    title: string | null;
+    version: string | null;
+  } | null;
+  instructions: string | null;
+  /**
+   * Names of what it says that it has, such as `tools`.
+   */
+  capabilities: string[];
+  tools: {
+    name: string;
+    title: string | null;
+    description: string | null;
+    state: "approved" | "pending" | "changed" | "refused" | "new";
+  }[];
+  prompts: number;
+  resources: number;
+  /**
+   * The last lines that its process wrote to standard error.
+   */
+  output: string[];
+  duration_ms: number;
 }
 export interface ToolDefinitionList {
   object: "list";
