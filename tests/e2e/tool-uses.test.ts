@@ -109,7 +109,7 @@ describe("limits", () => {
     });
     // Lists count against nothing, and are not given to who has used up all.
     const list = toolUseFor(limited, { method: "tools/list", name: null });
-    await expect(server.tools.toolUses.begin(list)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+    await expect(server.tools.toolUses.permit(list)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
     const [noted] = await requests(`key=${id}&outcome=refused&model=github/refused`);
     expect(noted).toMatchObject({ operation: "tool", model: "github/refused", error_code: "rate_limit_exceeded" });
     await server.governance.refusalCounts.flush();

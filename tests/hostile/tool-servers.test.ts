@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { until } from "../support/headrace.ts";
+import { hostileProcess, processWrongs } from "../support/mcp/hostile-process.ts";
 import {
   badCalls,
   badLists,
@@ -12,7 +13,7 @@ import {
   streamed,
   toolText,
 } from "../support/mcp/hostile-server.ts";
-import { askRaw, beginRaw, callRaw } from "../support/mcp/raw-tools.ts";
+import { askRaw, beginRaw, callRaw, type RawAnswer } from "../support/mcp/raw-tools.ts";
 import { startToolWorld, type ToolWorld } from "../support/mcp/tool-world.ts";
 
 /** Where no server has any business; it must never be asked. */
@@ -216,3 +217,43 @@ describe("a server that sends, on the stream beside calls and without end,", () 
     60_000,
   );
 });
+
+describe("a process that", () => {
+  const isAlive = (pid: number) => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+
+  test.each(processWrongs)(
+    "%s fails the call in time, and nobody else notices",
+    async (how) => {
+      await using own = await startToolWorld([
+        { name: "good", url: good.url },
+        { name: "worse", command: hostileProcess(), timeout_seconds: timeoutSeconds, max_result_bytes: maxResultBytes },
+      ]);
+      const key = await own.key();
+      const pids = pidsIn(await callRaw(own.at("worse"), "echo", { key }));
+      expect(pids.length).toBe(4);
+      await unnoticed(async () => {
+        const params = { name: "echo", arguments: { how }, _meta: { progressToken: 1 } };
+        const session = await beginRaw(own.at("worse"), key);
+        const { message, ms } = await session.ask("tools/call", params);
+        expect(message.error?.message).toContain('"worse"');
+        expect(ms).toBeLessThan(timeoutSeconds * 1_000 + graceMs);
+        await session.end();
+      });
+      // Whatever it does, it goes with the gateway, and so do its children.
+      await own[Symbol.asyncDispose]();
+      await until(() => pids.every((pid) => !isAlive(pid)), "all of it is gone");
+    },
+    60_000,
+  );
+});
+
+function pidsIn({ message }: RawAnswer): number[] {
+  const [{ text = "[]" } = {}] = (message.result?.["content"] ?? []) as { text?: string }[];
+  return JSON.parse(text) as number[];
+}

@@ -42,6 +42,6 @@ test("what is kept is bounded by number, bytes and time, on the account of its c
   events.expire();
   expect(ledger.byKind.unsent).toBe(0);
   await events.storeEvent("a", note(1));
-  events.clear();
+  events.end();
   expect(ledger.held).toBe(0);
 });

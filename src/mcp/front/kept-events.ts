@@ -22,6 +22,7 @@ export class KeptEvents implements EventStore {
   readonly #kept: Kept[] = [];
   #bytes = 0;
   #count = 0;
+  #isOver = false;
 
   constructor(holder: Holder, clock: Pick<Clock, "monotonicMs">) {
     this.#holder = holder;
@@ -32,7 +33,8 @@ export class KeptEvents implements EventStore {
     this.expire();
     const id = String(++this.#count);
     const text = JSON.stringify(message);
-    if (text.length > mostBytes) return id;
+    // What is told of a session that has ended would be held for ever.
+    if (text.length > mostBytes || this.#isOver) return id;
     while (this.#kept.length >= mostEvents || this.#bytes + text.length > mostBytes) this.#drop();
     // A client whose bytes are all in use gets its events all the same, once.
     if (this.#holder.take("unsent", text.length)) return id;
@@ -65,8 +67,9 @@ export class KeptEvents implements EventStore {
     while ((this.#kept[0]?.atMs ?? before) < before) this.#drop();
   }
 
-  /** Lets go of all. */
-  clear(): void {
+  /** Lets go of all, and keeps nothing more. */
+  end(): void {
+    this.#isOver = true;
     while (this.#kept.length > 0) this.#drop();
   }
 

@@ -19,6 +19,8 @@ export type ListKind = keyof typeof listKinds;
 const [mostPages, mostItems] = [64, 5_000];
 /** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
 const [usualMs, mostMs] = [60_000, 600_000];
+/** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
+const deepest = 100;
 const sweepMs = 30_000;
 /** All pages of a list together. */
 const readMs = 60_000;
@@ -107,7 +109,7 @@ export class ServerLists {
       const page = answer.result[kind];
       if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
       // Not spread: there may be more of them than a function takes.
-      for (const item of page ?? []) if (isObject(item)) items.push(item);
+      for (const item of page ?? []) if (isObject(item) && isShallow(item, deepest)) items.push(item);
       const { nextCursor, ttlMs } = answer.result;
       if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
       cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
@@ -119,6 +121,11 @@ export class ServerLists {
     } while (cursor !== undefined);
     return { items, goodMs };
   }
+}
+
+function isShallow(value: unknown, deepestLeft: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return deepestLeft > 0 && Object.values(value).every((one) => isShallow(one, deepestLeft - 1));
 }
 
 function listFault(detail: string): GatewayError {

@@ -114,7 +114,7 @@ export class Sessions {
       if (begun) this.#byId.delete(begun.id);
       forget();
       follower.end();
-      events.clear();
+      events.end();
     };
     const server = protocolServer(this.#desk, true, introduction, (context) => this.#requestOf(context));
     await server.connect(transport);

@@ -19,6 +19,8 @@ export class Call {
   readonly progressToken: unknown;
   /** Questions of the server that the client has not answered yet. */
   asking = 0;
+  /** All that it asked. */
+  asked = 0;
   /** The answer comes in a stream of events. */
   isStreamed = false;
   readonly #settled = Promise.withResolvers<ToolAnswer>();

@@ -35,6 +35,8 @@ export interface ConnectionOptions {
 export const connectTimeoutMs = 30_000;
 /** Questions of a server in the middle of one call that wait for the client. */
 const mostAsking = 16;
+/** Those of one call in all: each begins the wait for its answer anew. */
+const mostAsked = 256;
 const [methodNotFound, internalError] = [-32_601, -32_603];
 /** What the gateway and its clients can be asked for in the middle of a call; a session says it once for all. */
 const capabilities = { elicitation: { form: {} }, sampling: {} };
@@ -217,7 +219,7 @@ export class Connection {
     if (!isJSONRPCNotification(message)) return true;
     const { method } = message;
     if (method === "notifications/progress") this.#progressed(params);
-    else if (method === "notifications/message") this.#callOfMessage()?.exchange.notified?.(method, params);
+    else if (method === "notifications/message") this.#tellCaller(this.#callOfMessage(), method, params);
     else {
       if (!own.has(method)) this.#options.onNews(method, params);
       return false;
@@ -236,8 +238,17 @@ export class Connection {
     const call = typeof token === "string" ? this.#calls.get(token) : undefined;
     if (!call) return;
     call.prolong();
-    const { progressToken, exchange } = call;
-    if (progressToken !== undefined) exchange.notified?.("notifications/progress", { ...params, progressToken });
+    const { progressToken } = call;
+    if (progressToken !== undefined) this.#tellCaller(call, "notifications/progress", { ...params, progressToken });
+  }
+
+  #tellCaller(call: Call | undefined, method: string, params: JsonObject): void {
+    if (!call) return;
+    // Over HTTP the bytes of its stream are counted as they come.
+    const isCounted = this.#line.transport.hasPerRequestStream === true;
+    const refusal = isCounted ? undefined : call.hold(JSON.stringify(params).length);
+    if (refusal) call.fail(refusal);
+    else call.exchange.notified?.(method, params);
   }
 
   /** The call on whose stream it came, or the only one there is: what could be for several is for nobody. */
@@ -254,6 +265,11 @@ export class Connection {
     if (!call || !ask || call.asking >= mostAsking) {
       const message = call ? "The client cannot be asked that." : "It cannot be told by which call this is asked.";
       this.#tell({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
+      return;
+    }
+    if (++call.asked > mostAsked) {
+      const message = `The server of tools "${this.#options.bounds.server}" asked back more than ${mostAsked} times.`;
+      call.fail(new GatewayError("upstream_error", message));
       return;
     }
     call.asking++;

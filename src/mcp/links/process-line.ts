@@ -35,6 +35,10 @@ export interface ProcessLineOptions {
 const usualStopMs = 5_000;
 /** What it has not read yet of what it was told. */
 const mostUnread = 8 * 1024 * 1024;
+/** What it says without answering anything, in lines of the longest kind: progress, logs, questions and changes. */
+const mostLines = 4;
+/** Short ones count as so many bytes: each is work. */
+const leastCounted = 1_024;
 const lineFeed = 10;
 
 export class ProcessLine implements Line, Transport {
@@ -51,6 +55,8 @@ export class ProcessLine implements Line, Transport {
   #hasLeft = false;
   #endedItself = false;
   #unread = 0;
+  /** Bytes since it answered. */
+  #unasked = 0;
 
   constructor(options: ProcessLineOptions) {
     this.#options = options;
@@ -164,6 +170,11 @@ export class ProcessLine implements Line, Transport {
     } catch {
       const what = "wrote what is no message of the protocol to its standard output, and was ended";
       this.#failed(what, "logs belong to standard error");
+      return false;
+    }
+    this.#unasked = "method" in message ? this.#unasked + Math.max(bytes.length, leastCounted) : 0;
+    if (this.#unasked > mostLines * this.#options.maxLineBytes) {
+      this.#failed("said too much without an answer, and was ended", `${this.#unasked} bytes`);
       return false;
     }
     this.onmessage?.(message);

@@ -92,7 +92,7 @@ export class ClientDocuments {
       const word = error instanceof Error && error.name === "BodyTooLongError" ? "too_long" : outwardFault(error);
       found = fault(
         word,
-        "it could not be fetched: it has to be answered at once, with status 200 and a JSON of 64 KB at most.",
+        "it could not be fetched: it has to be answered at once, with status 200 and a JSON of 64 KB at most. Where this server does not reach the internet, its operator sets oauth.client_documents to off: clients then register themselves.",
       );
     } finally {
       clearTimeout(timer);

@@ -5,6 +5,7 @@ const shown = "is what a program prints";
 const scale = "needs PostgreSQL and Redis: postgres.test.ts, replicas.test.ts and migrate.test.ts have them";
 const system = "speaks to systemd, Docker or Kubernetes; deploy.test.ts reads their files, and backup.test.ts restores";
 const nodes = "needs a second machine: nodes-cli.test.ts joins one, approves it and lets it leave";
+const agents = "is typed to agents: tests/e2e/mcp runs them";
 const bench = "measures for minutes; `npm run bench` is the developer's";
 
 export const elsewhere: Readonly<Record<string, string>> = {
@@ -33,6 +34,8 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "docs/nodes.md: headrace node": nodes,
   "docs/nodes.md: headrace nodes": nodes,
   "docs/observability.md: POST /v1/chat/completions": shown,
+  "docs/tools.md: claude mcp add": agents,
+  "docs/tools.md: codex mcp add": agents,
   "docs/operating.md: CREATE ROLE": scale,
   "docs/operating.md: export HEADRACE_DATABASE_URL": scale,
   "docs/operating.md: $ HEADRACE_DATABASE_URL=": scale,

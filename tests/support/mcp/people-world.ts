@@ -1,4 +1,5 @@
 // A gateway with a model, servers of tools of each kind, and people of one account who may use different ones of them.
+import { ensureDashboard } from "../../../scripts/setup.mjs";
 import { makeProgramHome, type ProgramHome } from "../agents/agent-program.ts";
 import { type ScriptedWorld, startAgentWorld } from "../agents/agent-world.ts";
 import { type Browser, invite, setUp } from "../browser.ts";
@@ -21,8 +22,8 @@ export interface ToolPerson extends AsyncDisposable {
   allow(): Promise<void>;
   /** Asks as pages of the dashboard do. */
   desk: Browser;
-  /** Connects the account of that name at the server that tells who asked. */
-  connect(account: string): Promise<void>;
+  /** Connects the account of that name at the server that tells who asked; `at`: where a program said that it is done. */
+  connect(account: string, at?: string): Promise<void>;
   /** Takes back, in the browser, what was allowed the client. */
   removeAccess(): Promise<void>;
 }
@@ -43,6 +44,7 @@ const offered = ["test_simple_text", "test_tool_with_progress", "test_elicitatio
 
 /** Servers are `new` (2026-07-28 alone), `old` (with sessions alone), `program` (a process) and `notes` (people's own accounts). */
 export async function startPeopleWorld(yaml = ""): Promise<PeopleWorld> {
+  ensureDashboard();
   const newer = startMcpServer(makeEverythingServer, { eras: "modern" });
   const older = startMcpServer(makeEverythingServer, { eras: "legacy" });
   const notes = startAskingServer();
@@ -111,11 +113,10 @@ async function join(
         await allow();
       },
     },
-    async connect(account) {
-      await visitor.go("/settings");
+    async connect(account, at = "/tools") {
+      await visitor.go(at);
       await enter();
-      const url = await visitor.page.evaluate(beginConnecting, "notes");
-      await visitor.page.goto(url);
+      await visitor.page.getByRole("button", { name: "Connect: notes" }).click();
       await visitor.page.getByText(`Continue as ${account}`).click();
       await visitor.page.getByText("Your account is connected").waitFor();
     },
@@ -131,12 +132,4 @@ async function join(
       await home[Symbol.asyncDispose]();
     },
   };
-}
-
-/** In a page of the dashboard. */
-async function beginConnecting(server: string): Promise<string> {
-  const session = (await (await fetch("/v1/session")).json()) as { csrf_token: string };
-  const headers = { "content-type": "application/json", "x-csrf-token": session.csrf_token };
-  const answer = await fetch("/v1/tools/connections", { method: "POST", headers, body: JSON.stringify({ server }) });
-  return ((await answer.json()) as { url: string }).url;
 }

@@ -1,9 +1,18 @@
 // Clients of servers of tools as their makers publish them: each signs in by OAuth in a browser, lists and calls.
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { auth, createMCPClient, type OAuthClientProvider } from "@ai-sdk/mcp";
-import { claudeProgram, type Ended, type ProgramHome, programPath } from "../agents/agent-program.ts";
+import { claudeProgram, type Ended, opencodeProgram, type ProgramHome, programPath } from "../agents/agent-program.ts";
 import type { AgentUpstream } from "../agents/agent-upstream.ts";
 import { agentModel } from "../agents/agent-world.ts";
 import type { Call } from "../agents/scripted-model.ts";
@@ -264,14 +273,8 @@ async function asCodex(place: ClientPlace, call: Call): Promise<Ended> {
 const claude: ToolClient = {
   async signIn(place) {
     await addToClaude(place);
-    const [opened, browser] = [join(place.home.home, "opened"), join(place.home.home, "browser.sh")];
-    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > ${opened}.part && mv ${opened}.part ${opened}\n`);
-    chmodSync(browser, 0o755);
-    const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
-    const command = ["python3", terminal, String(deadlineMs / 1000), claudeProgram(), "mcp", "login", "gw"];
     const described = place.document === undefined ? {} : { MCP_OAUTH_CLIENT_METADATA_URL: place.document };
-    const env = { ...quiet, ...described, BROWSER: browser, TERM: "xterm" };
-    await signedInBy(place, command, env, () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined));
+    await signInAtTerminal(place, [claudeProgram(), "mcp", "login", "gw"], { ...quiet, ...described });
   },
   async tools(place) {
     const [first] = linesOf((await asClaude(place, undefined)).stdout);
@@ -286,6 +289,49 @@ const claude: ToolClient = {
     return textOf(contents.findLast(({ type }) => type === "tool_result"));
   },
 };
+
+/** For a program that wants a terminal, and opens a browser by itself. */
+async function signInAtTerminal(place: ClientPlace, command: readonly string[], env: Readonly<Record<string, string>>) {
+  const opened = join(place.home.home, "opened");
+  const browser = script(place, "browser", `printf %s "$1" > ${opened}.part && mv ${opened}.part ${opened}`);
+  const terminal = fileURLToPath(new URL("in-terminal.py", import.meta.url));
+  const whole = ["python3", terminal, String(deadlineMs / 1000), ...command];
+  const address = () => (existsSync(opened) ? readFileSync(opened, "utf8") : undefined);
+  await signedInBy(place, whole, { BROWSER: browser, TERM: "xterm", ...env }, address);
+  rmSync(opened);
+}
+
+/** One of a folder of scripts; gives its path. */
+function script({ home }: ClientPlace, name: string, text: string): string {
+  const folder = join(home.home, "bin");
+  mkdirSync(folder, { recursive: true });
+  const path = join(folder, name);
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** Where programs have the names that people type. */
+function typingEnv(place: ClientPlace): Record<string, string> {
+  script(place, "claude", `exec ${claudeProgram()} "$@"`);
+  script(place, "codex", `exec node ${programPath(".bin", "codex")} "$@"`);
+  script(place, "opencode", `exec ${opencodeProgram()} "$@"`);
+  script(place, "xdg-open", 'exec "$BROWSER" "$@"');
+  script(place, "npx", `shift; exec ${inspectorCommand().join(" ")} "$@"`);
+  const path = `${join(place.home.home, "bin")}:${process.env["PATH"]}`;
+  return { ...quiet, PATH: path, HEADRACE_API_KEY: place.model.server.key };
+}
+
+/** Types it in a shell, and signs in once the browser opens. */
+export function signInByTyping(place: ClientPlace, code: string): Promise<void> {
+  return signInAtTerminal(place, ["sh", "-ec", code], typingEnv(place));
+}
+
+/** Types it in a shell: what was said. */
+export async function typed(place: ClientPlace, code: string): Promise<string> {
+  const { stdout, stderr } = await place.home.run(["sh", "-ec", code], place.home.home, typingEnv(place));
+  return `${stdout}\n${stderr}`;
+}
 
 async function addToClaude({ home, url }: ClientPlace, more: readonly string[] = []): Promise<void> {
   const add = [claudeProgram(), "mcp", "add", "--transport", "http", "--scope", "user", "gw", url, ...more];

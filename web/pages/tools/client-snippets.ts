@@ -22,8 +22,8 @@ export function clientSnippets(url: string): readonly ClientSnippet[] {
     {
       id: "codex",
       name: "Codex",
-      about: "In a shell. The second line opens a browser, where you sign in and agree.",
-      code: `codex mcp add headrace --url ${word}\ncodex mcp login headrace`,
+      about: "In a shell. It opens a browser, where you sign in and agree; later: codex mcp login headrace",
+      code: `codex mcp add headrace --url ${word}`,
     },
     {
       id: "opencode",

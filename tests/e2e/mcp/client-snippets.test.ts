@@ -1,0 +1,55 @@
+// What the dashboard has people type to connect their clients of tools does so, as it is, where clients register themselves.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { clientSnippets } from "../../../web/pages/tools/client-snippets.ts";
+import { leaveBrowser } from "../../support/chromium.ts";
+import { type PeopleWorld, startPeopleWorld } from "../../support/mcp/people-world.ts";
+import { signInByTyping, typed } from "../../support/mcp/tool-clients.ts";
+
+let world: PeopleWorld;
+
+beforeAll(async () => {
+  world = await startPeopleWorld("oauth: { client_documents: off }\n");
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+function snippet(id: string): string {
+  return clientSnippets(`${world.model.server.url}/mcp`).find((one) => one.id === id)?.code ?? "";
+}
+
+test.each([
+  ["claude", "claude mcp list", /headrace: \S+ \(HTTP\) - ✔ Connected/],
+  ["codex", "codex mcp list", /headrace +\S+ +- +enabled +OAuth/],
+])("%s is signed in by what is typed in a shell", async (id, list, signedIn) => {
+  await using ann = await world.join(id, ["new"]);
+  await signInByTyping(ann.place, snippet(id));
+  expect(await typed(ann.place, list)).toMatch(signedIn);
+});
+
+test("opencode is signed in by what its file is given, and what is typed in a shell", async () => {
+  await using ann = await world.join("olga", ["new"]);
+  const folder = join(ann.place.home.home, ".config", "opencode");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "opencode.json"), snippet("opencode"));
+  await signInByTyping(ann.place, "opencode mcp auth headrace");
+  expect(await typed(ann.place, "opencode mcp list")).toContain("✓ headrace");
+});
+
+test("the inspector lists tools by what is typed in a shell", async () => {
+  await using ann = await world.join("ida", ["new"]);
+  expect(await typed(ann.place, snippet("inspector"))).toContain("new_test_simple_text");
+});
+
+test("a program with the AI SDK has the tools", async () => {
+  await using ann = await world.join("aida", ["new"]);
+  const { home } = ann.place.home;
+  symlinkSync(join(import.meta.dir, "..", "..", "..", "node_modules"), join(home, "node_modules"));
+  const program = `${snippet("ai-sdk")}\nconsole.log(Object.keys(tools).join());\nawait client.close();\n`;
+  writeFileSync(join(home, "program.ts"), program);
+  expect(await typed(ann.place, `${process.execPath} program.ts`)).toContain("new_test_simple_text");
+});
