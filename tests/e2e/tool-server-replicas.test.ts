@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { until } from "../support/headrace.ts";
-import { makeOperatorKey } from "../support/operator-key.ts";
 import { adminOf, type Operated } from "../support/operated.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
 import { HttpToolServer, textResult } from "../support/tool-servers.ts";
 

@@ -111,7 +111,10 @@ export class Definitions implements DefinitionGuard {
       return definition.state === "approved";
     });
     // What it adds later is later than when it was first seen, also where it had nothing then.
-    const without = [...(changed.length === 0 ? [kind] : []), ...(lacks && kind !== "instructions" ? [otherThan[kind]] : [])].filter(isNew);
+    const without = [
+      ...(changed.length === 0 ? [kind] : []),
+      ...(lacks && kind !== "instructions" ? [otherThan[kind]] : []),
+    ].filter(isNew);
     for (const one of without) changed.push(this.#nothing(server, one));
     if (changed.length > 0) await this.#keep(known, changed);
     return offered;

@@ -38,7 +38,8 @@ export class Outages {
         subject,
         isOut: this.#isOut(subject, !isWell, upstreamGraceMs, before),
         began: (since) => operatorTidings("upstream.down", subject, since, { upstream: name, since }),
-        ended: (since, now) => operatorTidings("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
+        ended: (since, now) =>
+          operatorTidings("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
       };
     });
     const nodes = this.#sources.nodes().map(({ id, name, isConnected }): Standing => {
