@@ -23,7 +23,6 @@ const clock = shiftedClock();
 let good: HostileServer;
 let bad: HostileServer;
 let world: ToolWorld;
-let key: string;
 
 /** What the bad server says that it has. */
 let has: { tools: object[]; prompts?: object[]; resources?: object[] } = { tools: [honestTool] };
@@ -45,7 +44,6 @@ const pretends: Misbehaviour = ({ id, method, params }) => {
 beforeAll(async () => {
   [good, bad] = [startHostileServer(), startHostileServer(pretends)];
   world = await startToolWorld([{ name: "good", url: good.url }], { clock });
-  key = await world.key();
 });
 
 afterAll(async () => {
