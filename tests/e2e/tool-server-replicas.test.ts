@@ -62,3 +62,11 @@ test("one that is added, changed, approved and deleted at a replica is so at the
   await holds(decide("approved"), ["files_search"]);
   await holds(() => here("DELETE", "/tool-servers/files"), []);
 }, 60_000);
+
+test("what is no tool changes nothing for who listens at the other", async () => {
+  await holds(() => here("POST", "/tool-servers", { name: "files", url: tools.url }), ["files_search"]);
+  const before = told;
+  expect((await here("POST", "/upstreams", { name: "models", url: "http://127.0.0.1:1/v1" })).status).toBe(200);
+  await Bun.sleep(boundMs);
+  expect(told).toBe(before);
+}, 60_000);

@@ -158,18 +158,27 @@ export class Definitions implements DefinitionGuard {
     const detail = { kind, name, decision: state, digest };
     const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
     if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
-    this.reload();
+    this.#read.delete(server);
+    this.#tell();
     this.#options.announce();
     return decided;
   }
 
-  /** What was decided is read again. */
-  reload(): void {
-    this.#read.clear();
+  /** Another process may have decided something, or changed what is no tool at all: who listens is told where it is ours. */
+  async reload(): Promise<void> {
+    let isChanged = false;
+    for (const [server, { known }] of [...this.#read]) {
+      const again = this.#keepRead(server, known);
+      if ((await again) !== (await known.catch(() => undefined))) isChanged = true;
+    }
+    if (isChanged) this.#tell();
+  }
+
+  #tell(): void {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Calls `listener` when something may have been decided, here or elsewhere; gives what ends that. */
+  /** Calls `listener` when something was decided, here or elsewhere; gives what ends that. */
   onDecision(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -189,8 +198,12 @@ export class Definitions implements DefinitionGuard {
     const { clock } = this.#options;
     const read = this.#read.get(server);
     if (read && clock.monotonicMs() < read.untilMs) return read.known;
-    const known = this.#readAgain(server, read?.known);
-    this.#read.set(server, { known, untilMs: clock.monotonicMs() + knownMs });
+    return this.#keepRead(server, read?.known);
+  }
+
+  #keepRead(server: string, before: Promise<Known> | undefined): Promise<Known> {
+    const known = this.#readAgain(server, before);
+    this.#read.set(server, { known, untilMs: this.#options.clock.monotonicMs() + knownMs });
     known.catch(() => this.#read.delete(server));
     return known;
   }

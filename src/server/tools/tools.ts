@@ -127,7 +127,7 @@ async function openServers(options: ToolsOptions) {
   // Before it is read: what changes in between is seen by the next look.
   watcher?.also(async () => {
     await toolServers.load();
-    toolDefinitions.reload();
+    await toolDefinitions.reload();
   });
   await toolServers.load();
   options.incidents.also(async () => {
