@@ -151,11 +151,12 @@ export class Desk {
     const met = (isPermitted ? this.#serversOf(from) : []).map(async (server) => {
       const opened = within(introductionPatienceMs, links.open(server, from));
       const link = await opened.catch(() => undefined);
+      if (!link) return { server, link, instructions: undefined };
       const name = "instructions";
-      const listed = link?.instructions ? [{ name, description: link.instructions }] : [];
-      // That it has none is looked at as well: what it says later is later than when it was first seen.
-      const [offered] = link ? await definitions.offered(server, name, listed).catch(() => []) : [];
-      return { server, link, instructions: offered && link?.instructions };
+      // What it says later is later than when it was first seen, also where it says nothing now.
+      const listed = link.instructions ? [{ name, description: link.instructions }] : [];
+      const [offered] = await definitions.offered(server, name, listed).catch(() => []);
+      return { server, link, instructions: offered && link.instructions };
     });
     return introductionOf(await Promise.all(met), isLegacy, from.only);
   }
