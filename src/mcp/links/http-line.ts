@@ -39,8 +39,10 @@ export interface HttpLineOptions {
 /** What streams beside calls may be silent for, before they are opened anew. */
 const silenceMs = 300_000;
 const goodbyeMs = 2_000;
-/** All that comes for one call, with progress and logs, in results of the longest kind. */
+/** All that comes in one stream, for one call with progress and logs or beside calls, in results of the longest kind. */
 const mostResults = 4;
+/** Short events count as so many bytes: each is work. */
+const leastCounted = 1_024;
 const withoutBody = new Set([204, 205, 304]);
 
 export class HttpLine implements Line {
@@ -152,7 +154,7 @@ export class HttpLine implements Line {
     const bytes = new StreamedBytes(isStreamed, call);
     const refusalOf = (piece: ByteSpan): GatewayError | undefined => {
       const { ofOne, ofAll } = bytes.count(piece.view);
-      if (ofOne > maxResultBytes || (call !== undefined && ofAll > mostResults * maxResultBytes)) {
+      if (ofOne > maxResultBytes || ofAll > mostResults * maxResultBytes) {
         return this.#error(`gave more than ${maxResultBytes} bytes, the most that a result of it may have`);
       }
       return bytes.hold(piece.length);
@@ -213,6 +215,12 @@ export class HttpLine implements Line {
 
 const lineFeed = 10;
 
+function eventsIn(piece: Buffer): number {
+  let count = 0;
+  for (let end = piece.indexOf("\n\n"); end >= 0; end = piece.indexOf("\n\n", end + 2)) count++;
+  return count;
+}
+
 /** The bytes of one answer: how many there are, of its last event and in all, and on whose account they are. */
 class StreamedBytes {
   readonly #isStreamed: boolean;
@@ -227,7 +235,7 @@ class StreamedBytes {
   }
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
-    this.#ofAll += piece.length;
+    this.#ofAll += Math.max(piece.length, this.#isStreamed ? leastCounted * eventsIn(piece) : 0);
     // An event ends with an empty line; that one ends anywhere is seen at the end of the piece, so it counts as longer at most.
     const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
     const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;
