@@ -1,11 +1,9 @@
 // The page Tools: what one may use of all servers, the own accounts there, each tool to be read and tried, and how clients get them.
 import { Stack } from "@mantine/core";
 import { PlugIcon, SearchIcon } from "@primer/octicons-react";
-import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
-import type { ApiFailure } from "../../api/client.ts";
-import { useSliced } from "../../api/queries.ts";
-import { type Listed, type Offer, readOffer, toolsPath } from "../../api/tools.ts";
+import { useOffer } from "../../api/offer.ts";
+import type { Listed, Offer } from "../../api/tools.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { PlainButton } from "../../parts/page/buttons.tsx";
@@ -21,13 +19,7 @@ import { ToolView } from "./tool-view.tsx";
 
 export function ToolsPage() {
   const [parameters, setParameters] = useSearchParams();
-  const { data, error, refetch } = useSliced(
-    useQuery<Offer, ApiFailure>({
-      queryKey: [toolsPath],
-      queryFn: ({ signal }) => readOffer(signal),
-      staleTime: 30_000,
-    }),
-  );
+  const { data, error, refetch } = useOffer();
   const put = (name: "tool" | "connect" | null, value = "") =>
     setParameters((before) => {
       const after = new URLSearchParams(before);

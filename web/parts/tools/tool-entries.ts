@@ -1,8 +1,7 @@
 // Lists of tools as people write them: what an entry may be, what is suggested, and how a list is told.
-import { useQuery } from "@tanstack/react-query";
-import type { ApiFailure } from "../../api/client.ts";
+import { useOffer } from "../../api/offer.ts";
 import { useRead } from "../../api/queries.ts";
-import { isCut, type Offer, ownName, readOffer, serverOf, toolsPath } from "../../api/tools.ts";
+import { isCut, ownName, serverOf } from "../../api/tools.ts";
 import type { ToolServerList } from "../../api/types.ts";
 
 /** null: all that are offered; empty: none. */
@@ -20,16 +19,11 @@ export function toolListError(tools: ToolList): string | undefined {
 
 /** `of`: what one may use oneself, or all servers of the installation. Asked for once somebody writes a list. */
 export function useToolEntries(of: "own" | "installation", enabled: boolean): string[] {
-  const offer = useQuery<Offer, ApiFailure>({
-    queryKey: [toolsPath],
-    queryFn: ({ signal }) => readOffer(signal),
-    staleTime: 30_000,
-    enabled: enabled && of === "own",
-  });
+  const offer = useOffer(enabled && of === "own");
   const servers = useRead<ToolServerList>("/v1/admin/tool-servers", {}, { enabled: enabled && of === "installation" });
   const names = servers.data?.data.map(({ name }) => name) ?? [];
   const tools = offer.data?.tools ?? [];
-  // Of one that clients know by another name than its server does, the server's own is not told.
+  // A name that was cut or changed for clients does not tell the server's own.
   const entries = tools.flatMap(({ name }) => (isCut(name) ? [] : [`${serverOf(name)}/${ownName(name)}`]));
   return [...new Set([...names, ...tools.map(({ name }) => serverOf(name))])].sort().concat(entries.sort());
 }
