@@ -182,6 +182,9 @@ tools:
       command: mcp-server-filesystem /srv/shared
       env: { LOG_LEVEL: info }         # nothing else of this server's environment
       sharing: all                     # one process for everybody; left out: one for each person
+      share: true                      # the gateway that this machine is a node of may offer it as well
+    - name: desk
+      node: { node: workstation-1, server: files } # what that node shares
 
 # What accounts may use; null means no limit. free, pro and enterprise exist without being named here.
 tiers:

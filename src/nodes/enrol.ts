@@ -56,6 +56,7 @@ export class Enrolment {
       maxConcurrency: null,
       local: false,
       announced: [],
+      toolServers: [],
       version: null,
       createdAt: origin.nowSeconds,
       lastSeenAt: null,

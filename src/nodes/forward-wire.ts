@@ -3,8 +3,9 @@ import { z } from "zod";
 import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
 import { operations } from "../dialects/dialects.ts";
-import type { EngineRequest } from "../domain/models/engine.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
+import { passedToolHeaders, toolMethods } from "../domain/tools/node-tools.ts";
+import type { TunnelRequest } from "./tunnel/contract.ts";
 
 export const forwardPath = "/internal/nodes/:id/requests";
 
@@ -24,24 +25,40 @@ export const forwardHeaders = {
 export const forwardOutcomes = ["answer", "not_there", "error"] as const;
 export type ForwardOutcome = (typeof forwardOutcomes)[number];
 
-const about = z.object({
+const aboutAny = z.object({
   requestId: z.string().min(1).max(200),
+  /** The holder of its bytes; an earlier version does not say. */
+  holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
+});
+const aboutModel = aboutAny.extend({
   operation: z.enum(operations),
   model: z.string().min(1).max(256),
   stream: z.boolean(),
   width: z.int().min(1),
   /** An earlier version does not say, and another one may have others. */
   priority: z.enum(priorities).optional().catch(undefined),
-  /** The holder of its bytes; an earlier version does not say. */
-  holder: z.object({ key: z.string().min(1).max(200), account: z.string().min(1).max(200) }).optional(),
 });
+const aboutTool = aboutAny.extend({
+  server: z.string().min(1).max(64),
+  method: z.enum(toolMethods),
+  headers: z.record(z.string(), z.string()).transform(passedToolHeaders),
+});
+const about = z.union([aboutModel, aboutTool]);
 
 /** A request but for its body. */
 export type AboutRequest = z.infer<typeof about>;
 
-export function aboutText(request: EngineRequest): string {
-  const { requestId, operation, model, stream, width, priority, holder } = request;
-  const said: AboutRequest = { requestId, operation, model, stream, width, priority, holder: holder.ids };
+export function aboutText(request: TunnelRequest): string {
+  const { requestId, holder } = request;
+  const any = { requestId, holder: holder.ids };
+  let said: AboutRequest;
+  if ("server" in request) {
+    const { server, method, headers } = request;
+    said = { ...any, server, method, headers };
+  } else {
+    const { operation, model, stream, width, priority } = request;
+    said = { ...any, operation, model, stream, width, priority };
+  }
   return Buffer.from(JSON.stringify(said)).toString("base64url");
 }
 

@@ -13,6 +13,7 @@ const record: NodeRecord = {
   maxConcurrency: null,
   local: false,
   announced: [{ id: "m" }],
+  toolServers: [],
   version: null,
   createdAt: 0,
   lastSeenAt: null,

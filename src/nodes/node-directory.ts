@@ -5,14 +5,14 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { AuditAction, AuditLog } from "../domain/audit.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
-import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type { EngineResponse } from "../domain/models/engine.ts";
 import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
 import { aboutInstallation, auditEvent } from "../policy/records/audit.ts";
 import { BoundedAudit } from "../policy/records/bounded-audit.ts";
 import { ConnectionPace } from "./connection-pace.ts";
 import { NodeEngine, type NodeWays, nodeIsAway } from "./node-engine.ts";
 import type { ReplicaForwarder } from "./replica-forwarder.ts";
-import { type GatewayEnd, type GatewayEndListener, tunnelCloseCodes } from "./tunnel/contract.ts";
+import { type GatewayEnd, type GatewayEndListener, type TunnelRequest, tunnelCloseCodes } from "./tunnel/contract.ts";
 
 export interface NodeDirectoryOptions {
   store: NodeStore;
@@ -184,7 +184,7 @@ export class NodeDirectory implements NodeWays {
     return seen === null || clock.nowSeconds() - seen > awaySeconds;
   }
 
-  async send(nodeId: string, request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+  async send(nodeId: string, request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse> {
     for (let attempt = 1; ; attempt++) {
       const end = this.local(nodeId);
       if (end && !end.closed) return end.send(request, cancellation);
@@ -328,8 +328,8 @@ export class NodeDirectory implements NodeWays {
     const { store, replicaId, clock } = this.#options;
     const { end, connectedAt } = link;
     if (this.#links.get(end.nodeId) !== link || !end.announcement) return;
-    const { version, models } = end.announcement;
-    const seen = { announced: models.slice(0, mostNodeModels), version, at: clock.nowSeconds() };
+    const { version, models, toolServers = [] } = end.announcement;
+    const seen = { announced: models.slice(0, mostNodeModels), toolServers, version, at: clock.nowSeconds() };
     if (link.standsSince === undefined) {
       const { nodeId, connectionId, clientAddress } = end;
       const isKnown = await store.connected({ nodeId, replicaId, connectionId, clientAddress, connectedAt }, seen);

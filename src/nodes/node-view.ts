@@ -18,7 +18,7 @@ export function nodeToWire(
   engine: NodeEngine,
   { directory, capacity, router }: NodeViewDeps,
 ): NodeWire {
-  const { id, name, maxConcurrency } = record;
+  const { id, name, maxConcurrency, toolServers } = record;
   const place = directory.place(id);
   const draining = router.drained.has(name);
   const models = record.announced.map((model) => ({
@@ -36,11 +36,13 @@ export function nodeToWire(
     status: statusOf({
       isConnected: place !== undefined,
       draining: draining || directory.isLeaving(id),
-      isApproved: models.some(({ approved }) => approved),
+      // A machine that has tools alone waits for nobody.
+      isApproved: models.some(({ approved }) => approved) || (models.length === 0 && toolServers.length > 0),
     }),
     draining,
     approved_models: [...record.approvedModels],
     announced_models: models,
+    tool_servers: [...toolServers],
     environments: [...record.environments],
     max_concurrency: maxConcurrency,
     local: record.local,

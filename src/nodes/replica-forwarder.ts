@@ -5,12 +5,13 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Keys } from "../domain/key-ring.ts";
-import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
+import type { EngineResponse } from "../domain/models/engine.ts";
 import type { NodeConnection } from "../domain/models/node.ts";
 import { Http1Client, originOf } from "../http1/client/client.ts";
 import { ClientError, type ClientResponse } from "../http1/client/client-contract.ts";
 import { bodyDigest, signForward } from "./forward-signature.ts";
 import { aboutText, forwardHeaders, forwardPath, readError, readFault } from "./forward-wire.ts";
+import type { TunnelRequest } from "./tunnel/contract.ts";
 
 export interface ReplicaForwarderOptions {
   /** 32 bytes, the same at all replicas. */
@@ -48,7 +49,7 @@ export class ReplicaForwarder {
    */
   async send(
     { nodeId, replicaId, advertiseUrl }: NodeConnection,
-    request: EngineRequest,
+    request: TunnelRequest,
     cancellation: Cancellation,
   ): Promise<EngineResponse | "not_there"> {
     if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);

@@ -2,11 +2,14 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { NodeIdentity, NodeLinkReport } from "../domain/models/node-identity.ts";
+import type { OfferedTools } from "../domain/tools/node-tools.ts";
 import type { LocalServing } from "./local-serving.ts";
 import { NodeLink, type NodeLinkState } from "./node-link.ts";
+import type { NodeAnnouncement } from "./tunnel/contract.ts";
 
 export interface UplinkOptions {
   serving: Pick<LocalServing, "handle" | "announcement" | "running">;
+  tools: OfferedTools;
   files: {
     /** Another text after each change; undefined: it has joined nothing. */
     mark(): string | undefined;
@@ -78,8 +81,8 @@ export class Uplink {
       this.#join();
     }
     if (!this.#joined) return;
-    const { version, models } = this.#options.serving.announcement();
-    const announced = JSON.stringify([version, models]);
+    const { version, models, toolServers } = this.#announcement();
+    const announced = JSON.stringify([version, models, toolServers]);
     if (announced !== this.#announced) {
       this.#announced = announced;
       this.#joined.link.announce();
@@ -87,8 +90,13 @@ export class Uplink {
     this.#tell();
   }
 
+  #announcement(): NodeAnnouncement {
+    const toolServers = this.#options.tools.offers();
+    return { ...this.#options.serving.announcement(), ...(toolServers.length > 0 && { toolServers }) };
+  }
+
   #join(): void {
-    const { files, serving, log } = this.#options;
+    const { files, serving, tools, log } = this.#options;
     let identity: NodeIdentity | undefined;
     try {
       identity = files.identity();
@@ -99,8 +107,9 @@ export class Uplink {
     const { gateway_url: url, gateway, node_id: id, private_key: privateKey, proxy, name } = identity;
     const link = new NodeLink({
       ...{ url, gateway, node: { id, privateKey }, proxy },
-      handle: (request, cancellation) => serving.handle(request, cancellation),
-      announcement: () => serving.announcement(),
+      handle: (request, cancellation) =>
+        "server" in request ? tools.handle(request, cancellation) : serving.handle(request, cancellation),
+      announcement: () => this.#announcement(),
       onState: (state) => {
         const detail = state.message === "" ? {} : { detail: state.message };
         log.info("node_link", { status: state.status, gateway: url, node: name, ...detail });

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import type { Config } from "../config/config.ts";
+import { type Config, processEnvironment } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
 import { demoId } from "../engines/llama/model-store.ts";
 import { decodeRequest, type RequestLimits } from "../http/decode/decode-request.ts";
@@ -10,6 +10,7 @@ import { errorAnswer } from "../http/exchange/errors.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
+import { OfferedServers } from "../mcp/links/offered-servers.ts";
 import { NodeAcceptor } from "../nodes/accept.ts";
 import { Enrolment } from "../nodes/enrol.ts";
 import { ForwardVerifier } from "../nodes/forward-signature.ts";
@@ -18,6 +19,7 @@ import { Nodes } from "../nodes/manage-nodes.ts";
 import { NodeDirectory } from "../nodes/node-directory.ts";
 import type { NodeEngine } from "../nodes/node-engine.ts";
 import { ReplicaForwarder } from "../nodes/replica-forwarder.ts";
+import { DirectoryToolNodes } from "../nodes/tool-nodes.ts";
 import { Uplink } from "../nodes/uplink.ts";
 import { deleteNodeReport, nodeIdentityMark, readNodeIdentity, writeNodeReport } from "../storage/files/node-files.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -72,6 +74,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     // Failures of the lost connection are no fault of the node's any more.
     for (const engine of reachable) if (!before.has(engine)) router.reached(engine);
     warnOfHidden();
+    toolNodes.changed();
     // Requests that wait look again for where they may go.
     void catalog.refreshSource(...engines).then(() => capacity.regroup());
   };
@@ -79,6 +82,7 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     ...{ store, feed, replicaId, forwarder, audit: governance.audit, clock, log },
     onChange: follow,
   });
+  const toolNodes = new DirectoryToolNodes({ directory, router });
   sources.nodes = () => directory.engines();
   let hidden: ReadonlySet<string> = new Set();
   /** A configuration file may name an upstream as a node is named, which then stands back. */
@@ -114,14 +118,23 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
     depth: Math.max(sources.config.limits.depth, deepest),
     messages: Number.MAX_SAFE_INTEGER,
   });
-  const uplink = new Uplink({ serving, files: uplinkFiles(options.config.dataDir), clock, log });
+  const tools = new OfferedServers({
+    ...{ servers: () => sources.config.tools.servers, dataDir: options.config.dataDir, log },
+    environment: processEnvironment(),
+  });
+  opened.onClose(() => tools.shut());
+  const uplink = new Uplink({ serving, tools, files: uplinkFiles(options.config.dataDir), clock, log });
   return {
     directory,
+    toolNodes,
     uplink,
     routes: {
       nodes: new Nodes({
         ...{ store, directory, capacity, router, isUpstream, gatewayUrl, tokenKey },
-        drainedChanged: options.drainedChanged,
+        async drainedChanged() {
+          await options.drainedChanged();
+          toolNodes.changed();
+        },
       }),
       enrolment: new Enrolment({ store, directory, limits: governance.limits, isUpstream, gatewayUrl, tokenKey, log }),
       nodeAcceptor,

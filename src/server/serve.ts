@@ -274,7 +274,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const toolParts = await openTools({
     ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
-    ...{ feed, watcher: routing.watcher, incidents: notices.incidentWatch },
+    ...{ feed, watcher: routing.watcher, incidents: notices.incidentWatch, nodes: network.toolNodes },
     servers: options.toolServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),

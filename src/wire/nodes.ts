@@ -5,6 +5,7 @@ import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { byCapability } from "../domain/models/capabilities.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { everyModel, mostNodeModels } from "../domain/models/node.ts";
+import { offeredKinds } from "../domain/tools/node-tools.ts";
 import { modelId, unixSeconds } from "./parts.ts";
 
 export const nodeStatuses = ["pending", "online", "offline", "draining"] as const;
@@ -64,11 +65,20 @@ export const nodeShape = z
     status: z
       .enum(nodeStatuses)
       .describe(
-        "`offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: nothing that it announces is approved. Else `online`.",
+        "`offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: none of the models that it announces is approved. Else `online`.",
       ),
     draining,
     approved_models: approvedModels,
     announced_models: z.array(nodeModelShape).describe("What it last said that it serves."),
+    tool_servers: z
+      .array(
+        z.object({
+          name: z.string(),
+          title: z.string().nullable(),
+          kind: z.enum(offeredKinds).describe("`command`: a process of that machine."),
+        }),
+      )
+      .describe("Servers of tools that it last said it offers; one here can be at one of these."),
     environments: environmentList,
     max_concurrency: maxConcurrency,
     local,

@@ -38,7 +38,15 @@ beforeEach(async () => {
   const times = { createdBy: null, createdAt: 1, expiresAt: 9, usedAt: null, nodeId: null };
   await store.insertToken({ ...token, ...times }, event("node_token.created"));
   const node = { id: nodeId, name: "gpu", publicKey: "k", approvedModels: [], environments: ["live"] } as const;
-  const more = { maxConcurrency: null, local: false, announced: [], version: null, createdAt: 1, lastSeenAt: null };
+  const more = {
+    maxConcurrency: null,
+    local: false,
+    announced: [],
+    toolServers: [],
+    version: null,
+    createdAt: 1,
+    lastSeenAt: null,
+  };
   await store.enrol({ ...node, ...more }, { digests: ["d"], at: 2, isFree: true }, () => event("node.joined"));
   const replicas = new SqlReplicaStore(opened.db);
   for (const id of ["rep_1", "rep_2"]) await replicas.beat({ id, advertiseUrl: `http://${id}`, version: "1" }, false);
@@ -168,7 +176,7 @@ test("of two connections the later one stays, here and where another process has
   expect([first.code, second.closed]).toEqual([4409, false]);
   await until(stands("two"), "the second stands there");
   const elsewhere = { nodeId, replicaId: "rep_2", connectionId: "three", clientAddress: "::1", connectedAt: 5 };
-  const seen = { announced: [{ id: "m" }], version: "1.0.0", at: 5 };
+  const seen = { announced: [{ id: "m" }], toolServers: [], version: "1.0.0", at: 5 };
   void second.drain();
   await store.connected(elsewhere, seen);
   await directory.refresh();
@@ -187,7 +195,7 @@ test("of two connections the later one stays, here and where another process has
 
 test("a request goes once more where the node may have moved to, and is told to come back where it is nowhere", async () => {
   const elsewhere = { nodeId, replicaId: "rep_2", connectionId: "one", clientAddress: "::1", connectedAt: 5 };
-  await store.connected(elsewhere, { announced: [], version: "1.0.0", at: 5 });
+  await store.connected(elsewhere, { announced: [], toolServers: [], version: "1.0.0", at: 5 });
   await directory.refresh();
   const sent = directory.send(nodeId, request, new Cancellation());
   expect(await sent.catch((error) => error)).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
@@ -223,7 +231,7 @@ test("a node that left a moment ago was seen a moment ago, connected here or els
   expect(lastSeen()).toBe(clock.nowSeconds());
   await until(async () => !(await stands("one")()), "it stands there no more");
 
-  const seen = { announced: [{ id: "m" }], version: "1.0.0", at: clock.nowSeconds() };
+  const seen = { announced: [{ id: "m" }], toolServers: [], version: "1.0.0", at: clock.nowSeconds() };
   const elsewhere = { nodeId, replicaId: "rep_2", connectionId: "two", clientAddress: "", connectedAt: seen.at };
   await store.connected(elsewhere, seen);
   await directory.refresh();

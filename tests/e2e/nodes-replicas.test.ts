@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { AccountBytes, heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { bodyDigest, signForward } from "../../src/nodes/forward-signature.ts";
@@ -9,6 +10,8 @@ import { aboutText, forwardHeaders, readError } from "../../src/nodes/forward-wi
 import { deriveKey } from "../../src/storage/files/secret-file.ts";
 import { head, openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
+import { stdioServer } from "../support/mcp/stdio-server.ts";
+import { toolsYaml } from "../support/mcp/tool-world.ts";
 import { ask, endless, messages, model, reading, usageRow } from "../support/node-requests.ts";
 import { connected, type Gateway, type JoinOptions, joinNode, operate, type TestNode } from "../support/nodes.ts";
 import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
@@ -275,3 +278,37 @@ test("only a replica of the installation may pass requests on: nothing forged, s
   expect(upstream.requests).toHaveLength(1);
   expect(one.logText()).not.toContain(key.toString());
 });
+
+test("a server of tools at a node is had at the replica that does not hold its connection, with what it asks and tells", async () => {
+  const yaml = toolsYaml([{ name: "own", share: true, command: stdioServer }]);
+  const { one, other, wire } = await network({ demo: true, models: ["*"], yaml });
+  const place = { node: "gpu-1", server: "own" };
+  const tested = await one.admin("POST", "/tool-server-tests", { node: place });
+  expect(tested.body).toMatchObject({ ok: true, error: null });
+  const added = await one.admin("POST", "/tool-servers", { name: "files", node: place, approval: "all" });
+  expect([added.status, added.body.node]).toEqual([200, { node: (await one.node("gpu-1"))?.id, server: "own" }]);
+  const made = await other.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
+  const { key } = (await made.json()) as { key: string };
+  const at = new URL(`${other.url}/mcp/files`);
+  const headers = { authorization: `Bearer ${key}` };
+  await until(async () => (await fetch(at, { headers })).status !== 404, "the other replica has it as well");
+  const client = new Client(
+    { name: "test", version: "1" },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: "legacy" } },
+  );
+  client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { response: "Ulm" } }));
+  await client.connect(new StreamableHTTPClientTransport(at, { requestInit: { headers } }));
+  const asked = await client.callTool({ name: "test_elicitation", arguments: { message: "Where?" } });
+  expect(JSON.stringify(asked.content)).toContain("Ulm");
+  const call = client.callTool({ name: "silence" }).catch((error: Error) => error.message);
+  await Bun.sleep(200);
+  wire.cut();
+  expect(await call).toContain("was lost");
+  wire.mend();
+  await until(
+    async () => (await client.callTool({ name: "test_simple_text" }).catch(() => undefined)) !== undefined,
+    "it is there again",
+    20_000,
+  );
+  await client.close();
+}, 60_000);

@@ -152,7 +152,9 @@ async function readAtNode(pieces: readonly Buffer[]): Promise<unknown> {
     privateKey,
     gateway: gatewayUrl,
     limits: { ...defaultTunnelLimits, bodyBytes: 4_000, allBodyBytes: 8_000, streams: 4 },
-    async handle({ model, body }) {
+    async handle(request) {
+      const { body } = request;
+      const model = "model" in request ? request.model : request.server;
       asked.push(`${model} ${typeof body === "string" ? body : body.solid.text}`);
       return { status: 200, headers: new Headers(), body: bodyOf(100) };
     },

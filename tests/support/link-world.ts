@@ -35,6 +35,11 @@ export class LinkWorld implements AsyncDisposable {
         stopMs: 500,
         connectMs: options.connectMs ?? 5_000,
       },
+      nodes: {
+        find: () => undefined,
+        send: () => Promise.reject(new Error("There are no nodes.")),
+        onChange: () => () => {},
+      },
       ...{ clock: this.clock, log: silentLog, connections: options.connections ?? none },
       connectAt: (server) => `https://gateway.example/dashboard/tools/${server}`,
       ...(options.bounds && { bounds: options.bounds }),

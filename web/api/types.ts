@@ -11006,7 +11006,7 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   server: string;
-  kind: "tool" | "prompt" | "instructions";
+  kind: "tool" | "prompt";
   /**
    * The server's own name of it.
    */
@@ -11045,7 +11045,7 @@ export interface DecideToolDefinition {
   /**
    * Left out: `tool`.
    */
-  kind?: "tool" | "prompt" | "instructions";
+  kind?: "tool" | "prompt";
   name: string;
   digest: string;
   decision: "approved" | "refused";

@@ -31,6 +31,7 @@ const listCommand = serverCommand({
         ["NAME", (node) => node.name],
         ["STATUS", (node) => node.status],
         ["MODELS", modelsText],
+        ["TOOLS", ({ tool_servers: servers }) => servers.map(({ name }) => name).join(", ") || "-"],
         ["LOCAL", (node) => (node.local ? "yes" : "-")],
         ["RUNNING", (node) => `${node.running}`],
         ["VERSION", (node) => node.version ?? "-"],

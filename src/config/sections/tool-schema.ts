@@ -4,7 +4,13 @@ import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
 import { type TextRule, toolServerTexts as texts, toolCredentialsFault } from "../../domain/tools/server-rules.ts";
-import { type ToolCredentials, type ToolServer, toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
+import {
+  type ToolCredentials,
+  type ToolPlace,
+  type ToolServer,
+  toolApprovals,
+  toolSharings,
+} from "../../domain/tools/tool-server.ts";
 import { toolServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
 import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
@@ -46,6 +52,21 @@ const server = field(
         fix: "Write a line such as npx -y @modelcontextprotocol/server-everything.",
         quiet: true,
       },
+    ).optional(),
+    node: field(
+      z.strictObject({
+        node: field(z.string().min(1).max(64), {
+          doc: "Name or id of the node.",
+          must: "the name or the id of a node",
+          fix: "Give a name that `headrace nodes` lists.",
+        }),
+        server: field(z.string().regex(texts.name.pattern), {
+          doc: "Name of the server in the node's own `tools.servers`, which says `share: true` of it.",
+          must: "the name of a server of tools",
+          fix: "Give a name such as files.",
+        }),
+      }),
+      mapping("In place of `url` and `command`: a server that a node of the network offers."),
     ).optional(),
     env: variables(
       "With `command`: variables that it gets on top of PATH and the like; nothing else is given to it.",
@@ -89,6 +110,10 @@ const server = field(
       }),
       mapping("With `url`, instead of `headers`: each person connects an account of their own there, by OAuth."),
     ).optional(),
+    share: said(
+      "Whether the gateway that this machine has joined as a node may offer it, to whomever it lets. Not with `node` or `oauth`.",
+      trueOrFalse(),
+    ).default(false),
     local: said(
       "Whether requests of keys with `never_leaves` may go there: nothing that it is sent goes further.",
       trueOrFalse(),
@@ -128,7 +153,7 @@ const server = field(
     }).optional(),
     enabled: said("Whether it may be used.", trueOrFalse()).default(true),
   }),
-  entry("A server of tools.", "name, and url or command"),
+  entry("A server of tools.", "name, and url, command or node"),
 );
 
 export const tools = field(
@@ -157,29 +182,30 @@ type FileServer = FileTools["servers"][number];
 
 /** What of it does not go together. `at` is its member. */
 export function toolServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
-  const { url, command } = given;
-  if (url === undefined && command === undefined) {
-    return { at: "url", message: "is missing", fix: "Give a url, or a command." };
-  }
-  if (url !== undefined && command !== undefined) {
-    return { at: "command", message: "is there beside url", fix: "Keep one of them." };
+  const [place, another] = (["url", "command", "node"] as const).filter((member) => given[member] !== undefined);
+  if (place === undefined) return { at: "url", message: "is missing", fix: "Give a url, a command, or a node." };
+  if (another !== undefined) return { at: another, message: `is there beside ${place}`, fix: "Keep one of them." };
+  if (given.share && (place === "node" || given.oauth !== undefined)) {
+    const why =
+      place === "node"
+        ? "of what another node offers"
+        : "beside oauth: whose accounts those are, only this machine knows";
+    return { at: "share", message: `is true ${why}`, fix: "Leave it out." };
   }
   const fault = toolCredentialsFault(given);
-  if (fault || url === undefined) return fault;
+  if (fault || place === "command") return fault;
   const foreign = (["env", "directory"] as const).find((member) => given[member] !== undefined);
   return foreign && { at: foreign, message: "is for servers with a command", fix: "Leave it out." };
 }
 
 /** One without a fault, in the names of the code. */
 export function toolServerOf(given: FileServer): ToolServer {
-  const { name, url, command, env = {}, directory = null } = given;
-  const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);
-  const [program = "", ...rest] = words;
+  const { name } = given;
   return {
     name,
     title: given.title ?? null,
     description: given.description ?? null,
-    place: url === undefined ? { kind: "command", command: [program, ...rest], env, directory } : { kind: "http", url },
+    place: placeOf(given),
     credentials: credentialsOf(given),
     local: given.local,
     environments: given.environments ?? null,
@@ -192,8 +218,17 @@ export function toolServerOf(given: FileServer): ToolServer {
     maxConcurrency: given.max_concurrency,
     nanoUsdPerCall: given.price_per_call === undefined ? null : nanoOfUsd(given.price_per_call),
     enabled: given.enabled,
+    isShared: given.share,
     isDeclared: true,
   };
+}
+
+function placeOf({ url, node, command, env = {}, directory }: FileServer): ToolPlace {
+  if (url !== undefined) return { kind: "http", url };
+  if (node) return { kind: "node", nodeId: node.node, server: node.server };
+  const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);
+  const [program = "", ...rest] = words;
+  return { kind: "command", command: [program, ...rest], env, directory: directory ?? null };
 }
 
 function credentialsOf({ headers, oauth }: FileServer): ToolCredentials {

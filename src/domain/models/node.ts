@@ -1,6 +1,7 @@
 // Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
+import type { OfferedToolServer } from "../tools/node-tools.ts";
 import type { ChatContinuation, EngineModel } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
@@ -41,6 +42,8 @@ export interface NodeRecord {
   local: boolean;
   /** The models that it last said it serves. */
   announced: readonly AnnouncedModel[];
+  /** Servers of tools that it last said it offers. */
+  toolServers: readonly OfferedToolServer[];
   /** Version of its Headrace; null before it was connected. */
   version: string | null;
   /** Unix seconds. */
@@ -123,6 +126,7 @@ export interface NodeStore {
 
 export interface NodeSeen {
   announced: readonly AnnouncedModel[];
+  toolServers: readonly OfferedToolServer[];
   version: string;
   /** Unix seconds. */
   at: number;

@@ -18,6 +18,7 @@ export type ToolPlace =
       /** A directory of its own where it is null. */
       readonly directory: string | null;
     }
+  /** `nodeId`: its id, or its name. */
   | { readonly kind: "node"; readonly nodeId: string; readonly server: string };
 
 /**
@@ -73,8 +74,15 @@ export interface ToolServer {
   /** Nano-USD for each call; null: none. */
   readonly nanoUsdPerCall: number | null;
   readonly enabled: boolean;
+  /** Whether the gateway that this machine is a node of may use it; left out: no. */
+  readonly isShared?: boolean;
   /** Whether it stands in the configuration file, which the API cannot change. */
   readonly isDeclared: boolean;
+}
+
+/** Whether it offers a tool of this name, which is its own, at all. */
+export function offersTool({ tools }: Pick<ToolServer, "tools">, name: string): boolean {
+  return tools === null || tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : one === name));
 }
 
 /** Progress, and questions to the client, prolong a call; never beyond this. */

@@ -31,7 +31,7 @@ export interface ForwardedRequestDeps {
 /** What a gateway adds to a client's body: members of a few bytes each, and another model's id. */
 const addedBytes = 4_096;
 /** What the other replica reads of a node's answer. */
-const passedHeaders = ["content-type", "retry-after"] as const;
+const passedHeaders = ["content-type", "retry-after", "mcp-session-id"] as const;
 
 export async function forwardedRequest(exchange: Exchange, deps: ForwardedRequestDeps): Promise<Answer> {
   const { req, params } = exchange;
@@ -54,7 +54,8 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   const holder = holderOf(asked, exchange, deps);
   req.holder = holder;
   exchange.line["forwarded_id"] = asked.requestId;
-  exchange.line["model"] = asked.model;
+  if ("server" in asked) exchange.line["tool_server"] = asked.server;
+  else exchange.line["model"] = asked.model;
   let body: ByteSpan;
   try {
     body = await readBytes(req, deps.requestLimits().bodyBytes + addedBytes);

@@ -1,7 +1,7 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
 import { reachesAllOf, reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import { offersTool, type ToolServer, type ToolServers } from "../../domain/tools/tool-server.ts";
 
 /** In the order of their names. */
 export function usableServers(servers: Pick<ToolServers, "all">, principal: Principal): ToolServer[] {
@@ -24,15 +24,10 @@ export function mayUseServer(
 
 /** `name`: the server's own, of a tool or prompt. */
 export function mayUseTool(server: ToolServer, name: string, { tools }: Principal): boolean {
-  const isOffered = server.tools === null || server.tools.some((pattern) => matches(pattern, name));
-  return isOffered && reachesTool(tools, server.name, name);
+  return offersTool(server, name) && reachesTool(tools, server.name, name);
 }
 
 /** Lists of tools say nothing of resources: who may use some of the tools alone gets none of these. */
 export function mayUseResources(server: ToolServer, principal: Principal): boolean {
   return mayUseServer(server, principal) && reachesAllOf(principal.tools, server.name);
-}
-
-function matches(pattern: string, name: string): boolean {
-  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : pattern === name;
 }

@@ -1,11 +1,15 @@
 // Connects to servers of tools; loaded with the first of them, as the protocol's client comes along.
+import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
-
+import type { ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
+import { Http1Client, originOf } from "../../http1/client/client.ts";
 import type { CallBounds } from "./call.ts";
-import type { Connecting, ConnectingDeps } from "./connecting.ts";
+import { type Connecting, type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
 import { Connection, connectTimeoutMs } from "./connection.ts";
 import { HttpLine } from "./http-line.ts";
 import type { Line } from "./line.ts";
+import { NodeProcessLine } from "./node-process-line.ts";
+import { NodeWay } from "./node-way.ts";
 import { ProcessLine } from "./process-line.ts";
 
 export { SessionLost } from "./line.ts";
@@ -13,23 +17,27 @@ export { SessionLost } from "./line.ts";
 /** A program may load its parts before it starts. */
 const processStartMs = 60_000;
 const processProbeMs = 5_000;
+/** Streams of changes, answers and cancellations go beside calls. */
+const besideCalls = 8;
+/** Stands for whatever the address is at the node. */
+const urlAtNode = "http://node/";
 
 /** Rejects with a GatewayError. */
 export async function connect(connecting: Connecting, deps: ConnectingDeps): Promise<Connection> {
   const { server, isLegacy, onNews, signal } = connecting;
   const { name, timeoutMs, maxResultBytes } = server;
   const bounds: CallBounds = { server: name, timeoutMs, maxResultBytes };
-  const isProcess = server.place.kind === "command";
+  const line = lineTo(connecting, deps);
+  const isProcess = !(line instanceof HttpLine);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
   // Some processes say nothing to a question that they do not know.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
   const options = { bounds, version: deps.version, isLegacy, onNews, connectMs, probeMs, signal };
-  const line = lineTo(connecting, deps);
   try {
     return await Connection.open(line, options);
   } catch (error) {
     // Some end at a question that they do not know, and such a question is what tells the revisions apart.
-    if (isLegacy || !(line instanceof ProcessLine && line.endedItself)) throw error;
+    if (isLegacy || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }
 }
@@ -37,13 +45,37 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
 function lineTo({ server, credentials, output, onProcess }: Connecting, deps: ConnectingDeps): Line {
   const { name, place, maxResultBytes, maxConcurrency } = server;
   if (place.kind === "http") {
-    return new HttpLine({ server: name, url: place.url, credentials, maxResultBytes, maxConcurrency });
+    const { url } = place;
+    const most = maxConcurrency + besideCalls;
+    const way = new Http1Client(originOf(new URL(url)), { maxConnections: most, maxWaiting: most });
+    return new HttpLine({ server: name, url, way, credentials, maxResultBytes });
   }
-  if (place.kind === "node")
-    throw new GatewayError("service_unavailable", `The node of the server of tools "${name}" is not connected.`);
+  if (place.kind === "node") return lineAtNode(server, place, credentials, deps);
   const { command, env, directory } = place;
   onProcess(1);
-  const process = { dataDir: deps.dataDir, environment: deps.environment, stopMs: deps.stopMs };
+  const { dataDir } = deps;
+  const process = { dataDir, room: join(dataDir, processRoom), environment: deps.environment, stopMs: deps.stopMs };
   const bounded = { maxLineBytes: maxResultBytes, output, onGone: () => onProcess(-1) };
   return new ProcessLine({ server: name, command, env, directory, ...process, ...bounded });
+}
+
+function lineAtNode(
+  { name, maxResultBytes }: ToolServer,
+  place: ToolPlace & { kind: "node" },
+  credentials: Credentials,
+  { nodes }: ConnectingDeps,
+): Line {
+  const node = nodes.find(place.nodeId);
+  if (!node?.isThere) {
+    const what = `The node ${node?.name ?? place.nodeId} of the server of tools "${name}" is not connected.`;
+    throw new GatewayError("service_unavailable", `${what} Start Headrace there, and retry.`, { retryAfterSeconds: 2 });
+  }
+  const offered = node.offers.find((one) => one.name === place.server);
+  if (!offered) {
+    const what = `The node ${node.name} offers no server of tools "${place.server}".`;
+    throw new GatewayError("service_unavailable", `${what} Its headrace.yaml has to say share: true of it.`);
+  }
+  const at = { nodes, nodeId: node.id, server: place.server };
+  if (offered.kind === "command") return new NodeProcessLine({ name, at, maxLineBytes: maxResultBytes });
+  return new HttpLine({ server: name, url: urlAtNode, way: new NodeWay(at), credentials, maxResultBytes });
 }

@@ -1,4 +1,5 @@
 // What it takes to connect to a server of tools, without the protocol's client, which is loaded once there is a server.
+import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { Output } from "../../processes/output.ts";
 
@@ -20,6 +21,8 @@ export interface ConnectingDeps {
   /** Version of the gateway, which servers are told. */
   readonly version: string;
   readonly dataDir: string;
+  /** Those of the network, for servers that are there. */
+  readonly nodes: ToolNodes;
   /** The gateway's own: what of it every program needs goes along to processes. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Between asking a process to end and ending it; a test has less patience. */

@@ -5,19 +5,35 @@ import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Http1Client, originOf } from "../../http1/client/client.ts";
-import { type AnswerTimeouts, ClientError, type ClientResponse } from "../../http1/client/client-contract.ts";
+import { type AnswerTimeouts, ClientError } from "../../http1/client/client-contract.ts";
 import { type Call, currentCall } from "./call.ts";
 import type { Credentials } from "./connecting.ts";
 import { connectTimeoutMs } from "./connection.ts";
 import type { Line } from "./line.ts";
 
+/** The way of requests to the server: an HTTP client, or a node that has one. */
+export interface HttpWay {
+  /** Rejects with a ClientError or a GatewayError; the cancellation holds until the head of the answer is here. */
+  send(
+    request: { method: string; path: string; headers: Readonly<Record<string, string>>; body?: string },
+    timeouts: AnswerTimeouts,
+    cancellation: Cancellation,
+  ): PromiseLike<WayAnswer> | WayAnswer;
+  close(): void;
+}
+
+interface WayAnswer {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null | undefined };
+  readonly body: BodySource;
+}
+
 export interface HttpLineOptions {
   readonly server: string;
   readonly url: string;
+  readonly way: HttpWay;
   readonly credentials: Credentials;
   readonly maxResultBytes: number;
-  readonly maxConcurrency: number;
 }
 
 /** What streams beside calls may be silent for, before they are opened anew. */
@@ -25,14 +41,11 @@ const silenceMs = 300_000;
 const goodbyeMs = 2_000;
 /** All that comes for one call, with progress and logs, in results of the longest kind. */
 const mostResults = 4;
-/** Streams of changes, answers and cancellations go beside calls. */
-const besideCalls = 8;
 const withoutBody = new Set([204, 205, 304]);
 
 export class HttpLine implements Line {
   readonly transport: StreamableHTTPClientTransport;
   readonly #options: HttpLineOptions;
-  readonly #client: Http1Client;
   readonly #origin: string;
   #fault: GatewayError | undefined;
 
@@ -40,8 +53,6 @@ export class HttpLine implements Line {
     this.#options = options;
     const url = new URL(options.url);
     this.#origin = url.origin;
-    const most = options.maxConcurrency + besideCalls;
-    this.#client = new Http1Client(originOf(url), { maxConnections: most, maxWaiting: most });
     this.transport = new StreamableHTTPClientTransport(url, { fetch: (to, init) => this.#fetch(new URL(to), init) });
   }
 
@@ -52,7 +63,7 @@ export class HttpLine implements Line {
   async close(): Promise<void> {
     // It has no deadline of its own.
     await Promise.race([this.transport.terminateSession().catch(() => {}), Bun.sleep(goodbyeMs)]);
-    this.#client.close();
+    this.#options.way.close();
   }
 
   async #fetch(url: URL, init: RequestInit = {}): Promise<Response> {
@@ -77,7 +88,7 @@ export class HttpLine implements Line {
 
   /** Rejects where the server wants more rights than whoever asks has given (RFC 6750, 3.1). */
   async #admitted(
-    answer: ClientResponse,
+    answer: WayAnswer,
     headers: Readonly<Record<string, string>>,
     call: Call | undefined,
   ): Promise<Response> {
@@ -94,7 +105,7 @@ export class HttpLine implements Line {
     { method = "GET", headers, body, signal }: RequestInit,
     credentials: Readonly<Record<string, string>>,
     call: Call | undefined,
-  ): Promise<ClientResponse> {
+  ): Promise<WayAnswer> {
     const cancellation = new Cancellation();
     const abort = () => cancellation.cancel(signal?.reason);
     if (signal?.aborted) throw signal.reason;
@@ -107,13 +118,13 @@ export class HttpLine implements Line {
     // A body that is compressed could be of any length.
     const sent = { ...credentials, ...own, "accept-encoding": "identity" };
     const content = typeof body === "string" ? { body } : {};
-    const response = await this.#client.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
+    const response = await this.#options.way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
     // From here on the body is cancelled, and not the request.
     cancellation.onCancel(() => response.body.cancel());
     return response;
   }
 
-  #responseOf({ status, headers, body }: ClientResponse, call: Call | undefined): Response {
+  #responseOf({ status, headers, body }: WayAnswer, call: Call | undefined): Response {
     const coding = headers.get("content-encoding") ?? "identity";
     if (coding !== "identity" || status < 200 || status > 599) {
       body.cancel();

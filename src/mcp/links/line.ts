@@ -7,6 +7,8 @@ export interface Line {
   readonly transport: Transport;
   /** Why it has failed, as far as it knows better than the protocol. */
   fault(): GatewayError | undefined;
+  /** It is a process that was not ended from here. */
+  readonly endedItself?: boolean;
   /** Takes leave of the server. Never rejects. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@ import { type Clock, wallMs } from "../../base/clock.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
+import { isPlaceThere } from "../../domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -51,6 +52,8 @@ class LinkedServer {
   readonly places: Places;
   readonly server: ToolServer;
   processes = 0;
+  /** Whether its node takes requests; true of what is at none. */
+  isThere = true;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
@@ -131,6 +134,16 @@ export class ServerLinks implements ToolLinks {
     for (const link of linked?.links.values() ?? []) this.#end(link);
   }
 
+  /** Nodes came or went: connections to servers at those that went take nothing new, and who listens hears of both. */
+  nodesChanged(): void {
+    for (const linked of this.#servers.values()) {
+      const isThere = isPlaceThere(linked.server, this.#deps.nodes);
+      if (isThere === linked.isThere) continue;
+      linked.isThere = isThere;
+      for (const link of linked.links.values()) link.moved(isThere);
+    }
+  }
+
   /** The last lines that processes of a server wrote to standard error, behind the one of this number. */
   output(server: string, after = 0): ReturnType<Output["after"]> {
     return this.#servers.get(server)?.output.after(after) ?? [];
@@ -157,6 +170,7 @@ export class ServerLinks implements ToolLinks {
     // It has changed since: whatever holds for it now holds from here on.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
+    linked.isThere = isPlaceThere(server, this.#deps.nodes);
     this.#servers.set(server.name, linked);
     return linked;
   }

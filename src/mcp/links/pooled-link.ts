@@ -25,6 +25,7 @@ const [firstRestMs, longestRestMs, shortRestMs] = [250, 30_000, 1_000];
 /** One that was there for this long before it ended is tried again at once. */
 const stableMs = 60_000;
 const mostWatched = 100;
+const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 /** JSON-RPC: the server speaks another revision than it did. */
 const unsupportedRevision = -32_022;
 
@@ -106,6 +107,12 @@ export class PooledLink implements ToolLink {
       this.#usedMs = this.#options.clock.monotonicMs();
       this.#connection?.news?.want(this.#listeners.size > 0);
     };
+  }
+
+  /** The place of the server came back, or went: what is under way goes on, and what it lists is asked for anew. */
+  moved(isThere: boolean): void {
+    if (!isThere) this.#connection?.retire();
+    for (const method of listChanges) this.#onNews(method, {});
   }
 
   /** Fails what is under way, and whatever comes. Never rejects. */

@@ -1,20 +1,15 @@
 // The way to a server that is a process of this machine: lines of its standard input and output, behind a guard.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import {
-  deserializeMessage,
-  type JSONRPCMessage,
-  serializeMessage,
-  type Transport,
-} from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
 import type { Output } from "../../processes/output.ts";
 import { markOf } from "../../processes/strays.ts";
-import { processRoom } from "./connecting.ts";
 import type { Line } from "./line.ts";
+import { MessageLines } from "./message-lines.ts";
 
 export interface ProcessLineOptions {
   readonly server: string;
@@ -24,6 +19,8 @@ export interface ProcessLineOptions {
   /** `PATH` and `LANG` of the gateway, the only ones that go along. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly dataDir: string;
+  /** Directory in which it gets one of its own. */
+  readonly room: string;
   readonly maxLineBytes: number;
   /** Takes what it writes to standard error. */
   readonly output: Output;
@@ -35,11 +32,6 @@ export interface ProcessLineOptions {
 const usualStopMs = 5_000;
 /** What it has not read yet of what it was told. */
 const mostUnread = 8 * 1024 * 1024;
-/** What it says without answering anything, in lines of the longest kind: progress, logs, questions and changes. */
-const mostLines = 4;
-/** Short ones count as so many bytes: each is work. */
-const leastCounted = 1_024;
-const lineFeed = 10;
 
 export class ProcessLine implements Line, Transport {
   onclose: Transport["onclose"];
@@ -55,12 +47,12 @@ export class ProcessLine implements Line, Transport {
   #hasLeft = false;
   #endedItself = false;
   #unread = 0;
-  /** Bytes since it answered. */
-  #unasked = 0;
+  /** While it is there, no more of its output is read. */
+  #paused: PromiseWithResolvers<void> | undefined;
 
   constructor(options: ProcessLineOptions) {
     this.#options = options;
-    const room = join(options.dataDir, processRoom);
+    const { room } = options;
     mkdirSync(room, { recursive: true });
     chmodSync(room, 0o700);
     this.#home = mkdtempSync(join(room, `${options.server}-`));
@@ -130,60 +122,28 @@ export class ProcessLine implements Line, Transport {
     else this.#left();
   }
 
+  /** Whoever takes what it says is behind. */
+  pause(): void {
+    this.#paused ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#paused?.resolve();
+    this.#paused = undefined;
+  }
+
   async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
-    let pieces: Uint8Array[] = [];
-    let length = 0;
+    const lines = new MessageLines(this.#options.maxLineBytes, {
+      take: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      refuse: (what, detail) => this.#failed(what, detail),
+    });
     for await (const bytes of stdout) {
-      let from = 0;
-      for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
-        pieces.push(bytes.subarray(from, end));
-        heldBytes.bounded.release("answers", length);
-        length = 0;
-        if (!this.#line(Buffer.concat(pieces))) return;
-        pieces = [];
-        from = end + 1;
-      }
-      const rest = bytes.subarray(from);
-      pieces.push(rest);
-      length += rest.length;
-      heldBytes.bounded.take("answers", rest.length);
-      if (length > this.#options.maxLineBytes) {
-        this.#tooLong();
-        break;
-      }
+      if (!lines.push(bytes) || this.#isClosed) break;
+      await this.#paused?.promise;
     }
-    heldBytes.bounded.release("answers", length);
-  }
-
-  /** False where it is none of the protocol: nobody knows what such a process would say next. */
-  #line(bytes: Buffer): boolean {
-    const text = bytes.toString().trim();
-    if (text === "") return true;
-    if (this.#isClosed) return false;
-    if (bytes.length > this.#options.maxLineBytes) {
-      this.#tooLong();
-      return false;
-    }
-    let message: JSONRPCMessage;
-    try {
-      message = deserializeMessage(text);
-    } catch {
-      const what = "wrote what is no message of the protocol to its standard output, and was ended";
-      this.#failed(what, "logs belong to standard error");
-      return false;
-    }
-    this.#unasked = "method" in message ? this.#unasked + Math.max(bytes.length, leastCounted) : 0;
-    if (this.#unasked > mostLines * this.#options.maxLineBytes) {
-      this.#failed("said too much without an answer, and was ended", `${this.#unasked} bytes`);
-      return false;
-    }
-    this.onmessage?.(message);
-    return true;
-  }
-
-  #tooLong(): void {
-    const most = `more than ${this.#options.maxLineBytes} bytes, the most that a result of it may have`;
-    this.#failed(`wrote a line of ${most}, and was ended`, "line too long");
+    lines.end();
   }
 
   /** The first reason counts. Ends it. */
@@ -201,6 +161,7 @@ export class ProcessLine implements Line, Transport {
   #shut(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.resume();
     this.onclose?.();
   }
 

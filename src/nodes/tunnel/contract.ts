@@ -4,6 +4,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { ChatContinuation, EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import type { NodeToolRequest, OfferedToolServer } from "../../domain/tools/node-tools.ts";
 
 /** The path of the gateway that a node connects to. */
 export const nodeConnectPath = "/v1/node/connect";
@@ -53,6 +54,8 @@ export interface NodeAnnouncement {
   /** Version of its Headrace, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
+  /** Servers of tools that it offers; left out: none. */
+  toolServers?: readonly OfferedToolServer[];
   /** Requests at work and waiting at the node, whoever sent them. */
   load?: { active: number; waiting: number };
 }
@@ -63,6 +66,12 @@ export interface NodeStanding {
   /** Ids of models, or `*` alone. */
   approvedModels: readonly string[];
 }
+
+/** For a model, or for a server of tools. */
+export type TunnelRequest = EngineRequest | NodeToolRequest;
+
+/** Name of the feature of nodes that have servers of tools. */
+export const toolsFeature = "tools";
 
 /** The end of a tunnel at the gateway; its node has proven who it is. */
 export interface GatewayEnd {
@@ -83,7 +92,7 @@ export interface GatewayEnd {
   /** Tells the node how it stands. */
   tell(standing: NodeStanding): void;
   /** Sends a request like `Engine.send`. */
-  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse>;
+  send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
   drain(): Promise<void>;
   /** Ends it, and what is open on it with `upstream_error`. */
@@ -101,9 +110,10 @@ export interface GatewayEndListener {
 
 /** A request as it comes to a node: on whose account bytes are held there is not for the gateway to say. */
 export type NodeRequest = Omit<EngineRequest, "holder">;
+export type NodeToolsRequest = Omit<NodeToolRequest, "holder">;
 
 /** The handler that answers a request at the node: the shape of `Engine.send`. */
-export type NodeHandler = (request: NodeRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
+export type NodeHandler = (request: NodeRequest | NodeToolsRequest, cancellation: Cancellation) => Promise<NodeAnswer>;
 
 export interface NodeAnswer {
   status: number;

@@ -4,18 +4,20 @@ import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
-import { isTask, type Operation } from "../../domain/models/operation.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
+import { isTask } from "../../domain/models/operation.ts";
 import {
   type GatewayEnd,
   type GatewayEndListener,
   type NodeAnnouncement,
   type NodeStanding,
   type TunnelLimits,
+  type TunnelRequest,
+  toolsFeature,
   tunnelCloseCodes,
 } from "./contract.ts";
 import { GatewayStream, type StreamOwner, type StreamTimes } from "./gateway-stream.ts";
-import { creditPayload, messageTypes, ProtocolError, pieceBytes, readCredit } from "./messages.ts";
+import { creditPayload, maxPayloadBytes, messageTypes, ProtocolError, pieceBytes, readCredit } from "./messages.ts";
 import { OutgoingBody } from "./outgoing-body.ts";
 import {
   type Failure,
@@ -105,17 +107,18 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#connection.sendText(standing, 0, JSON.stringify({ name, approvedModels }));
   }
 
-  send(request: EngineRequest, cancellation: Cancellation): Promise<EngineResponse> {
+  send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
-    const refusal = this.#refusal(request.operation);
-    if (refusal) return Promise.reject(refusal);
     const { body, holder } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
+    const head = Buffer.from(requestPayload({ ...request, length: bytes.length }));
+    const refusal = this.#refusal(request, head);
+    if (refusal) return Promise.reject(refusal);
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
     const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, holder, cancellation);
     this.#streams.add(stream);
-    this.#begin(stream, request);
+    this.#begin(stream, head);
     return stream.response;
   }
 
@@ -182,12 +185,16 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#endIfDrained();
   }
 
-  #refusal(operation: Operation): GatewayError | undefined {
+  #refusal(request: TunnelRequest, head: Buffer): GatewayError | undefined {
     const detail = this.nodeId;
     // One of an earlier version would take it for a fault of the protocol, and end the connection.
-    if (isTask(operation) && !this.#options.proof.features.includes(operation)) {
+    const needed = "server" in request ? toolsFeature : isTask(request.operation) ? request.operation : undefined;
+    if (needed !== undefined && !this.#options.proof.features.includes(needed)) {
       const message = "The node's version does not know this endpoint; its operator has to update it.";
-      return new GatewayError("upstream_error", message, { detail: `${detail}: ${operation}` });
+      return new GatewayError("upstream_error", message, { detail: `${detail}: ${needed}` });
+    }
+    if (head.length > maxPayloadBytes) {
+      return new GatewayError("request_too_large", "The request has longer headers than a node takes.", { detail });
     }
     if (this.closed) return new GatewayError("upstream_error", "The connection to the node broke.", { detail });
     const full = this.#streams.size >= this.#mostStreams;
@@ -204,11 +211,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     return this.#lastId;
   }
 
-  #begin(stream: GatewayStream, request: EngineRequest): void {
-    const { requestId, operation, model, stream: streams, width, priority } = request;
-    const head = Buffer.from(
-      requestPayload({ requestId, operation, model, stream: streams, width, priority, length: stream.body.length }),
-    );
+  #begin(stream: GatewayStream, head: Buffer): void {
     const piece = this.#connection.behind ? undefined : stream.body.next();
     const payload = Buffer.allocUnsafe(2 + head.length + (piece?.byteLength ?? 0));
     payload.writeUInt16BE(head.length);

@@ -73,6 +73,10 @@ describe("a gateway", () => {
       (it) => it.send(request, 7, Buffer.concat([Buffer.from([0, 1]), Buffer.from("{")])),
     ],
     ["asks for an operation that is none", (it) => it.send(request, 7, requestMessage({ operation: "toString" }))],
+    [
+      "asks a server of tools by a method that is none",
+      (it) => it.send(request, 7, requestMessage({ tool: { server: "files", method: "PUT", headers: {} } })),
+    ],
     ["announces a negative length", (it) => it.send(request, 7, requestMessage({ length: -1 }))],
     ["sends more of a body than it announced", (it) => it.send(request, 7, requestMessage({ length: 2 }, "abc"))],
     [

@@ -9,6 +9,7 @@ import {
   textOf,
   until,
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
@@ -150,6 +151,22 @@ describe("a node", () => {
     expect(heard.announcements.length).toBeLessThanOrEqual(3);
     expect(heard.end.announcement?.models.length).toBe(200);
     expect(heard.end.announcement?.models[7]).toEqual({ id: "model-7" });
+    node.link.terminate();
+  });
+
+  test("a node tells of its servers of tools only what is in order, and one of an earlier version is asked for none", async () => {
+    await using gateway = startGateway();
+    const { node, heard, works } = await withNode(gateway);
+    const own = { name: "files", title: "Files\nof Ann", kind: "command" } as const;
+    const strange = [{ ...own, name: "No" }, { ...own, kind: "plugin" }, { kind: "http" }, 7, null];
+    node.send(announce, 0, json({ version: "1.1.0", models: [], toolServers: [...strange, own, own] }));
+    await until(() => heard.end.announcement?.version === "1.1.0", "the announcement");
+    expect(heard.end.announcement?.toolServers).toEqual([{ ...own, title: "Files of Ann" }]);
+    // It has not said that it knows such requests.
+    const request = { requestId: "req_1", server: "files", method: "GET", headers: {}, body: "" } as const;
+    const asked = heard.end.send({ ...request, holder: heldBytes.visitors }, new Cancellation());
+    await expect(asked).rejects.toThrow("does not know this endpoint; its operator has to update it");
+    await works();
     node.link.terminate();
   });
 

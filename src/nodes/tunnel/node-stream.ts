@@ -126,8 +126,8 @@ export class NodeStream implements BodySink, Tabled<NodeStream> {
   }
 
   async #run(): Promise<void> {
-    const { requestId, operation, model, stream, width, priority } = this.#head;
-    const request = { requestId, operation, model, stream, width, priority, body: ByteSpan.of(this.body.take()) };
+    const { length: _, ...head } = this.#head;
+    const request = { ...head, body: ByteSpan.of(this.body.take()) };
     try {
       this.#begin(await this.#owner.handle(request, this.#cancellation));
     } catch (error) {

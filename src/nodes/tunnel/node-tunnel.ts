@@ -10,6 +10,7 @@ import {
   type NodeHandler,
   type NodeStanding,
   type TunnelLimits,
+  toolsFeature,
   tunnelCloseCodes,
   tunnelProtocol,
 } from "./contract.ts";
@@ -225,7 +226,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     return {
       major: protocolMajor,
       minor: protocolMinor,
-      features: taskOperations,
+      features: [...taskOperations, toolsFeature],
       window: limits.windowBytes,
       streams: limits.streams,
       node: nodeId,

@@ -6,6 +6,15 @@ import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { mostNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import { priorities } from "../../domain/models/policies/priority.ts";
+import {
+  mostOfferedToolServers,
+  type NodeToolRequest,
+  type OfferedToolServer,
+  offeredKinds,
+  passedToolHeaders,
+  toolMethods,
+} from "../../domain/tools/node-tools.ts";
+import { toolServerName } from "../../domain/tools/tool-server.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
@@ -33,8 +42,8 @@ export interface Proof extends Greeting {
   streams: number;
 }
 
-export type RequestHead = Omit<EngineRequest, "body" | "holder"> & {
-  /** Length of the body, in bytes. */
+/** A request but for its body, of which it has the length, in bytes. */
+export type RequestHead = (Omit<EngineRequest, "body" | "holder"> | Omit<NodeToolRequest, "body" | "holder">) & {
   length: number;
 };
 
@@ -52,7 +61,8 @@ export interface Failure {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The headers of an answer that the gateway may make use of; the rest stays at the node. */
-export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored"] as const;
+export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored", "mcp-session-id"] as const;
+const mostHeaderCharacters = 1_024;
 
 const window = { least: 1024, most: 16 * 1024 * 1024 };
 
@@ -73,6 +83,8 @@ export function parseProof(payload: Buffer): Proof {
 
 export function parseRequestHead(payload: Buffer): RequestHead {
   const fields = parsePayload(payload);
+  const { tool } = fields;
+  if (isFields(tool)) return toolHead(fields, tool);
   const operation = text(fields, "operation", 32);
   if (!Object.hasOwn(operationPaths, operation)) throw new ProtocolError("a request has an unknown operation");
   return {
@@ -87,7 +99,26 @@ export function parseRequestHead(payload: Buffer): RequestHead {
   };
 }
 
-export function requestPayload({ requestId, operation, model, stream, width, length, priority }: RequestHead): string {
+function toolHead(fields: Fields, tool: Fields): RequestHead {
+  const { method, headers } = tool;
+  const known = toolMethods.find((one) => one === method);
+  if (!known) throw new ProtocolError("a request for a server of tools has an unknown method");
+  return {
+    requestId: text(fields, "id", 128),
+    server: text(tool, "server", 64),
+    method: known,
+    headers: isFields(headers) ? passedToolHeaders(headers) : {},
+    length: whole(fields, "length", 0, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+export function requestPayload(head: RequestHead): string {
+  const { requestId, length } = head;
+  if ("server" in head) {
+    const { server, method, headers } = head;
+    return JSON.stringify({ id: requestId, tool: { server, method, headers }, length });
+  }
+  const { operation, model, stream, width, priority } = head;
   return JSON.stringify({ id: requestId, operation, model, stream, width, length, priority });
 }
 
@@ -97,7 +128,8 @@ export function parseAnswerHead(payload: Buffer): AnswerHead {
   const given = fields["headers"];
   for (const name of passedHeaders) {
     const value = isFields(given) ? given[name] : undefined;
-    if (typeof value === "string" && /^[\t -~]{0,256}$/.test(value)) headers.set(name, value);
+    if (typeof value === "string" && value.length <= mostHeaderCharacters && /^[\t -~]*$/.test(value))
+      headers.set(name, value);
   }
   return { status: whole(fields, "status", 200, 599), headers };
 }
@@ -106,7 +138,7 @@ export function answerPayload(status: number, headers: { get(name: string): stri
   const passed: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = headers.get(name);
-    if (value !== null) passed[name] = value.slice(0, 256);
+    if (value !== null) passed[name] = value.slice(0, mostHeaderCharacters);
   }
   return JSON.stringify({ status, headers: passed });
 }
@@ -131,9 +163,11 @@ export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
     if (model && models.size < mostNodeModels) models.set(model.id, model);
   }
   const load = fields["load"];
+  const toolServers = offeredOf(fields["toolServers"]);
   return {
     version: plain(text(fields, "version", 64), 64),
     models: [...models.values()],
+    ...(toolServers.length > 0 ? { toolServers } : {}),
     ...(isFields(load)
       ? { load: { active: whole(load, "active", 0, 1e9), waiting: whole(load, "waiting", 0, 1e9) } }
       : {}),
@@ -145,6 +179,19 @@ export function parseStanding(payload: Buffer): NodeStanding {
   const given = fields["approvedModels"];
   const approved = Array.isArray(given) ? given.filter((id) => typeof id === "string") : [];
   return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, mostNodeModels) };
+}
+
+/** What of it cannot be understood is left out. */
+function offeredOf(given: unknown): OfferedToolServer[] {
+  const servers = new Map<string, OfferedToolServer>();
+  for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
+    if (!isFields(entry) || servers.size >= mostOfferedToolServers) continue;
+    const { name, title } = entry;
+    const kind = offeredKinds.find((one) => one === entry["kind"]);
+    if (typeof name !== "string" || !toolServerName.test(name) || !kind) continue;
+    servers.set(name, { name, title: typeof title === "string" && title !== "" ? plain(title, 128) : null, kind });
+  }
+  return [...servers.values()];
 }
 
 function modelOf(fields: Fields): AnnouncedModel | undefined {

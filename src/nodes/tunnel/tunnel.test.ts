@@ -60,8 +60,35 @@ test("a priority that nobody knows here is none", () => {
     [undefined, undefined],
   ]) {
     const payload = { ...(JSON.parse(requestPayload(head)) as object), priority: said };
-    expect(parseRequestHead(Buffer.from(JSON.stringify(payload))).priority).toBe(understood as "low" | undefined);
+    const read = parseRequestHead(Buffer.from(JSON.stringify(payload)));
+    expect("priority" in read && read.priority).toBe(understood as "low" | undefined);
   }
+});
+
+test("an exchange with a server of tools goes to the node with the fields of its protocol alone, and its session comes back", async () => {
+  await using gateway = startGateway();
+  const seen: unknown[] = [];
+  const session = "s".repeat(1_000);
+  using node = startNode(gateway, {
+    handle: async (request) => {
+      seen.push({ ...request, body: (request.body as ByteSpan).text });
+      return { status: 202, headers: new Headers({ "mcp-session-id": session }), body: bodyOf(Buffer.from("")) };
+    },
+  });
+  const end = await endOf(gateway, node);
+  const { holder } = requestOf("");
+  const asked = { requestId: "req_x", server: "files", method: "POST", body: '{"ü":1}' } as const;
+  const fields = { "mcp-method": "tools/call", "mcp-param-region": "eu" };
+  const secret = { authorization: "Bearer secret", cookie: "a=b", "x-api-key": "k" };
+  const response = await end.send({ ...asked, headers: { ...fields, ...secret }, holder }, new Cancellation());
+  expect([response.status, response.headers.get("mcp-session-id")]).toEqual([202, session]);
+  expect(seen).toEqual([{ ...asked, headers: fields }]);
+  // What does not fit in the head of a request is refused here, and is no fault of the connection.
+  const long = { "mcp-param-region": "x".repeat(20_000) };
+  await expect(end.send({ ...asked, headers: long, holder }, new Cancellation())).rejects.toMatchObject({
+    code: "request_too_large",
+  });
+  expect(end.closed).toBe(false);
 });
 
 test("a node of this version is asked for every task", async () => {

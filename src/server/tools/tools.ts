@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
+import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
@@ -11,6 +12,7 @@ import type { Endpoint } from "../../mcp/front/endpoint.ts";
 import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
 import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
+import { ServerPlaces } from "../../mcp/servers/server-places.ts";
 import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
 import { waitingTools } from "../../notices/watch/waiting-tools.ts";
@@ -38,6 +40,7 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;
+  nodes: ToolNodes;
   /** The public URL, without a slash at the end. */
   installationUrl(): string;
   clock: Clock;
@@ -46,21 +49,24 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
 }
 
 export async function openTools(options: ToolsOptions) {
-  const { current, uses, clock, log, opened, installationUrl } = options;
+  const { current, uses, nodes, clock, log, opened, installationUrl } = options;
   const { toolServers, toolDefinitions, findNode } = await openServers(options);
   const { db, config, governance, dataDir, version } = options;
   const connections = openToolConnections({
     ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log },
   });
   const links = new ServerLinks({
-    ...{ dataDir, version, clock, log, connections: connections.personConnections },
+    ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
     connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links);
+  const places = opened.add(new ServerPlaces(toolServers, nodes));
+  places.onChange(() => links.nodesChanged());
   const onChange = (listener: () => void) => {
-    const ends = [toolServers.onChange(listener), toolDefinitions.onDecision(listener)];
+    const ends = [toolServers, places].map((one) => one.onChange(listener));
+    ends.push(toolDefinitions.onDecision(listener));
     return () => {
       for (const end of ends) end();
     };

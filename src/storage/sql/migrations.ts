@@ -953,4 +953,8 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE authorization_codes ADD COLUMN tools TEXT`,
     `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
   ],
+  [
+    // Servers of tools that a node offers: JSON list.
+    `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
+  ],
 ];

@@ -31,7 +31,15 @@ onEachDatabase((databases) => {
 
   const node = (name: string, more: Partial<NodeRecord> = {}): NodeRecord => ({
     ...{ id: `node_${name}`, name, publicKey: `key of ${name}`, approvedModels: [], environments: ["live", "dev"] },
-    ...{ maxConcurrency: null, local: false, announced: [], version: null, createdAt: 100, lastSeenAt: null },
+    ...{
+      maxConcurrency: null,
+      local: false,
+      announced: [],
+      toolServers: [],
+      version: null,
+      createdAt: 100,
+      lastSeenAt: null,
+    },
     ...more,
   });
 
@@ -62,7 +70,7 @@ onEachDatabase((databases) => {
   }
 
   const seen = (version = "1.0.0", models: readonly string[] = ["m"]) => ({
-    ...{ announced: models.map((id) => ({ id, concurrency: { chat: 2 } })), version, at: 160 },
+    ...{ announced: models.map((id) => ({ id, concurrency: { chat: 2 } })), toolServers: [], version, at: 160 },
   });
 
   test("a token makes one node, with what was approved with it, however many come at once", async () => {

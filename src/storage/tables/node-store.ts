@@ -29,6 +29,7 @@ const nodes = table<NodeRecord>({
   maxConcurrency: integer,
   local: named("is_local", flag),
   announced: json,
+  toolServers: json,
   version: text,
   createdAt: integer,
   lastSeenAt: integer,
@@ -233,10 +234,12 @@ async function isTaken(tx: Database, name: string): Promise<boolean> {
 /** Tells whether the node says something new of itself; undefined where there is none of that id. */
 async function writeSeen(tx: Database, nodeId: string, seen: NodeSeen): Promise<boolean | undefined> {
   const announced = JSON.stringify(seen.announced);
-  const [before]: { announced: string; version: string | null }[] = await tx`
-    SELECT announced, version FROM nodes WHERE id = ${nodeId}`;
+  const servers = JSON.stringify(seen.toolServers);
+  const [before]: { announced: string; tool_servers: string; version: string | null }[] = await tx`
+    SELECT announced, tool_servers, version FROM nodes WHERE id = ${nodeId}`;
   if (!before) return undefined;
   await tx`
-    UPDATE nodes SET announced = ${announced}, version = ${seen.version}, last_seen_at = ${seen.at} WHERE id = ${nodeId}`;
-  return before.announced !== announced || before.version !== seen.version;
+    UPDATE nodes SET announced = ${announced}, tool_servers = ${servers}, version = ${seen.version},
+      last_seen_at = ${seen.at} WHERE id = ${nodeId}`;
+  return before.announced !== announced || before.tool_servers !== servers || before.version !== seen.version;
 }

@@ -128,6 +128,9 @@ function factsOf(node: Node, replicaName: ReplicaName | undefined) {
     ["Most at once", most === null ? "as it says, else measured" : count(most)],
     ["Environments", environmentList(node.environments)],
     ["Requests that never leave", node.local ? "may go there, as it is local" : "do not go there"],
+    ...(node.tool_servers.length === 0
+      ? []
+      : [["Servers of tools", node.tool_servers.map((server) => server.name).join(", ")] as const]),
     ["Version", node.version ?? "not known yet"],
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]

@@ -1,0 +1,81 @@
+// Servers of tools at nodes of the network: what a node offers of its own, and one exchange with such a server.
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { EngineResponse } from "../models/engine.ts";
+import type { ToolPlace, ToolServer } from "./tool-server.ts";
+
+/** `http`: each exchange is one of HTTP. `command`: one exchange is a process, whose output it streams; the others are its input. */
+export const offeredKinds = ["http", "command"] as const satisfies readonly ToolPlace["kind"][];
+
+/** A server in the configuration of a node, which its owner offers to the gateway. */
+export interface OfferedToolServer {
+  readonly name: string;
+  readonly title: string | null;
+  readonly kind: (typeof offeredKinds)[number];
+}
+
+export const mostOfferedToolServers = 100;
+
+export const toolMethods = ["POST", "GET", "DELETE"] as const;
+
+/** One exchange with a server of tools at a node. */
+export interface NodeToolRequest {
+  readonly requestId: string;
+  /** Name of the server at the node. */
+  readonly server: string;
+  readonly method: (typeof toolMethods)[number];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Bytes;
+  readonly holder: Holder;
+}
+
+/** The field by which a process is known that an exchange has started, and by which servers over HTTP know their sessions. */
+export const sessionField = "mcp-session-id";
+
+const passed = new Set([
+  ...["accept", "content-type", "last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", sessionField],
+]);
+const mirrored = /^mcp-param-[!#$%&'*+.^_`|~0-9a-z-]{1,128}$/;
+
+/** Those fields of the protocol that go to a node, and no others: it gets no credential, and cannot be given one. */
+export function passedToolHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const isOf = passed.has(name) || mirrored.test(name);
+    if (isOf && typeof value === "string" && /^[\t -~]*$/.test(value)) kept[name] = value;
+  }
+  return kept;
+}
+
+/** A node, as whoever asks a server there sees it. */
+export interface ToolNode {
+  readonly id: string;
+  readonly name: string;
+  /** False while it is not connected, or takes nothing new. */
+  readonly isThere: boolean;
+  readonly offers: readonly OfferedToolServer[];
+}
+
+export interface ToolNodes {
+  /** By its id or its name. */
+  find(node: string): ToolNode | undefined;
+  /** Like `Engine.send`. */
+  send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse>;
+  /** Calls `listener` after nodes came or went, or say something else of themselves; gives what ends that. */
+  onChange(listener: () => void): () => void;
+}
+
+/** Whether the node of a server takes requests for it; true of what is at none. */
+export function isPlaceThere({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): boolean {
+  if (place.kind !== "node") return true;
+  const node = nodes.find(place.nodeId);
+  return node?.isThere === true && node.offers.some(({ name }) => name === place.server);
+}
+
+/** What a node answers out of its own servers of tools. */
+export interface OfferedTools {
+  offers(): readonly OfferedToolServer[];
+  /** Rejects with a GatewayError. */
+  handle(request: Omit<NodeToolRequest, "holder">, cancellation: Cancellation): Promise<EngineResponse>;
+}

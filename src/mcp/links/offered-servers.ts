@@ -1,0 +1,270 @@
+// Servers of tools that this machine, as a node, offers to its gateway: asked over HTTP, or started, for as long as the gateway listens.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { AccountBytes, heldBytes } from "../../base/bytes/held-bytes.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { wallMs } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
+import {
+  mostOfferedToolServers,
+  type NodeToolRequest,
+  type OfferedToolServer,
+  type OfferedTools,
+  sessionField,
+} from "../../domain/tools/node-tools.ts";
+import { offersTool, type ToolPlace, type ToolServer } from "../../domain/tools/tool-server.ts";
+import { Http1Client, originOf } from "../../http1/client/client.ts";
+import { ClientError } from "../../http1/client/client-contract.ts";
+import { Output } from "../../processes/output.ts";
+import type { ProcessLine } from "./process-line.ts";
+
+export interface OfferedServersOptions {
+  /** All of this machine's configuration, as it is now. */
+  servers(): readonly ToolServer[];
+  readonly dataDir: string;
+  /** Whatever of it every program needs goes along to processes. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly stopMs?: number | undefined;
+}
+
+type Request = Omit<NodeToolRequest, "holder">;
+type At<Kind extends ToolPlace["kind"]> = ToolServer & { readonly place: ToolPlace & { readonly kind: Kind } };
+
+const [mostProcesses, mostOfServer] = [64, 16];
+const mostConnections = 512;
+/** Those of the tunnel: the gateway has closer ones for each call. */
+const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
+/** A process may say nothing for hours; the tunnel ends what is silent for too long. */
+const aliveMs = 60_000;
+/** Within the data directory: a directory for each process. */
+const offeredRoom = "offered-tool-processes";
+/** JSON-RPC 2.0, 5.1. */
+const [parseError, invalidParams] = [-32_700, -32_602];
+
+export class OfferedServers implements OfferedTools {
+  readonly #options: OfferedServersOptions;
+  readonly #holder = heldBytes.holder(new AccountBytes());
+  readonly #clients = new Map<string, { url: string; client: Http1Client }>();
+  readonly #processes = new Map<string, OfferedProcess>();
+  #hasRoom = false;
+  #isClosed = false;
+
+  constructor(options: OfferedServersOptions) {
+    this.#options = options;
+  }
+
+  offers(): readonly OfferedToolServer[] {
+    const offered = this.#options.servers().filter(isOffered).slice(0, mostOfferedToolServers);
+    return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
+  }
+
+  async handle(request: Request, cancellation: Cancellation): Promise<EngineResponse> {
+    const server = this.#options.servers().find((one) => one.name === request.server && isOffered(one));
+    if (!server || this.#isClosed) throw notOffered(request.server);
+    const { place } = server;
+    if (place.kind === "http") return await this.#overHttp({ ...server, place }, request, cancellation);
+    if (place.kind === "command") return await this.#byProcess({ ...server, place }, request);
+    throw notOffered(request.server);
+  }
+
+  /** Ends all processes, and resolves once nothing of them is left. */
+  async shut(): Promise<void> {
+    this.#isClosed = true;
+    for (const { client } of this.#clients.values()) client.close();
+    await Promise.all([...this.#processes.values()].map((process) => process.ended()));
+  }
+
+  async #overHttp(
+    { name, place, credentials, tools }: At<"http">,
+    { method, headers, body }: Request,
+    cancellation: Cancellation,
+  ): Promise<EngineResponse> {
+    const asked = method === "POST" ? checked(textOf(body), tools) : undefined;
+    if (asked && "refusal" in asked) return answerOf(200, asked.refusal, { "content-type": "application/json" });
+    const own = credentials.kind === "headers" ? credentials.headers : {};
+    const lower = Object.fromEntries(Object.entries(own).map(([field, value]) => [field.toLowerCase(), value]));
+    const url = new URL(place.url);
+    const sent = {
+      ...{ method, path: `${url.pathname}${url.search}`, holder: this.#holder },
+      // A body that is compressed could be of any length.
+      headers: { ...headers, ...lower, "accept-encoding": "identity" },
+      ...(asked && { body: asked.text }),
+    };
+    try {
+      const response = await this.#clientOf(name, url).send(sent, timeouts, cancellation);
+      const { status } = response;
+      return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body: response.body };
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      const message = `The server of tools "${name}" of this node cannot be reached.`;
+      throw new GatewayError("upstream_error", message, { detail: error.message, cause: error });
+    }
+  }
+
+  #clientOf(name: string, url: URL): Http1Client {
+    const known = this.#clients.get(name);
+    if (known?.url === url.href) return known.client;
+    known?.client.close();
+    const client = new Http1Client(originOf(url), { maxConnections: mostConnections, maxWaiting: mostConnections });
+    this.#clients.set(name, { url: url.href, client });
+    return client;
+  }
+
+  async #byProcess(server: At<"command">, { method, headers, body }: Request): Promise<EngineResponse> {
+    if (method === "GET") return await this.#start(server);
+    const process = this.#processes.get(headers[sessionField] ?? "");
+    if (process && !Bun.deepEquals(process.server, server)) void process.ended();
+    else if (process && method === "POST") {
+      const asked = checked(textOf(body), server.tools);
+      if ("refusal" in asked) process.tell(asked.refusal);
+      else await process.take(asked.text);
+      return answerOf(202, "");
+    }
+    return answerOf(404, "");
+  }
+
+  async #start(server: At<"command">): Promise<EngineResponse> {
+    const { name } = server;
+    const { log, dataDir, environment, stopMs } = this.#options;
+    const [{ ProcessLine }, { deserializeMessage }] = await Promise.all([
+      import("./process-line.ts"),
+      import("@modelcontextprotocol/client"),
+    ]);
+    const ofServer = [...this.#processes.values()].filter((one) => one.server.name === name).length;
+    if (this.#processes.size >= mostProcesses || ofServer >= mostOfServer || this.#isClosed) {
+      const message = `As many processes run for the server of tools "${name}" of this node as may.`;
+      throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
+    }
+    const room = join(dataDir, offeredRoom);
+    // The directories of processes of an earlier Headrace, which was killed, are nobody's any more.
+    if (!this.#hasRoom) rmSync(room, { recursive: true, force: true });
+    this.#hasRoom = true;
+    const id = crypto.randomUUID();
+    const { command, env, directory } = server.place;
+    const output = new Output(Object.values(env), () => Math.floor(wallMs() / 1000));
+    const line = new ProcessLine({
+      ...{ server: name, command, env, directory, environment, dataDir, room, output, stopMs },
+      maxLineBytes: server.maxResultBytes,
+      onGone: () => {
+        this.#processes.delete(id);
+        const fault = line.fault();
+        log.info("node_tool_process", { server: name, state: "ended", ...(fault && { detail: fault.detail }) });
+      },
+    });
+    const process = new OfferedProcess(server, line, (text) => line.send(deserializeMessage(text)));
+    this.#processes.set(id, process);
+    log.info("node_tool_process", { server: name, state: "started" });
+    const fields: Record<string, string> = { [sessionField]: id, "content-type": "application/x-ndjson" };
+    return { status: 200, headers: { get: (field) => fields[field] ?? null }, body: process };
+  }
+}
+
+/** What a process says, a message on each line; it runs for as long as somebody takes that. */
+class OfferedProcess implements BodySource {
+  readonly server: ToolServer;
+  /** Gives it a message. */
+  readonly take: (text: string) => Promise<void>;
+  readonly #line: ProcessLine;
+  #sink: BodySink | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(server: ToolServer, line: ProcessLine, take: (text: string) => Promise<void>) {
+    this.server = server;
+    this.take = take;
+    this.#line = line;
+  }
+
+  /** Says something in its place. */
+  tell(text: string): void {
+    this.#sink?.data(ByteSpan.of(`${text}\n`));
+  }
+
+  /** Ends it, and resolves once nothing of it is left. */
+  async ended(): Promise<void> {
+    await this.#line.close();
+  }
+
+  flow(sink: BodySink): void {
+    this.#sink = sink;
+    const line = this.#line;
+    line.onmessage = (message) => this.tell(JSON.stringify(message));
+    line.onclose = () => {
+      this.#sink = undefined;
+      clearInterval(this.#timer);
+      if (line.endedItself) sink.end();
+      else sink.fail(line.fault() ?? notOffered(this.server.name));
+    };
+    this.#timer = setInterval(() => this.tell(""), aliveMs);
+    // It is closed by then, with the reason.
+    line.start().catch(() => {});
+  }
+
+  pause(): void {
+    this.#line.pause();
+  }
+
+  resume(): void {
+    this.#line.resume();
+  }
+
+  cancel(): void {
+    this.#sink = undefined;
+    clearInterval(this.#timer);
+    this.#line.onclose = undefined;
+    void this.#line.close();
+  }
+}
+
+/** Whose accounts people have is not this machine's to know, and what another node serves is not passed on. */
+function isOffered({ isShared = false, enabled, place, credentials }: ToolServer): boolean {
+  return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
+}
+
+/** The text as it may go on, or the answer to a message that asks for a tool, or a prompt, which is not offered. */
+function checked(text: string, tools: ToolServer["tools"]): { text: string } | { refusal: string } {
+  if (tools === null) return { text };
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return { refusal: JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: parseError, message: "No JSON." } }) };
+  }
+  const messages: unknown[] = Array.isArray(message) ? message : [message];
+  const refused = messages.filter(isAsked).find(({ params }) => !offersTool({ tools }, String(params?.name)));
+  // What was looked at is what goes on: others may read a name that is there twice in another way.
+  if (!refused) return { text: JSON.stringify(message) };
+  const error = { code: invalidParams, message: `Unknown tool: ${String(refused.params?.name).slice(0, 100)}` };
+  return { refusal: JSON.stringify({ jsonrpc: "2.0", id: refused.id ?? null, error }) };
+}
+
+interface Asked {
+  readonly id?: unknown;
+  readonly params?: { readonly name?: unknown };
+}
+
+function isAsked(message: unknown): message is Asked {
+  const named = ["tools/call", "prompts/get"];
+  return (
+    typeof message === "object" && message !== null && "method" in message && named.includes(String(message.method))
+  );
+}
+
+function textOf(body: Request["body"]): string {
+  return typeof body === "string" ? body : body.solid.text;
+}
+
+function answerOf(status: number, text: string, fields: Readonly<Record<string, string>> = {}): EngineResponse {
+  return { status, headers: { get: (name) => fields[name] ?? null }, body: bodyOf(Buffer.from(text)) };
+}
+
+function notOffered(server: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `This node offers no server of tools "${server}": its headrace.yaml says share.`,
+  );
+}

@@ -1,0 +1,62 @@
+// Nodes as places of servers of tools: which there are, whether they take requests, and the way there.
+import type { Cancellation } from "../base/cancellation.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { EngineResponse } from "../domain/models/engine.ts";
+import type { NodeToolRequest, ToolNode, ToolNodes } from "../domain/tools/node-tools.ts";
+import type { Router } from "../inference/routing/route.ts";
+import type { NodeDirectory } from "./node-directory.ts";
+
+export interface DirectoryToolNodesOptions {
+  directory: Pick<NodeDirectory, "records" | "isReachable" | "send">;
+  router: Pick<Router, "drained">;
+}
+
+export class DirectoryToolNodes implements ToolNodes {
+  readonly #options: DirectoryToolNodesOptions;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(options: DirectoryToolNodesOptions) {
+    this.#options = options;
+  }
+
+  find(node: string): ToolNode | undefined {
+    const { directory, router } = this.#options;
+    const records = directory.records();
+    const record = records.find(({ id }) => id === node) ?? records.find(({ name }) => name === node);
+    if (!record) return undefined;
+    const { id, name, toolServers: offers } = record;
+    return { id, name, offers, isThere: directory.isReachable(id) && !router.drained.has(name) };
+  }
+
+  async send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse> {
+    try {
+      return await this.#options.directory.send(nodeId, request, cancellation);
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      const { code, detail, retryAfterSeconds } = error;
+      const message = said[code];
+      if (message === undefined) throw error;
+      throw new GatewayError(code, message, {
+        cause: error,
+        ...(detail === undefined ? {} : { detail }),
+        ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      });
+    }
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Nodes came or went, or say something else of themselves. */
+  changed(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+/** In the place of what is said of models. */
+const said: Readonly<Partial<Record<GatewayError["code"], string>>> = {
+  upstream_timeout: "The server of tools did not answer its node in time.",
+  service_unavailable: "The node of the server of tools is not connected, or takes no more for now. Retry in 2 s.",
+};
