@@ -1,8 +1,9 @@
-// What the dashboard has people type to connect their clients of tools does so, as it is, where clients register themselves.
+// What the dashboard has people type to connect their clients of tools does so, as it is, and so does the command line.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { clientSnippets } from "../../../web/pages/tools/client-snippets.ts";
+import { runCommand } from "../../fixtures/command-line.ts";
 import { leaveBrowser } from "../../support/chromium.ts";
 import { type PeopleWorld, startPeopleWorld } from "../../support/mcp/people-world.ts";
 import { signInByTyping, typed } from "../../support/mcp/tool-clients.ts";
@@ -29,6 +30,20 @@ test.each([
   await using ann = await world.join(id, ["new"]);
   await signInByTyping(ann.place, snippet(id));
   expect(await typed(ann.place, list)).toMatch(signedIn);
+});
+
+test.each([
+  ["claude", "claude mcp list", /headrace: \S+ \(HTTP\) - ✔ Connected/],
+  ["codex", "codex mcp list", /headrace +\S+ +HEADRACE_API_KEY +enabled +Bearer token/],
+  ["opencode", "opencode mcp list", /✓ headrace/],
+])("%s is connected by headrace connect --tools, with a key", async (id, list, connected) => {
+  await using ann = await world.join(`${id}-key`, ["new"]);
+  const { home, model } = ann.place;
+  const env = { HOME: home.home, HEADRACE_BASE_URL: model.server.baseUrl, HEADRACE_API_KEY: model.server.key };
+  const args = ["connect", id, "--tools", "--write", "--yes"];
+  const { code, stderr } = await runCommand(args, { env, configFolder: join(home.home, "headrace") });
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(await typed(ann.place, list)).toMatch(connected);
 });
 
 test("opencode is signed in by what its file is given, and what is typed in a shell", async () => {
