@@ -1,7 +1,7 @@
 // In a real browser: who may use which tools is said in forms, a person chooses for an app, and connects their own account at a server.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { McpServer } from "@modelcontextprotocol/server";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { startCallback, type TestApp, testApp } from "../support/browser-world.ts";
 import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../support/chromium.ts";
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
@@ -54,8 +54,9 @@ const told = ({ page }: Visitor, text: string) => page.getByText(text).first().w
 const account = (visitor: Visitor) =>
   visitor.page.getByRole("list", { name: "Your accounts at servers" }).getByRole("listitem");
 
-async function writeList(page: Page, ...entries: string[]): Promise<void> {
-  const part = dialog(page);
+const writeList = (page: Page, ...entries: string[]) => writeListIn(dialog(page), ...entries);
+
+async function writeListIn(part: Locator, ...entries: string[]): Promise<void> {
   await part.getByLabel("Tools", { exact: true }).selectOption({ label: "Only these" });
   const field = part.getByLabel("Tools, only these");
   for (const entry of entries) {
@@ -116,27 +117,59 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
   await katherine.go("/apps?tab=allowed");
   await told(katherine, "Use tools of MCP servers in your name: only crm");
   await katherine.press("Choose tools of Desk for First account");
+  await dialog(page).getByLabel("Tools, only these").press("Backspace");
   await writeList(page, "crm/search");
   await look(katherine, "apps-allowed-tools");
   await dialog(page).getByRole("button", { name: "Save tools" }).click();
   await told(katherine, "The tools of Desk are saved. They hold at once.");
-  await told(katherine, "only crm, crm/search");
+  await told(katherine, "only crm/search");
   expect(katherine.trouble).toEqual([]);
 });
 
-test("lists are written in the forms of keys, apps, members and accounts, and what is no entry is said beside it", async () => {
-  await using ada = await arrive("/keys");
+test("the list of a key is written in its form, which says what is no entry", async () => {
+  await using ada = await arrive("/settings/api-keys");
   const { page } = ada;
-  await ada.press("Create key");
+  await ada.press("Create New Key");
   await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
+  expect(await dialog(page).getByLabel("Tools", { exact: true }).count()).toBe(0);
   await dialog(page)
     .getByRole("checkbox", { name: /^Use tools/ })
     .check();
-  const more = dialog(page).getByRole("button", { name: /Models/ });
-  if ((await more.count()) > 0) await more.first().click();
-  await writeList(page, "Not a server!");
-  await dialog(page).getByRole("button", { name: "Create key" }).click();
-  await told(ada, "is no server such as crm");
+  await writeList(page, "crm", "Not-one!");
+  await ada.press("Create key");
+  await told(ada, "Not-one! is no server such as crm");
   await look(ada, "keys-tools");
+  await dialog(page).getByLabel("Tools, only these").press("Backspace");
+  await ada.press("Create key");
+  await ada.press("Done");
+  const { data } = (await world.browser.ask("/v1/keys")) as { data: { name: string; tools: unknown }[] };
+  expect(data.find(({ name }) => name === "Agent")?.tools).toEqual(["crm"]);
+  expect(ada.trouble).toEqual([]);
+});
+
+test("the list of a member is written by an owner, that of an account by an operator, that of an app by its developer", async () => {
+  await using ada = await arrive("/settings/members");
+  const { page } = ada;
+  await page.getByRole("button", { name: `Manage Katherine Johnson, ${colleagues.member.email}` }).click();
+  await writeList(page, "crm");
+  await look(ada, "members-tools");
+  await ada.press("Save tools");
+  await told(ada, "The tools of Katherine Johnson are saved. They hold at once.");
+
+  await ada.go(`/admin/accounts/${world.accountId}`);
+  await writeListIn(page.getByRole("main"), "crm", "notes");
+  await look(ada, "accounts-tools");
+  await ada.press("Save");
+  await told(ada, "Saved. It holds from the next request");
+
+  await ada.go(`/apps/${app.id}`);
+  await told(ada, "All that are offered");
+  await ada.press("Edit");
+  await dialog(page).getByLabel("Tools", { exact: true }).selectOption({ label: "None" });
+  await look(ada, "apps-tools");
+  await ada.press("Save");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByText("None", { exact: true }).first().waitFor();
+  expect((await world.browser.ask(`/v1/apps/${app.id}`))["tools"]).toEqual([]);
   expect(ada.trouble).toEqual([]);
 });

@@ -139,6 +139,7 @@ describe("POST /v1/apps", () => {
       redirect_uris: ["https://notes.example/cb", "http://127.0.0.1/cb"],
       scopes: ["chat:read", "chat:write", "models:read"],
       environment: "live",
+      tools: null,
       require_pkce: true,
       publisher: "An account",
       created_by: "key_admin",

@@ -172,6 +172,7 @@ describe("accounts", () => {
       monthly_spend: null,
       quotas: null,
       store_chats: false,
+      tools: null,
       created_at: expect.any(Number),
     });
     const path = `/v1/admin/accounts/${body.id}`;

@@ -141,7 +141,7 @@ describe("a client with a document", () => {
     expect(text).toContain(`This app is of <strong>${new URL(url).host}</strong>`);
     expect(text).toContain("Nobody here has verified its name");
     expect(text).toContain("though its name looks like it");
-    expect(text).toContain("<strong>every server</strong>");
+    expect(text).toContain("<strong>Every server</strong>");
     expect(text).toContain("a program on this computer (127.0.0.1)");
     expect(text).not.toContain("chat:write");
   });

@@ -1,6 +1,6 @@
 // People connect their own accounts at a server of tools, through a running Headrace and a real authorization server.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
   changingToolServers,
   type OAuthToolServer,
@@ -148,6 +148,20 @@ test("ending it deletes the tokens and revokes them there", async () => {
   expect([await tokenOf(anna), await upstream.whoIs(token)]).toEqual([undefined, undefined]);
   const again = await fetch(`${server.url}/v1/tools/connections/crm`, { method: "DELETE", headers: as(anna) });
   expect(again.status).toBe(404);
+});
+
+test("it is revoked there as well once its person is removed from the account, or deleted", async () => {
+  const { admin } = await operated(server);
+  const owner = await people.addMember("owner");
+  await connect(anna, "anna@crm");
+  await connect(ben, "ben@crm");
+  const [annas, bens] = [await tokenOf(anna), await tokenOf(ben)];
+  const removed = await fetch(`${server.url}/v1/members/${anna.membership.id}`, { method: "DELETE", headers: as(owner) });
+  expect(removed.status).toBe(200);
+  await until(async () => (await upstream.whoIs(annas)) === undefined, "her token is revoked");
+  expect(await upstream.whoIs(bens)).toBe("ben@crm");
+  expect((await admin("DELETE", `/people/${ben.person.id}`)).status).toBe(200);
+  await until(async () => (await upstream.whoIs(bens)) === undefined, "his token is revoked");
 });
 
 test("it ends with the membership and with the server, and its token goes to no other address", async () => {

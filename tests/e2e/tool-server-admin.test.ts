@@ -1,11 +1,14 @@
 // Servers of tools that operators add, change, test and delete while the server runs.
 import { afterEach, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { SQL } from "bun";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { type Operated, operated } from "../support/operated.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import { HttpToolServer, type ToolServerOptions, textResult } from "../support/tool-servers.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 
@@ -15,11 +18,20 @@ afterEach(async () => {
   for (const part of stack.splice(0).reverse()) await part[Symbol.asyncDispose]();
 });
 
-async function start(options: TestServerOptions = {}): Promise<Operated> {
+/** `operator`: of an earlier server with the same data. */
+async function start(options: TestServerOptions = {}, operator?: string): Promise<Operated> {
   const server = await startHeadrace(options);
   stack.push(server);
-  return await operated(server);
+  return await operated(server, operator ?? (await makeOperatorKey(server.dataDir, [], options.env)));
 }
+
+function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-tools-"));
+  stack.push({ [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true, force: true }) });
+  return join(directory, "data");
+}
+
+const authorizationOf = (tools: HttpToolServer) => tools.requests.at(-1)?.headers.get("authorization");
 
 function toolServer(options: ToolServerOptions = { tools: { search: async () => textResult("found") } }) {
   const server = new HttpToolServer(options);
@@ -27,7 +39,7 @@ function toolServer(options: ToolServerOptions = { tools: { search: async () => 
   return server;
 }
 
-async function clientOf(server: TestServer, onChange = () => {}): Promise<Client> {
+async function clientOf(server: Pick<TestServer, "url" | "request">, onChange = () => {}): Promise<Client> {
   const made = await server.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
   const { key } = (await made.json()) as { key: string };
   const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "legacy" } });
@@ -67,7 +79,7 @@ test("one that is added has its tools offered with the answer, and its headers a
   expect((await client.callTool({ name: "files_search", arguments: {} })).content).toEqual([
     { type: "text", text: "found" },
   ]);
-  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(secret);
+  expect(authorizationOf(tools)).toBe(secret);
   const shown = JSON.stringify([
     (await admin("GET", "/tool-servers")).body,
     (await admin("GET", "/tool-servers/files")).body,
@@ -79,7 +91,7 @@ test("one that is added has its tools offered with the answer, and its headers a
   expect(`${shown}${server.logText()}${databaseText(server.dataDir)}`).not.toContain("tok-0123456789abcdef");
   await names(client);
   await client.callTool({ name: "files_search", arguments: {} });
-  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(`${secret}2`);
+  expect(authorizationOf(tools)).toBe(`${secret}2`);
 });
 
 test("a call of one with a price is charged", async () => {
@@ -113,14 +125,14 @@ test("clients that listen hear when one is added, changed and deleted, and get n
 
 test("one of the file wins by its name, and is changed in the file alone", async () => {
   const [declared, added] = [toolServer(), toolServer({ tools: { other: async () => textResult("other") } })];
-  const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}" }\n`;
+  const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}", price_per_call: 0.01 }\n`;
   const { server, admin } = await start({ yaml: "" });
   await admin("POST", "/tool-servers", { name: "files", url: added.url });
   const client = await clientOf(server);
   expect(await names(client)).toEqual(["files_other"]);
   await server.reconfigure(yaml);
   expect((await admin("GET", "/tool-servers")).body.data).toMatchObject([
-    { name: "files", source: "file", overrides_database: true, url: declared.url },
+    { name: "files", source: "file", overrides_database: true, url: declared.url, price_per_call: 0.01 },
   ]);
   expect(await names(client)).toEqual([]);
   for (const [method, body] of [["PATCH", { enabled: false }]] as const) {
@@ -203,13 +215,14 @@ test("a test tells what a server has, how it is on record, and records nothing",
     ...{ ok: true, error: null, server: { name: "fixture", version: "1" }, instructions: "Ask away." },
     tools: [{ name: "search", state: "new" }],
   });
-  expect(tools.requests.at(-1)?.headers.get("authorization")).toBe(secret);
+  expect(authorizationOf(tools)).toBe(secret);
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, approval: "each" });
   expect((await ask({ name: "files" })).body.tools).toMatchObject([{ state: "new" }]);
   expect((await admin("GET", "/tool-servers/files/definitions")).body.data).toEqual([]);
   expect(await names(await clientOf(server))).toEqual([]);
   expect((await ask({ name: "files" })).body.tools).toMatchObject([{ state: "pending" }]);
-  expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(1);
+  // The tool, and what the server says of itself.
+  expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(2);
 });
 
 test("what goes wrong at a server is told, without the header that it was sent", async () => {
@@ -263,4 +276,74 @@ test("operators are told once that a server says something else than was approve
   await grow("three");
   await until(() => told().length === 2, "it is told again");
   expect(told()[1]).toEqual({ server: "files", waiting: 1 });
+});
+
+test("its headers go to no other server, whoever moves the row, and it is not asked without them", async () => {
+  const [first, second] = [toolServer(), toolServer()];
+  const dataDir = temporaryDirectory();
+  const before = await start({ dataDir });
+  await before.admin("POST", "/tool-servers", { name: "files", url: first.url, headers: { authorization: secret } });
+  await before.server.close();
+  const db = new SQL({ adapter: "sqlite", filename: join(dataDir, "headrace.db") });
+  await db`UPDATE tool_servers SET place = ${JSON.stringify({ kind: "http", url: second.url })}`;
+  await db.close();
+  const { server, admin } = await start({ dataDir }, before.operator);
+  const moved = (await admin("GET", "/tool-servers/files")).body;
+  expect(moved).toMatchObject({ url: second.url, credentials_unreadable: true, header_names: [], enabled: true });
+  const tested = await admin("POST", "/tool-server-tests", { name: "files" });
+  expect([tested.status, tested.body.error.message]).toEqual([400, expect.stringContaining("Give it its headers")]);
+  const { api_key: key } = JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8"));
+  const client = await clientOf({ ...server, request: asKey(server, key) });
+  expect(await names(client)).toEqual([]);
+  expect(second.requests).toEqual([]);
+  const mended = await admin("PATCH", "/tool-servers/files", { headers: { authorization: "Bearer another-token" } });
+  expect(mended.body).toMatchObject({ credentials_unreadable: false, header_names: ["authorization"] });
+  expect(await names(client)).toEqual(["files_search"]);
+  expect(authorizationOf(second)).toBe("Bearer another-token");
+});
+
+const asKey =
+  (server: TestServer, key: string): TestServer["request"] =>
+  (path, init = {}) =>
+    server.request(path, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } });
+
+test("its headers come under a secret that replaces another, and open when that one is gone", async () => {
+  const tools = toolServer();
+  const dataDir = temporaryDirectory();
+  const [older, newer] = ["1a".repeat(32), "2b".repeat(32)];
+  const before = await start({ dataDir, env: { HEADRACE_SECRET: older } });
+  await before.admin("POST", "/tool-servers", { name: "files", url: tools.url, headers: { authorization: secret } });
+  await before.server.close();
+  const both = await start({ dataDir, env: { HEADRACE_SECRET: `${newer},${older}` } }, before.operator);
+  // The operator's key comes under the newer one as it is used.
+  expect((await both.admin("POST", "/tool-server-tests", { name: "files" })).body.ok).toBe(true);
+  await both.server.close();
+  const { admin } = await start({ dataDir, env: { HEADRACE_SECRET: newer } }, before.operator);
+  tools.requests.length = 0;
+  expect((await admin("POST", "/tool-server-tests", { name: "files" })).body.ok).toBe(true);
+  expect(authorizationOf(tools)).toBe(secret);
+});
+
+test("of many who add the same one at once one does, and each change is in the audit log once, without a secret", async () => {
+  const tools = toolServer();
+  const { admin } = await start();
+  const request = { name: "told", url: tools.url, headers: { authorization: secret } };
+  const answers = await Promise.all([1, 2, 3, 4].map(() => admin("POST", "/tool-servers", request)));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
+  await admin("PATCH", "/tool-servers/told", { enabled: true, headers: { authorization: secret } });
+  await admin("PATCH", "/tool-servers/told", { max_concurrency: 2, headers: { authorization: "Bearer another" } });
+  await admin("DELETE", "/tool-servers/told");
+  const { data } = (await admin("GET", "/audit?target=told")).body;
+  expect(data.map(({ action, detail }: Record<string, unknown>) => [action, detail])).toEqual([
+    ["tool_server.deleted", expect.objectContaining({ url: tools.url, header_names: ["authorization"] })],
+    ["tool_server.changed", { max_concurrency: { before: 32, after: 2 }, headers: "replaced" }],
+    ["tool_server.created", expect.objectContaining({ url: tools.url, header_names: ["authorization"] })],
+  ]);
+});
+
+test("there may be a hundred, and the next one is refused", async () => {
+  const { admin } = await start();
+  for (let i = 0; i < 100; i++) await admin("POST", "/tool-servers", { name: `s${i}`, url: "http://127.0.0.1:1/mcp" });
+  const { status, body } = await admin("POST", "/tool-servers", { name: "more", url: "http://127.0.0.1:1/mcp" });
+  expect([status, body.error.message]).toEqual([400, expect.stringContaining("100 servers of tools")]);
 });

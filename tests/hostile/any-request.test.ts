@@ -14,7 +14,7 @@ import { type Existing, openExisting } from "./existing-things.ts";
 import { tellingTexts, tellingValues } from "./hostile-values.ts";
 import { type Described, describedBy, type Operation, pageOperations } from "./operations.ts";
 
-const runs = long ? 30_000 : 1_600;
+const runs = long ? 30_000 : 2_000;
 const pageRuns = long ? 8_000 : 200;
 /** `TEST_SEED` and `TEST_PATH`, as a failure prints them, make the same requests again. */
 const seed = Number(process.env["TEST_SEED"] ?? 20_261_121);

@@ -235,6 +235,7 @@ test("machines join and operators add model servers with marked tokens and keys,
     await admin("/upstreams/added", wrong, "PATCH");
   }
   await admin("/upstreams");
+  await addToolServers(admin, added, other);
   const { token } = await admin("/node-tokens", { approved_models: ["some-model"] });
   const machine = { token, name: "gpu-1", public_key: "A".repeat(43) };
   for (const wrong of [{ name: token }, { public_key: token }, { token: [token] }, { [token]: token }]) {
@@ -250,6 +251,34 @@ test("machines join and operators add model servers with marked tokens and keys,
   await admin("/system");
   expect(token).toStartWith("hrn_");
 });
+
+async function addToolServers(
+  admin: (path: string, body?: unknown, method?: string) => Promise<unknown>,
+  added: string,
+  other: string,
+): Promise<void> {
+  const { url } = upstream;
+  await admin("/tool-servers", { name: "tools", url, headers: { authorization: `Bearer ${added}` } });
+  await admin("/tool-servers/tools", { headers: { "x-key": other } }, "PATCH");
+  await admin("/tool-servers/tools", { url: "http://127.0.0.1:9/mcp" }, "PATCH");
+  await admin("/tool-server-tests", { name: "tools" });
+  await admin("/tool-server-tests", { url, headers: { authorization: `Bearer ${added}`, "x-key": other } });
+  await admin("/tool-server-tests", { url: `http://user:${added}@127.0.0.1:9/mcp` });
+  for (const wrong of [
+    { headers: { "x-key": `${added}\n` } },
+    { headers: { "x-key": [added] } },
+    { headers: added },
+    { url: added },
+    { oauth: { client_id: "ours", client_secret: `${added} ` } },
+    { oauth: { client_secret: added } },
+    { tools: [`${added} `] },
+  ]) {
+    await admin("/tool-servers", { name: "x", url, ...wrong });
+    await admin("/tool-servers/tools", wrong, "PATCH");
+  }
+  await admin("/tool-servers/tools", { headers: null, oauth: { client_id: "ours", client_secret: added } }, "PATCH");
+  await admin("/tool-servers");
+}
 
 /** The private parts of what signs tokens, and of what they are sealed with, in the forms in which they could be written. */
 async function signingSecrets(): Promise<string[]> {

@@ -23,6 +23,7 @@ const kindByPath: readonly [RegExp, string][] = [
   [/nodes\/$/, "node"],
   [/node-tokens\/$/, "join_id"],
   [/upstreams\/$/, "upstream"],
+  [/tool-servers\/$/, "tool_server"],
   [/^\/v1\/webhooks\/$/, "webhook"],
   [/^\/v1\/admin\/webhooks\/$/, "operators_webhook"],
   [/tiers\/$/, "tier"],
@@ -118,6 +119,8 @@ export async function openExisting(
       };
       await set("tier", make("PUT", `/v1/admin/tiers/${name}`, figures, "name"));
       await set("upstream", make("POST", "/v1/admin/upstreams", { name, url: upstreamUrl }, "name"));
+      const tools = { name: `tools-${made}`, url: upstreamUrl };
+      await set("tool_server", make("POST", "/v1/admin/tool-servers", tools, "name"));
       const declared = { id: name, deployments: [{ upstream: "built-in", model: "none" }] };
       await set("declared_model", make("POST", "/v1/admin/models", declared));
       const receiver = { url: "https://hooks.invalid/" };

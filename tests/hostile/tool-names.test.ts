@@ -1,5 +1,8 @@
 // Servers of tools that pretend: to be another server, to have said something else, or to have what only looks like it was approved.
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
 import {
@@ -22,7 +25,6 @@ interface Offered {
 const clock = shiftedClock();
 let good: HostileServer;
 let bad: HostileServer;
-let world: ToolWorld;
 
 /** What the bad server says that it has. */
 let has: { tools: object[]; prompts?: object[]; resources?: object[] } = { tools: [honestTool] };
@@ -41,13 +43,11 @@ const pretends: Misbehaviour = ({ id, method, params }) => {
   return undefined;
 };
 
-beforeAll(async () => {
+beforeAll(() => {
   [good, bad] = [startHostileServer(), startHostileServer(pretends)];
-  world = await startToolWorld([{ name: "good", url: good.url }], { clock });
 });
 
 afterAll(async () => {
-  await world[Symbol.asyncDispose]();
   for (const server of [good, bad]) await server[Symbol.asyncDispose]();
 });
 
@@ -134,7 +134,7 @@ test("an address of a resource leads to the server that said it, also where it l
   await using own = await beside();
   const by = await own.key();
   const { message } = await askRaw(own.at(), "resources/list", {}, { key: by });
-  const [{ uri = "" } = {}] = message.result?.["resources"] as { uri?: string }[];
+  const [{ uri = "" } = {}] = (message.result?.["resources"] ?? []) as { uri?: string }[];
   expect(uri).toBe("headrace+bad:headrace+good:test://secret");
   const before = good.asked.length;
   const read = await askRaw(own.at(), "resources/read", { uri }, { key: by });
@@ -152,7 +152,7 @@ test("whoever may use some tools of a server gets none of its resources; an entr
   ] as const) {
     const by = await own.key({ tools });
     const listed = await askRaw(own.at(), "resources/list", {}, { key: by });
-    expect((listed.message.result?.["resources"] as object[]).length).toBe(count);
+    expect(listed.message.result?.["resources"]).toHaveLength(count);
     const read = await askRaw(own.at(), "resources/read", { uri: "headrace+bad:test://x" }, { key: by });
     expect([read.message.result !== undefined, read.message.error?.code]).toEqual(
       count ? [true, undefined] : [false, -32602],
@@ -237,11 +237,12 @@ test("what a server adds that had nothing when it was first seen waits for an op
 });
 
 test("whoever has used up their limits reaches no server, and starts no process", async () => {
-  const started = `${process.execPath} -e "require('fs').writeFileSync(process.env.MARK, '')"`;
-  const mark = `${world.server.dataDir}/started`;
+  const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
+  const mark = join(directory, "started");
+  const started = [process.execPath, "-e", `require("node:fs").writeFileSync(${JSON.stringify(mark)}, "")`];
   await using own = await startToolWorld([
     { name: "good", url: good.url },
-    { name: "late", command: started, env: { MARK: mark } },
+    { name: "late", command: started },
   ]);
   const by = await own.key({ rate_limit: 1, rate_limit_window: 3_600, tools: ["good", "late"] });
   expect((await callRaw(own.at(), "good_echo", { key: by })).message.result).toBeDefined();
@@ -256,6 +257,7 @@ test("whoever has used up their limits reaches no server, and starts no process"
   expect(good.asked.length).toBe(asked);
   expect(await Bun.file(mark).exists()).toBe(false);
   // Whoever has something left starts it.
-  void callRaw(own.at(), "late_anything", { key: await own.key() });
-  await until(() => Bun.file(mark).exists(), "it is started");
+  await callRaw(own.at(), "late_anything", { key: await own.key() });
+  expect(await Bun.file(mark).exists()).toBe(true);
+  rmSync(directory, { recursive: true });
 });

@@ -37,21 +37,21 @@ export interface ToolResult {
 /** With all schemas, also where there are so many that other clients search among them. */
 export const toolsPath = "/mcp?tools=all";
 
-/** Lists are asked for at once, and only those that there are. */
-export async function readOffer(signal: AbortSignal): Promise<Offer> {
-  const { capabilities } = await ask("server/discover", {}, { signal });
+/** Lists are asked for at once, and only those that there are; `path`: of one server alone. */
+export async function readOffer(signal: AbortSignal, path = toolsPath): Promise<Offer> {
+  const { capabilities } = await ask("server/discover", {}, { signal, path });
   const has = (kind: string) => isObject(capabilities) && isObject(capabilities[kind]);
   const [tools, prompts, resources] = await Promise.all(
-    ["tools", "prompts", "resources"].map((kind) => (has(kind) ? listed(kind, signal) : [])),
+    ["tools", "prompts", "resources"].map((kind) => (has(kind) ? listed(kind, signal, path) : [])),
   );
   return { tools: tools ?? [], prompts: prompts ?? [], resources: resources ?? [] };
 }
 
-async function listed(kind: string, signal: AbortSignal): Promise<Listed[]> {
+async function listed(kind: string, signal: AbortSignal, path: string): Promise<Listed[]> {
   const items: Listed[] = [];
   let cursor: unknown;
   for (let page = 0; page < mostPages; page++) {
-    const result = await ask(`${kind}/list`, cursor === undefined ? {} : { cursor }, { signal });
+    const result = await ask(`${kind}/list`, cursor === undefined ? {} : { cursor }, { signal, path });
     const found = result[kind];
     if (Array.isArray(found)) items.push(...found.filter(isListed));
     cursor = result["nextCursor"];
@@ -93,9 +93,9 @@ export async function callTool(name: string, given: JsonObject, signal: AbortSig
 async function ask(
   method: string,
   params: JsonObject,
-  { name, signal }: { name?: string; signal: AbortSignal },
+  { name, signal, path = toolsPath }: { name?: string; signal: AbortSignal; path?: string },
 ): Promise<JsonObject> {
-  const response = await send("POST", toolsPath, {
+  const response = await send("POST", path, {
     body: { jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: envelope } },
     headers: {
       accept: "application/json, text/event-stream",

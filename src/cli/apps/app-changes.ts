@@ -5,7 +5,7 @@ import { scopeMeanings } from "../../domain/scope.ts";
 import { type OptionValues, refuseNoChange } from "../command.ts";
 import { parseOverlap } from "../keys/key-changes.ts";
 import { refuseSecret } from "../keys/key-records.ts";
-import { parseNames } from "../keys/key-settings.ts";
+import { parseNames, parseTools, toolsForm } from "../keys/key-settings.ts";
 import { requestJson, understood } from "../login/api-request.ts";
 import { serverCommand } from "../login/server-command.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
@@ -143,6 +143,7 @@ function appSettings({ clearable }: { clearable: boolean }) {
     ],
     homepage: ["--homepage <url>", `an https page about the app${none}`],
     scopes: ["--scopes <scopes>", `the most it may ask for, separated by commas${scopesDefault}`, parseNames],
+    tools: ["--tools <names>", `the most of tools that it uses: ${toolsForm}`, parseTools],
   } as const;
 }
 
@@ -157,12 +158,13 @@ function printSecret(terminal: Terminal, { id }: ListedApp, secret: string, quie
 }
 
 /** The fields of a request, null where it clears; empty where no option was given. */
-function settingFields({ redirectUri, homepage, scopes, requirePkce }: AppSettings): Record<string, unknown> {
+function settingFields({ redirectUri, homepage, scopes, tools, requirePkce }: AppSettings): Record<string, unknown> {
   const uris = redirectUri?.length === 1 && redirectUri[0] === "none" ? [] : redirectUri;
   return {
     ...(uris === undefined ? {} : { redirect_uris: uris }),
     ...(homepage === undefined ? {} : { homepage_url: homepage === "none" ? null : homepage }),
     ...(scopes === undefined ? {} : { scopes }),
+    ...(tools === undefined ? {} : { tools: tools === "none" ? null : tools }),
     ...(requirePkce === undefined ? {} : { require_pkce: requirePkce }),
   };
 }

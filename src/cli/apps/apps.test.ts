@@ -195,12 +195,14 @@ describe("create", () => {
   test("create sends every setting as the API names it", async () => {
     const uris = ["--redirect-uri", "https://a.example/", "--redirect-uri", "com.example.a:/cb"];
     const more = ["--homepage", "https://a.example/about", "--scopes", "chat:read, usage:read", "--require-pkce"];
-    expect((await run(["create", "A", ...uris, ...more])).code).toBe(0);
+    const tools = ["--tools", "crm,github/read_*"];
+    expect((await run(["create", "A", ...uris, ...more, ...tools])).code).toBe(0);
     expect(sent("POST")[0]?.body).toEqual({
       name: "A",
       redirect_uris: ["https://a.example/", "com.example.a:/cb"],
       homepage_url: "https://a.example/about",
       scopes: ["chat:read", "usage:read"],
+      tools: ["crm", "github/read_*"],
       require_pkce: true,
     });
   });

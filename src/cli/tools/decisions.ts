@@ -27,7 +27,7 @@ export async function readDefinitions(
 export const changesCommand = serverCommand({
   name: "changes",
   summary: "show what waits for approval, beside what was approved",
-  description: `Show what is new or has changed of what servers say of their tools and prompts. ${operatorNeeds}`,
+  description: `Show what is new or has changed of what servers say of themselves and of their tools and prompts. ${operatorNeeds}`,
   arguments: [["[name]", "name of a server; without one, those of all"]],
   options: { json: ["--json", "print the definitions as the API gives them"] },
   examples: ["headrace tools changes", "headrace tools changes weather"],
@@ -74,7 +74,7 @@ function decisionCommand(
 ) {
   return serverCommand({
     ...said,
-    arguments: [serverArgument, ["[tools...]", "names of tools or prompts, as the server has them"]],
+    arguments: [serverArgument, ["[tools...]", "names of tools or prompts, as the server has them; or instructions"]],
     options: {
       all: ["--all", "all that waits for approval"],
       yes: ["-y, --yes", "do not ask"],
@@ -145,15 +145,15 @@ async function serversWithChanges(connection: Connection, signal: AbortSignal): 
 }
 
 const stateWords: Record<DefinitionWire["state"], string> = {
-  approved: "is approved",
-  pending: "is new",
-  changed: "has changed since it was approved",
-  refused: "is refused",
+  approved: "approved",
+  pending: "new",
+  changed: "changed since it was approved",
+  refused: "refused",
 };
 
 function printDefinition(terminal: Terminal, one: DefinitionWire, print = terminal.print): void {
   const style = print === terminal.print ? terminal.out : terminal.err;
-  const words = `${one.kind} ${stateWords[one.state]}`;
+  const words = `${one.kind}, ${stateWords[one.state]}`;
   print(`${style.bold(unhidden(`${one.server}/${one.name}`))}  ${words}\n`);
   for (const line of changedLines(one, style)) print(line);
   print("");

@@ -47,8 +47,8 @@ describe("a definition", () => {
     ]);
   });
 
-  test("keeps letters of all languages as they are", () => {
-    const text = "Grüße, 日本語, हिन्दी, 😀";
+  test("keeps letters of all languages, and emoji, as they are", () => {
+    const text = "Grüße, 日本語, हिन्दी, 😀 ❤️ 👩‍💻";
     expect(unhidden(text)).toBe(text);
   });
 });

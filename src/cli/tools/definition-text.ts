@@ -8,14 +8,17 @@ type Definition = DefinitionWire["definition"];
 /** What a model goes by stands first. */
 const order = ["title", "description", "arguments", "inputSchema", "outputSchema", "annotations"];
 
+/** Emoji are made up with such characters, of their own right. */
+const emojiOrHidden =
+  /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+
 /**
  * A model reads what no terminal shows, such as blanks of no width and tags of languages: it is written out, as is what
  * would command the terminal.
  */
 export function unhidden(text: string): string {
-  return text.replace(
-    /[\p{C}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\u3164]/gu,
-    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  return text.replace(emojiOrHidden, (found) =>
+    /^\p{Extended_Pictographic}/u.test(found) ? found : `\\u{${(found.codePointAt(0) ?? 0).toString(16)}}`,
   );
 }
 

@@ -63,7 +63,7 @@ export const connectCommand = serverCommand({
       const done = `Your account at ${printable(server)} is connected. For another one: headrace tools disconnect ${printable(server)}`;
       return { json: before, show: () => terminal.note(done) };
     }
-    const page = `${(await connect()).baseUrl.replace(/\/v1$/, "")}/tools`;
+    const page = `${(await connect()).baseUrl.replace(/\/v1$/, "")}/tools?account=${encodeURIComponent(server)}`;
     terminal.note(`Sign in on this page, and connect your account at ${printable(server)}:\n`);
     terminal.note(`    ${terminal.err.bold(page)}\n`);
     if (terminal.interactive) context.openPage(page);

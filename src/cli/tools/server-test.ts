@@ -67,7 +67,7 @@ function printTest(terminal: Terminal, result: ToolServerTestWire): void {
       ),
     );
   }
-  if (instructions !== null) printLines(terminal, "It tells every model:", instructions.split("\n"));
+  if (instructions !== null) printLines(terminal, "\nIt tells every model:", instructions.split("\n"));
   if (tools.length > 0) {
     terminal.print("");
     printRows(terminal, tools, [
@@ -76,11 +76,13 @@ function printTest(terminal: Terminal, result: ToolServerTestWire): void {
       ["SAYS", ({ description }) => unhidden(firstLine(description ?? "-"))],
     ]);
   }
-  if (output.length > 0) printLines(terminal, "Its process wrote to standard error:", output);
+  if (output.length === 0) return;
+  if (server) terminal.print("");
+  printLines(terminal, "Its process wrote to standard error:", output);
 }
 
 function printLines(terminal: Terminal, heading: string, lines: readonly string[]): void {
-  terminal.print(`\n${heading}`);
+  terminal.print(heading);
   for (const line of lines) terminal.print(`  ${unhidden(line)}`);
 }
 

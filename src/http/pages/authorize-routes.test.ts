@@ -9,9 +9,9 @@ import {
   startAuthorizeServer,
 } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
+import { toolServerFor } from "../../../tests/support/tool-uses.ts";
 import type { App } from "../../domain/people/app.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 
 type Browser = ReturnType<AuthorizeServer["browser"]>;
 
@@ -53,7 +53,7 @@ describe("the page", () => {
   test("the page of consent says at which servers tools are used: by title to who may know of them, and to others by the name that was asked for", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
-    const shared = toolServerFor("github", { title: "GitHub <issues>" });
+    const shared = toolServerFor({ title: "GitHub <issues>" });
     server.tools.set("github", shared);
     server.tools.set("secret", { ...shared, name: "secret", title: "Secret project", accounts: ["acct_other"] });
     server.tools.set("off", { ...shared, name: "off", title: "Switched off", enabled: false });
@@ -81,7 +81,7 @@ describe("the page", () => {
   test("what a person chooses of the servers is what the code stands for", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
-    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor(name));
+    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
     const at = (...paths: string[]) =>
       `${authorizePath(app)}${paths.map((path) => `&resource=${encodeURIComponent(issuer + path)}`).join("")}`;
     const chosen = async (path: string, fields: Record<string, string>) => {
@@ -318,13 +318,3 @@ describe("nobody is asked again", () => {
     expect(answered(await browser.get(`${path}&prompt=none`))).toMatchObject({ error: "consent_required" });
   });
 });
-
-function toolServerFor(name: string, more: Partial<ToolServer> = {}): ToolServer {
-  return {
-    ...{ name, title: null, description: null, credentials: { kind: "none" } },
-    ...{ place: { kind: "http", url: "https://tools.example/mcp" }, environments: null, accounts: null, tools: null },
-    ...{ approval: "first", sharing: "all", timeoutMs: 1_000, maxResultBytes: 1_000, maxConcurrency: 1 },
-    ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: true },
-    ...more,
-  };
-}

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
+import { toolServerFor } from "../../../tests/support/tool-uses.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type App, commandLineAppId } from "../../domain/people/app.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
@@ -226,6 +227,24 @@ describe("the decision", () => {
       detail: { environment: "live", scopes: ["chat:write"] },
     });
     expect(await (await browser.get("/device/approved")).text()).toContain("Device connected");
+  });
+
+  test("the decision to allow is for the servers of tools that were chosen; the command line tool is the person's own", async () => {
+    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
+    const television = await server.addApp({ scopes: ["tools:use"] });
+    const { browser } = await newcomer();
+    const code = nextCode();
+    await server.addDeviceCode(code, television, { scopes: ["tools:use"], resources: ["/mcp"] });
+    const page = await enter(browser, code);
+    const none = await browser.submit(page.clone(), { decision: "allow", tools: "some" });
+    expect([none.status, await none.clone().text()]).toEqual([400, expect.stringContaining("Choose at least one")]);
+    await browser.submit(none, { decision: "allow", tools: "some", "server:github": "on" });
+    const [row] = await server.db`SELECT state, tools FROM device_codes WHERE user_code = ${code}`;
+    expect(row).toMatchObject({ state: "approved", tools: '["github"]' });
+    const own = nextCode();
+    await server.addDeviceCode(own, { id: commandLineAppId }, { environment: "dev", scopes: accountScopes });
+    expect(await (await enter(browser, own)).text()).not.toContain("server:crm");
+    server.tools.clear();
   });
 
   test("the decision to deny is final", async () => {

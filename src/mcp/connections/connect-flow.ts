@@ -148,12 +148,28 @@ export class ConnectFlow {
 
   /** Gives whether it was revoked at the server as well. Throws `not_found`. */
   async end(name: string, of: ToolPerson, principal: Principal, origin: Origin): Promise<boolean> {
-    const { store, seals, authorization } = this.#options;
+    const { store } = this.#options;
     const found = await store.find(name, of);
     if (!found) throw new GatewayError("not_found", "You have no account connected at a server of this name.");
     const detail = { server: found.server, person_id: found.personId };
     const about = { accountId: found.accountId, targetId: found.id, detail };
     await store.remove(found, auditEvent("tool_connection.deleted", principal, origin, about));
+    return await this.#revoke(found);
+  }
+
+  /**
+   * Gives what revokes at their servers, as far as those can, all that these people have connected now: to be called once it has
+   * ended here. It never rejects.
+   */
+  async farewell(people: readonly ToolPerson[]): Promise<() => Promise<void>> {
+    const found = (await Promise.all(people.map((of) => this.#options.store.listOf(of)))).flat();
+    return async () => {
+      for (const one of found) await this.#revoke(one);
+    };
+  }
+
+  async #revoke(found: StoredToolConnection): Promise<boolean> {
+    const { seals, authorization } = this.#options;
     try {
       return await authorization.revoke(found.url, seals.openTokens(found.id, found.sealed));
     } catch {

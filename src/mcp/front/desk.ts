@@ -144,13 +144,19 @@ export class Desk {
   /** What a client is told at the beginning, of the servers that it may use. */
   async introduction(from: ClientRequest, isLegacy: boolean): Promise<Introduction> {
     const { links, definitions } = this.#deps;
-    const met = this.#serversOf(from).map(async (server) => {
+    const isPermitted = await this.#permit(from, "initialize", null).then(
+      () => true,
+      () => false,
+    );
+    const met = (isPermitted ? this.#serversOf(from) : []).map(async (server) => {
       const opened = within(introductionPatienceMs, links.open(server, from));
       const link = await opened.catch(() => undefined);
+      if (!link) return { server, link, instructions: undefined };
       const name = "instructions";
-      const listed = link?.instructions ? [{ name, description: link.instructions }] : [];
-      const [offered] = listed.length > 0 ? await definitions.offered(server, name, listed).catch(() => []) : [];
-      return { server, link, instructions: offered && link?.instructions };
+      // What it says later is later than when it was first seen, also where it says nothing now.
+      const listed = link.instructions ? [{ name, description: link.instructions }] : [];
+      const [offered] = await definitions.offered(server, name, listed).catch(() => []);
+      return { server, link, instructions: offered && link.instructions };
     });
     return introductionOf(await Promise.all(met), isLegacy, from.only);
   }
@@ -238,7 +244,7 @@ export class Desk {
 
   /** Whoever has nothing left starts no process. `server`: in whose name a refusal is on record. */
   async #permit(
-    { requestId, principal, trace }: ClientCall,
+    { requestId, principal, trace }: ClientRequest,
     method: string,
     name: string | null,
     server?: ToolServer,

@@ -22,7 +22,7 @@ export interface Met {
   readonly instructions: string | undefined;
 }
 
-/** Of a request in which nothing of it is told. */
+/** For a request in which nothing of it is told. */
 export const unintroduced: Introduction = {
   capabilities: {
     tools: { listChanged: true },

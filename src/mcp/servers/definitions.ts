@@ -49,7 +49,7 @@ const knownMs = 10_000;
 
 /** Whatever a model, or a person who approves it, goes by. */
 const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
-const otherThan = { tool: "prompt", prompt: "tool" } as const;
+const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
 /** A server that makes up tools without end is not followed. */
@@ -111,10 +111,7 @@ export class Definitions implements DefinitionGuard {
       return definition.state === "approved";
     });
     // What it adds later is later than when it was first seen, also where it had nothing then.
-    const without = [
-      ...(changed.length === 0 ? [kind] : []),
-      ...(lacks && kind !== "instructions" ? [otherThan[kind]] : []),
-    ].filter(isNew);
+    const without = [...(changed.length === 0 ? [kind] : []), ...(lacks ? otherThan[kind] : [])].filter(isNew);
     for (const one of without) changed.push(this.#nothing(server, one));
     if (changed.length > 0) await this.#keep(known, changed);
     return offered;

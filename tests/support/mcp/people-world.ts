@@ -116,7 +116,7 @@ async function join(
     async connect(account, at = "/tools") {
       await visitor.go(at);
       await enter();
-      await visitor.page.getByRole("button", { name: "Connect: notes" }).click();
+      await visitor.page.getByRole("button", { name: "Connect your account: notes" }).click();
       await visitor.page.getByText(`Continue as ${account}`).click();
       await visitor.page.getByText("Your account is connected").waitFor();
     },

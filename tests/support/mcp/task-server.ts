@@ -143,7 +143,7 @@ function change(task: Task, status: Task["status"]): void {
   task.changedAt = new Date().toISOString();
 }
 
-/** As the extension has it. */
+/** Its form in the extension. */
 function shown({ id, status, createdAt, changedAt }: Task): Json {
   return { taskId: id, status, createdAt, lastUpdatedAt: changedAt, ttlMs: 60_000, pollIntervalMs: 100 };
 }
@@ -158,7 +158,7 @@ function detailed(task: Task): Json {
   };
 }
 
-/** As 2025-11-25 has it. */
+/** Its form in 2025-11-25. */
 function early({ id, status, createdAt, changedAt }: Task): Json {
   return { taskId: id, status, createdAt, lastUpdatedAt: changedAt, ttl: 60_000, pollInterval: 100 };
 }

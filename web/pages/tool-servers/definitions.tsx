@@ -1,20 +1,23 @@
 // What a server says of its tools and prompts: what waits for a decision, in full, and all else by name.
 import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
-import { CheckIcon, ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
+import { CheckIcon, ChevronDownIcon, ChevronUpIcon, SyncIcon } from "@primer/octicons-react";
 import { useState } from "react";
+import { readOffer } from "../../api/tools.ts";
 import type { ToolDefinition } from "../../api/types.ts";
+import { useToldChange } from "../../parts/editing/told-change.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
-import { TextLink } from "../../parts/page/links.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { Note, SmallNote } from "../../parts/words/note.tsx";
 import { DefinitionView } from "./definition-view.tsx";
+import { toolServersPath } from "./tool-server-paths.ts";
 import { DefinitionState, isWaiting } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and by name. */
 const [inFull, byName] = [5, 50];
+const longestMs = 60_000;
 
 export function ToApprove({ server, all }: { server: string; all: readonly ToolDefinition[] }) {
   const [most, setMost] = useState(inFull);
@@ -65,12 +68,7 @@ export function Decided({ all }: { all: readonly ToolDefinition[] }) {
   const definitions = all.filter((one) => !isWaiting(one));
   const shown = isWhole ? definitions : definitions.slice(0, byName);
   if (all.length === 0) {
-    return (
-      <Note>
-        Nobody has asked it for them yet. They are listed here once a client does, or your page{" "}
-        <TextLink href="/tools">Tools</TextLink>.
-      </Note>
-    );
+    return <Note>Nobody has asked it for them yet. They are listed here once a client does, or you do.</Note>;
   }
   if (definitions.length === 0) return <Note>None is decided yet.</Note>;
   return (
@@ -85,6 +83,24 @@ export function Decided({ all }: { all: readonly ToolDefinition[] }) {
       {shown.length < definitions.length && (
         <SmallButton onClick={() => setWhole(true)}>Show all {count(definitions.length)}</SmallButton>
       )}
+    </Stack>
+  );
+}
+
+/** Nothing is on record of a test: what is asked for as clients do it is. */
+export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
+  const path = `/mcp/${encodeURIComponent(server)}`;
+  const ask = useToldChange(() => readOffer(AbortSignal.timeout(longestMs), path), {
+    stale: [toolServersPath],
+    said: ({ tools, prompts }) =>
+      `${server} offers you ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")}.`,
+  });
+  return (
+    <Stack gap="xs" mt="sm" align="start">
+      <SmallButton leftSection={<SyncIcon />} loading={ask.isPending} onClick={() => ask.mutate()}>
+        {isFirst ? "Ask for them" : "Ask again"}
+      </SmallButton>
+      {ask.error && <Failure error={ask.error} />}
     </Stack>
   );
 }

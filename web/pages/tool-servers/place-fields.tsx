@@ -1,5 +1,5 @@
 // Where a server of tools is, in its form: at an address, or at a node of the network.
-import { Fieldset, Group, NativeSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
+import { Autocomplete, Fieldset, Group, NativeSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
 import type { Field, ServerDraft } from "./server-draft.ts";
@@ -12,6 +12,7 @@ export interface PartProps {
 
 export function PlaceFields({ draft, change, errorOf }: PartProps) {
   const nodes = useList<Node>("/v1/admin/nodes").items;
+  const offered = nodes.find(({ id }) => id === draft.node)?.tool_servers ?? [];
   const mayBeNode = nodes.length > 0 || draft.place === "node";
   return (
     <Fieldset legend="Where it is">
@@ -60,14 +61,14 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               error={errorOf("node")}
               required
             />
-            <TextInput
+            <Autocomplete
               label="Its name there"
-              description="As the node's headrace.yaml has it."
+              placeholder="files"
+              data={offered.map(({ name }) => name)}
               value={draft.nodeServer}
-              onChange={(event) => change({ nodeServer: event.currentTarget.value })}
+              onChange={(nodeServer) => change({ nodeServer })}
               error={errorOf("node") !== undefined}
               maxLength={24}
-              autoComplete="off"
               spellCheck={false}
               required
             />

@@ -105,7 +105,12 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
   );
 }
 
-export function OfferFields({ draft, change, errorOf }: PartProps) {
+interface OfferProps extends PartProps {
+  /** Names of tools that a test found. */
+  found: readonly string[];
+}
+
+export function OfferFields({ found, draft, change, errorOf }: OfferProps) {
   return (
     <Fieldset legend="What is offered">
       <Stack>
@@ -139,7 +144,9 @@ export function OfferFields({ draft, change, errorOf }: PartProps) {
           splitChars={[",", ";", " ", "\n"]}
           acceptValueOnBlur
           maxTags={1_000}
-          openOnFocus={false}
+          data={[...found]}
+          limit={50}
+          openOnFocus={found.length > 0}
           error={errorOf("tools")}
         />
       </Stack>

@@ -74,7 +74,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
       </Stack>
       <NameFields {...part} isNew={!server} />
       <ReachFields {...part} />
-      <OfferFields {...part} />
+      <OfferFields {...part} found={tested?.tools.map(({ name }) => name) ?? []} />
       <BoundFields {...part} shown={server !== undefined} />
     </Form>
   );

@@ -17,7 +17,7 @@ import { Facts } from "../../parts/words/facts.tsx";
 import { bytes, count, counted, rate, span } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { ConnectedPeople } from "./connected-people.tsx";
-import { Decided, ToApprove } from "./definitions.tsx";
+import { AskForThem, Decided, ToApprove } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
 import { TestResult } from "./test-result.tsx";
 import {
@@ -91,6 +91,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
       <DrawerPart title="Tools and prompts">
         {said.error && <Failure error={said.error} retry={said.refetch} />}
         {said.data ? <Decided all={said.data.data} /> : !said.error && <Waiting heights={[28, 28, 28]} gap="xs" />}
+        {said.data && enabled && <AskForThem server={name} isFirst={said.data.data.length === 0} />}
       </DrawerPart>
       {credentials === "person" && <ConnectedPeople server={name} />}
     </Stack>

@@ -52,6 +52,7 @@ export function ToolListField(props: ToolListFieldProps) {
           maxTags={100}
           data={suggested}
           limit={50}
+          openOnFocus={false}
           error={error}
         />
       )}

@@ -6,6 +6,7 @@ import { forbidden, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
+import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
 import {
@@ -43,6 +44,7 @@ export interface AdminPeopleDeps extends EndpointDeps, InvitationRouteDeps {
   /** Called after a person was deleted: what their memberships bound is remembered with them. */
   changed(ids?: readonly string[]): void;
   keptAnswers: Pick<KeptAnswers, "forgetAccounts">;
+  connectFlow: Pick<ConnectFlow, "farewell">;
 }
 
 const personParameter = [{ name: "id", in: "path", description: "Id of the person, `usr_…`." }] as const;
@@ -125,12 +127,15 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
       ...{ accountId: null, targetId: person.id, detail: { email: person.email } },
     });
     const memberships = await deps.people.membershipsOf(person.id);
+    const revoke = await deps.connectFlow.farewell(memberships);
     const outcome = await deps.people.deletePerson(person.id, event);
     if (outcome === "missing") throw unknown(person.id);
     if (outcome === "operator") {
       throw forbidden('This person is an operator. Take that away first: PATCH with {"is_operator": false}.');
     }
     deps.changed([person.id]);
+    // A server elsewhere may be slow to answer, or never do.
+    void revoke();
     // Which of them were made for this person is not known: keys of an account share them.
     await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };

@@ -16,6 +16,7 @@ import type { LimitStore } from "../../../domain/limits/limits.ts";
 import { type Membership, membershipCredentialId, type PersonStore } from "../../../domain/people/person.ts";
 import type { SessionStore } from "../../../domain/people/session.ts";
 import type { KeyStore } from "../../../domain/principal.ts";
+import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import { windowsOfKey } from "../../../policy/limits-of.ts";
 import { keyTools, quotaRules } from "../../../policy/manage/key-values.ts";
 import { quotaUse } from "../../../policy/quota-use.ts";
@@ -45,6 +46,7 @@ export interface MemberRouteDeps extends EndpointDeps {
     | "removeMembership"
   >;
   sessionStore: Pick<SessionStore, "list">;
+  connectFlow: Pick<ConnectFlow, "farewell">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "usedInWindow">;
   throttle: Pick<Throttle, "require">;
@@ -143,8 +145,11 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
   async answer({ deps, principal, id, origin }) {
     const target = await find({ deps, principal, id });
     const { event } = removeMember(principal, target, origin);
+    const revoke = await deps.connectFlow.farewell([target]);
     requireChanged(await deps.people.removeMembership(target.id, event));
     deps.changed([target.personId]);
+    // A server elsewhere may be slow to answer, or never do.
+    void revoke();
     return { object: "member", id: target.id, deleted: true };
   },
 });
