@@ -21,7 +21,7 @@ const atNode = "node: { node: gpu-1, server: own }";
 const model = "models:\n  - id: m\n    deployments: [{ upstream: built-in }]\n";
 
 test.each([
-  [toolServer("share: true"), "tools.servers[0].url: is missing. Fix: Give a url, a command, or a node. "],
+  [toolServer("share: true"), "tools.servers[0].url: is missing. Fix: Give a url, a command, or a node."],
   [toolServer(`command: x, ${atNode}`), "tools.servers[0].node: is there beside command. Fix: "],
   [toolServer(`${atNode}, headers: { a: b }`), "tools.servers[0].headers: is for servers with a url. Fix: "],
   [toolServer(`${atNode}, share: true`), "tools.servers[0].share: is true of what another node offers. Fix: "],

@@ -22,7 +22,7 @@ class OfferingNode implements AsyncDisposable {
 
   constructor(...servers: ToolServer[]) {
     this.servers = servers;
-    const options = { dataDir: this.dataDir, environment: process.env, log: silentLog, stopMs: 500 };
+    const options = { dataDir: this.dataDir, environment: {}, log: silentLog, stopMs: 500 };
     this.offered = new OfferedServers({ servers: () => this.servers, ...options });
   }
 
