@@ -11006,7 +11006,7 @@ export interface ToolDefinitionList {
 export interface ToolDefinition {
   object: "tool_definition";
   server: string;
-  kind: "tool" | "prompt";
+  kind: "tool" | "prompt" | "instructions";
   /**
    * The server's own name of it.
    */
@@ -11045,7 +11045,7 @@ export interface DecideToolDefinition {
   /**
    * Left out: `tool`.
    */
-  kind?: "tool" | "prompt";
+  kind?: "tool" | "prompt" | "instructions";
   name: string;
   digest: string;
   decision: "approved" | "refused";
@@ -11443,7 +11443,7 @@ export interface Node {
    */
   name: string;
   /**
-   * `offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: nothing that it announces is approved. Else `online`.
+   * `offline`: it is not connected. `draining`: it gets nothing new, because an operator or the node says so. `pending`: none of the models that it announces is approved. Else `online`.
    */
   status: "pending" | "online" | "offline" | "draining";
   /**
@@ -11462,6 +11462,17 @@ export interface Node {
    * What it last said that it serves.
    */
   announced_models: NodeModel[];
+  /**
+   * Servers of tools that it last said it offers; one here can be at one of these.
+   */
+  tool_servers: {
+    name: string;
+    title: string | null;
+    /**
+     * `command`: a process of that machine.
+     */
+    kind: "http" | "command";
+  }[];
   /**
    * Environments whose keys may use its models.
    *
