@@ -156,7 +156,10 @@ test("it is revoked there as well once its person is removed from the account, o
   await connect(anna, "anna@crm");
   await connect(ben, "ben@crm");
   const [annas, bens] = [await tokenOf(anna), await tokenOf(ben)];
-  const removed = await fetch(`${server.url}/v1/members/${anna.membership.id}`, { method: "DELETE", headers: as(owner) });
+  const removed = await fetch(`${server.url}/v1/members/${anna.membership.id}`, {
+    method: "DELETE",
+    headers: as(owner),
+  });
   expect(removed.status).toBe(200);
   await until(async () => (await upstream.whoIs(annas)) === undefined, "her token is revoked");
   expect(await upstream.whoIs(bens)).toBe("ben@crm");

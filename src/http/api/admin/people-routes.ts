@@ -6,8 +6,8 @@ import { forbidden, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { AccountStore } from "../../../domain/account.ts";
 import { normalizedEmail, type Person, type PersonStore } from "../../../domain/people/person.ts";
-import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import type { KeptAnswers } from "../../../inference/cache/kept-answers.ts";
+import type { ConnectFlow } from "../../../mcp/connections/connect-flow.ts";
 import { auditEvent } from "../../../policy/records/audit.ts";
 import {
   createdInvitationShape,
