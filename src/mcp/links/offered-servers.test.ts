@@ -1,0 +1,150 @@
+// What a node answers out of its own servers of tools, whoever its gateway is: within bounds, and only what is shared.
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { silentLog } from "../../../tests/support/data-directory.ts";
+import { until } from "../../../tests/support/headrace.ts";
+import { toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { sessionField } from "../../domain/tools/node-tools.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import { markedProcesses, markOf } from "../../processes/strays.ts";
+import { OfferedServers } from "./offered-servers.ts";
+
+const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
+
+class OfferingNode implements AsyncDisposable {
+  readonly dataDir = mkdtempSync(join(tmpdir(), "offered-"));
+  servers: readonly ToolServer[];
+  readonly offered: OfferedServers;
+
+  constructor(...servers: ToolServer[]) {
+    this.servers = servers;
+    const options = { dataDir: this.dataDir, environment: {}, log: silentLog, stopMs: 500 };
+    this.offered = new OfferedServers({ servers: () => this.servers, ...options });
+  }
+
+  ask(method: "GET" | "POST", { server = "files", session = "", body = "" } = {}) {
+    const headers = { [sessionField]: session };
+    return this.offered.handle({ requestId: "req_1", server, method, headers, body }, new Cancellation());
+  }
+
+  /** Starts a process, and gives what it says. */
+  async start(): Promise<{ session: string; body: BodySource; said(): string; how(): string }> {
+    const { headers, body } = await this.ask("GET");
+    let [said, how] = ["", "goes on"];
+    body.flow({
+      data: (piece) => {
+        said += piece.text;
+      },
+      end: () => {
+        how = "ended";
+      },
+      fail: () => {
+        how = "failed";
+      },
+    });
+    return { session: headers.get(sessionField) ?? "", body, said: () => said, how: () => how };
+  }
+
+  get processes(): number {
+    return markedProcesses(markOf(this.dataDir, "")).length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.offered.shut();
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+const nodes: OfferingNode[] = [];
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node[Symbol.asyncDispose]();
+});
+
+function nodeWith(...servers: ToolServer[]): OfferingNode {
+  const node = new OfferingNode(...servers);
+  nodes.push(node);
+  return node;
+}
+
+const shared = (own: Partial<ToolServer> = {}) =>
+  toolServerAt([process.execPath, script, "fine"], { name: "files", isShared: true, ...own });
+const list = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "ping" });
+
+test("only what is shared, enabled, and nobody else's, is offered", async () => {
+  const person = { kind: "person", clientId: null, clientSecret: null, scopes: null } as const;
+  const others: Partial<ToolServer>[] = [
+    { isShared: false },
+    { enabled: false },
+    { credentials: person },
+    { place: { kind: "node", nodeId: "gpu-2", server: "files" } },
+  ];
+  const node = nodeWith(
+    ...others.map((own, at) => shared({ name: `other-${at}`, ...own })),
+    shared({ title: "Files" }),
+  );
+  expect(node.offered.offers()).toEqual([{ name: "files", title: "Files", kind: "command" }]);
+  for (const server of ["other-0", "other-1", "other-2", "other-3", "nothing"]) {
+    await expect(node.ask("GET", { server })).rejects.toMatchObject({ code: "not_found" });
+  }
+});
+
+test("a process answers what it is told, is gone when nobody takes what it says, and leaves nothing", async () => {
+  const node = nodeWith(shared());
+  const { session, body, said, how } = await node.start();
+  const { status } = await node.ask("POST", { session, body: list });
+  expect(status).toBe(202);
+  await until(() => said().includes('"id":"a"'), "it answered");
+  expect((await node.ask("POST", { session: "another", body: list })).status).toBe(404);
+  body.cancel();
+  await until(() => node.processes === 0, "it is gone");
+  const isForgotten = async () =>
+    (await node.ask("POST", { session, body: list }).catch(() => undefined))?.status === 404;
+  await until(isForgotten, "and so is what was known of it");
+  expect(how()).toBe("goes on");
+  expect(readdirSync(join(node.dataDir, "offered-tool-processes"))).toEqual([]);
+});
+
+test("a process of a server that is another one now takes nothing more, and is ended", async () => {
+  const node = nodeWith(shared());
+  const { session, how } = await node.start();
+  node.servers = [shared({ tools: ["text"] })];
+  expect((await node.ask("POST", { session, body: list })).status).toBe(404);
+  await until(() => node.processes === 0 && how() !== "goes on", "it is gone");
+});
+
+test("as many processes run for the gateway as may, and the next one has to wait until one is gone", async () => {
+  const node = nodeWith(shared());
+  // Nothing of them runs before what they say is taken.
+  const bodies = await Promise.all(Array.from({ length: 16 }, async () => (await node.ask("GET")).body));
+  await expect(node.ask("GET")).rejects.toMatchObject({ code: "service_unavailable" });
+  bodies[0]?.cancel();
+  await until(async () => (await node.ask("GET").catch(() => undefined)) !== undefined, "there is room");
+});
+
+test("what is no message, and a tool that is not offered, is refused without the process hearing of it", async () => {
+  const node = nodeWith(shared({ tools: ["where"] }));
+  const { session, said } = await node.start();
+  const call = { jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "child" } };
+  for (const body of ["{", JSON.stringify(call), `[${JSON.stringify(call)}]`]) {
+    const answer = await node.ask("POST", { session, body });
+    expect([answer.status, (await readAll(answer.body, 10, new Cancellation(), () => {})).length]).toEqual([202, 0]);
+  }
+  const codes = said()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).error.code);
+  expect(codes).toEqual([-32_700, -32_602, -32_602]);
+});
+
+test("a server over HTTP that cannot be reached is said to be that, and not where it is", async () => {
+  const node = nodeWith(toolServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
+  const asked = node.ask("POST", { body: list });
+  await expect(asked).rejects.toMatchObject({
+    code: "upstream_error",
+    message: 'The server of tools "files" of this node cannot be reached.',
+  });
+});
