@@ -9,12 +9,12 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ClientCall, ClientRequest } from "./client-call.ts";
+import { type ClientCall, type ClientRequest, ownerOf } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
 import { unintroduced } from "./introduction.ts";
 import { Follower } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
-import { methodNotFound } from "./rpc-error.ts";
+import { methodNotFound, refused } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { rpcFault, Sessions, whenOver } from "./sessions.ts";
 import { Standing, type StandingDeps } from "./standing.ts";
@@ -31,6 +31,8 @@ const ownMethods = new Set([
 /** Those whose answer depends on what the servers of the client have. */
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
+/** Streams that listen, beside those of sessions: of one owner, of one account and in all. */
+const [mostOfOwner, mostOfAccount, mostOfAll] = [32, 1_024, 4_096];
 
 export class Endpoint {
   readonly #desk: Desk;
@@ -39,6 +41,8 @@ export class Endpoint {
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; request: Request; body: unknown }>();
+  /** Who listens, by a stream of a later revision. */
+  readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
 
   constructor(desk: Desk, clock: Pick<Clock, "monotonicMs" | "nowSeconds">, behind: StandingDeps["behind"]) {
@@ -72,7 +76,7 @@ export class Endpoint {
         const introduction = isTold ? await desk.introduction(from, false) : unintroduced;
         return protocolServer(desk, false, introduction, () => from);
       },
-      { legacy: "reject", bus },
+      { legacy: "reject", bus, maxSubscriptions: mostOfAll },
     );
   }
 
@@ -87,19 +91,48 @@ export class Endpoint {
     // Whoever has the wrong address learns it at once, and not of each list.
     if (from.only !== undefined) this.#desk.requireServer(from.only, from);
     const isLegacy = await isLegacyRequest(request, body);
-    if (isLegacy) return this.#watched(await this.#sessions.answer(request, from, body), from, body);
+    if (isLegacy) {
+      const answer = await this.#sessions.answer(request, from, body);
+      return request.method === "GET" ? this.#watched(answer, from, () => {}) : answer;
+    }
     const fault = await this.#fault(request, from, body);
     if (fault !== undefined) return fault;
-    const answer = await this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
-    return this.#watched(answer, from, body);
+    const fetch = () => this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
+    const isListening = isObject(body) && body["method"] === "subscriptions/listen";
+    return isListening ? await this.#listen(fetch, from, body) : await fetch();
+  }
+
+  async #listen(fetch: () => Promise<Response>, from: ClientRequest, body: unknown): Promise<Response> {
+    const one = { owner: ownerOf(from.principal), accountId: from.principal.account.id };
+    const all = [...this.#listening];
+    const ofAccount = all.filter(({ accountId }) => accountId === one.accountId);
+    const own = ofAccount.filter(({ owner }) => owner === one.owner);
+    if (own.length >= mostOfOwner || ofAccount.length >= mostOfAccount || all.length >= mostOfAll) {
+      const most = `${mostOfOwner} of one key, ${mostOfAccount} of one account and ${mostOfAll} in all`;
+      return rpcFault(429, refused, `As many streams listen as may: ${most}. End one of them.`, body);
+    }
+    this.#listening.add(one);
+    const over = () => this.#listening.delete(one);
+    try {
+      return this.#watched(await fetch(), from, over);
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   /** A stream of what servers tell ends with the credential that began it; other streams end with their answer. */
-  #watched(answer: Response, { principal, left }: ClientRequest, body: unknown): Response {
-    const isListening = body === undefined || (isObject(body) && body["method"] === "subscriptions/listen");
-    if (!isListening || !answer.body) return answer;
+  #watched(answer: Response, { principal, left }: ClientRequest, over: () => void): Response {
+    if (!answer.body) {
+      over();
+      return answer;
+    }
     const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => left.cancel());
-    return new Response(whenOver(answer.body, forget), answer);
+    const body = whenOver(answer.body, () => {
+      forget();
+      over();
+    });
+    return new Response(body, answer);
   }
 
   /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */

@@ -5,6 +5,7 @@ import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
 import type { Introduction } from "./introduction.ts";
+import { refused } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
 export const serverInfo = { name: "headrace", title: "Headrace", version: "1" } as const;
@@ -31,7 +32,10 @@ export function protocolServer(
     const call = callOf(server, isLegacy, requestOf(context), context);
     return { ...(await desk.answer(method, restored(params, context), call)) };
   };
-  server.fallbackRequestHandler = (request, context) => answer(request.method, request.params, context);
+  server.fallbackRequestHandler = (request, context) => {
+    if (isLegacy) endIfCancelled(server, context);
+    return answer(request.method, request.params, context);
+  };
   // Later revisions have them by an extension, which the package gives to no fallback.
   if (!isLegacy) {
     for (const method of ["tasks/get", "tasks/cancel"]) {
@@ -39,6 +43,16 @@ export function protocolServer(
     }
   }
   return server;
+}
+
+/**
+ * The package answers nothing to a request that its client cancelled: its stream would stay open, and its id taken, for as
+ * long as the session lasts.
+ */
+function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
+  const error = { code: refused, message: "Its client cancelled the request." };
+  const end = () => void server.transport?.send({ jsonrpc: "2.0", id, error }).catch(() => {});
+  signal.addEventListener("abort", end, { once: true });
 }
 
 /** The package takes out of the parameters what its own handlers are given beside them. */

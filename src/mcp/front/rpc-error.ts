@@ -20,7 +20,7 @@ export const invalidParams = -32_602;
 export const missingCapability = -32_021;
 const internal = -32_603;
 /** The first of those that are free for servers: the gateway's own refusals, and what became of a server. */
-const refused = -32_000;
+export const refused = -32_000;
 
 /** Nothing of what went wrong inside is told. */
 export function rpcErrorOf(error: unknown): RpcError {

@@ -18,6 +18,7 @@ const mostOpen = 64;
 interface Session {
   readonly id: string;
   readonly owner: string;
+  readonly accountId: string;
   readonly only: string | undefined;
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly follower: Follower;
@@ -75,10 +76,6 @@ export class Sessions {
       return rpcFault(405, -32_000, "A stream belongs to a session: begin one with initialize.", body);
     if (!isInitialize(body))
       return rpcFault(400, -32_000, "Begin a session with initialize, and send its Mcp-Session-Id.", body);
-    const owner = ownerOf(from.principal);
-    this.#makeRoom(owner);
-    if (this.#byId.size >= mostOfAll)
-      return rpcFault(503, -32_000, "There are too many sessions. Try again later.", body);
     const introduction = await this.#desk.introduction(from, true);
     let begun: Session | undefined;
     let forget = () => {};
@@ -92,19 +89,14 @@ export class Sessions {
       sessionIdGenerator: () => crypto.randomUUID(),
       eventStore: events,
       onsessioninitialized: (id) => {
-        const usedMs = this.#clock.monotonicMs();
+        const { principal, only } = from;
         const session: Session = {
-          id,
-          owner,
-          only: from.only,
-          transport,
-          follower,
-          events,
-          open: new Set(),
-          busy: 0,
-          usedMs,
+          ...{ id, owner: ownerOf(principal), accountId: principal.account.id, only },
+          ...{ transport, follower, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
         };
         begun = session;
+        // Not before: others of the same owner may begin while servers are asked what they have.
+        this.#makeRoom(session);
         this.#byId.set(id, session);
         // A token may be renewed meanwhile, and its session goes on.
         forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
@@ -156,11 +148,12 @@ export class Sessions {
     return request;
   }
 
-  /** The one of the same owner that nobody has used for longest. */
-  #makeRoom(owner: string): void {
-    const own = [...this.#byId.values()].filter((session) => session.owner === owner);
-    if (own.length < mostOfOwner) return;
-    const [oldest] = own.sort((a, b) => Number(a.busy > 0) - Number(b.busy > 0) || a.usedMs - b.usedMs);
+  /** Ends one of the same owner, or else of the account that has the most, which nobody has used for longest. */
+  #makeRoom({ owner }: Session): void {
+    const all = [...this.#byId.values()];
+    const own = all.filter((session) => session.owner === owner);
+    const among = own.length >= mostOfOwner ? own : all.length >= mostOfAll ? ofLargestAccount(all) : [];
+    const [oldest] = among.sort((a, b) => Number(a.busy > 0) - Number(b.busy > 0) || a.usedMs - b.usedMs);
     if (oldest) this.#end(oldest);
   }
 
@@ -176,6 +169,12 @@ export class Sessions {
     this.#byId.delete(session.id);
     session.transport.close().catch(() => {});
   }
+}
+
+function ofLargestAccount(all: readonly Session[]): Session[] {
+  const byAccount = Map.groupBy(all, ({ accountId }) => accountId);
+  const most = Math.max(...[...byAccount.values()].map(({ length }) => length));
+  return [...byAccount.values()].filter(({ length }) => length === most).flat();
 }
 
 function isInitialize(body: unknown): boolean {

@@ -36,7 +36,7 @@ const faults = Object.fromEntries(
     [413, "The message is too large."],
     [415, "The message is not JSON."],
     [429, "Too many requests, sessions, or requests of one session at a time."],
-    [503, "There are too many sessions, or the gateway is about to stop."],
+    [503, "The gateway is about to stop."],
   ].map(([status, text]) => [status, { name: `McpError${status}`, description: String(text), json: fault }]),
 );
 

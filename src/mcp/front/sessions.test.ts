@@ -1,0 +1,121 @@
+// What sessions hold, and give back, whatever their clients do.
+import { expect, test } from "bun:test";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { Desk } from "./desk.ts";
+import { Endpoint } from "./endpoint.ts";
+
+const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+const initialize = {
+  ...{ jsonrpc: "2.0", id: 0, method: "initialize" },
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+};
+
+const listen = {
+  ...{ jsonrpc: "2.0", id: 0, method: "subscriptions/listen" },
+  params: {
+    notifications: { toolsListChanged: true },
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": {},
+    },
+  },
+};
+const listenHeaders = { ...headers, "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" };
+
+function endpointOf(desk: Desk) {
+  const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
+  const send = async (body: JsonObject, principal?: Principal, session?: string): Promise<Response> => {
+    const sent = { ...headers, ...(session !== undefined && { "mcp-session-id": session }) };
+    const request = new Request("http://gateway.test/mcp", {
+      method: "POST",
+      headers: sent,
+      body: JSON.stringify(body),
+    });
+    return await endpoint.answer(request, requestFrom(principal), body);
+  };
+  return { endpoint, send, [Symbol.asyncDispose]: () => endpoint.close() };
+}
+
+test("a request that its client cancels is over: its stream ends, and makes room for the next one", async () => {
+  const slow = serving([{ name: "slow", inputSchema: { type: "object" } }], async (_method, _params, exchange) => {
+    await new Promise<void>((resolve) => exchange.cancellation.onCancel(resolve));
+    return { result: { content: [] } };
+  });
+  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(slow)]]);
+  await using one = endpointOf(desk);
+  const begun = await one.send(initialize);
+  await begun.text();
+  const session = begun.headers.get("mcp-session-id") ?? "";
+  // More than may be under way in one session.
+  for (let id = 1; id <= 70; id++) {
+    const call = { jsonrpc: "2.0", id, method: "tools/call", params: { name: "one_slow", arguments: {} } };
+    const answer = await one.send(call, undefined, session);
+    expect(answer.status).toBe(200);
+    const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } };
+    expect((await one.send(cancelled, undefined, session)).status).toBe(202);
+    expect(await answer.text()).toContain(`"id":${id}`);
+  }
+});
+
+test("an owner who begins many sessions at once has no more of them than one who begins them in turn", async () => {
+  const opened = Promise.withResolvers<void>();
+  const link = new TestLink(serving([], () => ({ result: {} })));
+  const open = async () => {
+    await opened.promise;
+    return link;
+  };
+  const { desk } = deskBefore([[toolServerFor("one"), link]], { links: { open } });
+  await using one = endpointOf(desk);
+  const all = Array.from({ length: 100 }, async () => await (await one.send(initialize)).text());
+  opened.resolve();
+  await Promise.all(all);
+  expect(one.endpoint.sessions).toBe(32);
+});
+
+test("an account with many keys takes no session of another account, also where all are taken", async () => {
+  const { desk } = deskBefore([]);
+  await using one = endpointOf(desk);
+  const [hog, other] = ["acct_hog", "acct_other"].map((id) => ({ ...principalFor().account, id }));
+  const quiet = principalFor({ account: other });
+  const begun = await one.send(initialize, quiet);
+  await begun.text();
+  const session = begun.headers.get("mcp-session-id") ?? "";
+  const [own] = quiet.keys;
+  for (let i = 0; i < 4_200; i++) {
+    const keys = [{ ...own, id: `key_${i >> 5}` }] as const;
+    await (await one.send(initialize, principalFor({ account: hog, keys }))).text();
+  }
+  expect(one.endpoint.sessions).toBeLessThanOrEqual(4_096);
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+  expect((await one.send(list, quiet, session)).status).toBe(200);
+  expect((await one.send(initialize, quiet)).status).toBe(200);
+});
+
+test("streams of 2026-07-28 that one owner, or one account, has open leave room for those of others", async () => {
+  const { desk } = deskBefore([]);
+  await using one = endpointOf(desk);
+  const begin = async (principal: Principal) => {
+    const init = { method: "POST", headers: listenHeaders, body: JSON.stringify(listen) };
+    return await one.endpoint.answer(new Request("http://gateway.test/mcp", init), requestFrom(principal), listen);
+  };
+  const [own] = principalFor().keys;
+  const principalOf = (id: string, i: number) =>
+    principalFor({ account: { ...principalFor().account, id }, keys: [{ ...own, id: `key_${i}` }] });
+  const hog = Array.from({ length: 1_200 }, (_, i) => principalOf("acct_hog", i >> 5));
+  const statuses: number[] = [];
+  const answers = await Promise.all([...hog, ...hog.slice(0, 1)].map(begin));
+  for (const { status } of answers) statuses.push(status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(1_024);
+  expect(statuses.at(-1)).toBe(429);
+  const others = await Promise.all(
+    Array.from({ length: 33 }, async () => await begin(principalOf("acct_other", 9_999))),
+  );
+  expect(others.map(({ status }) => status)).toEqual([...Array.from({ length: 32 }, () => 200), 429]);
+  await others[0]?.body?.cancel();
+  expect((await begin(principalOf("acct_other", 9_999))).status).toBe(200);
+});
