@@ -19,7 +19,7 @@ import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./
 import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { type Introduction, introductionOf } from "./introduction.ts";
-import { itemOf, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
+import { itemOf, longestUri, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, missingCapability, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension, withoutTasksExtension } from "./tasks.ts";
@@ -63,12 +63,12 @@ const methods = [
   ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
 ];
 
-const listMethods: Readonly<Record<string, ListKind>> = Object.fromEntries(
+const listMethods: ReadonlyMap<string, ListKind> = new Map(
   Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
 );
 
 /** Those that there are for clients of any revision; what others mean, nobody here knows. */
-export const deskMethods: ReadonlySet<string> = new Set([...methods, ...Object.keys(listMethods)]);
+export const deskMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
 
 export class Desk {
   readonly #deps: DeskDeps;
@@ -98,7 +98,7 @@ export class Desk {
 
   /** The same for who is no client of the protocol. Rejects with a GatewayError, or with the RpcError of a server. */
   async result(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const kind = listMethods[method];
+    const kind = listMethods.get(method);
     if (kind) return this.#list(kind, params, call);
     switch (method) {
       case "tools/call":
@@ -172,7 +172,7 @@ export class Desk {
       return { tools: searchTools(all.length) };
     }
     const from = cursor === undefined ? 0 : Number(cursor);
-    if (!Number.isSafeInteger(from) || from < 0 || from > all.length) {
+    if (cursor !== undefined && (typeof cursor !== "string" || String(from) !== cursor || !(from in all))) {
       throw new RpcError(invalidParams, "cursor is none that this gateway gave.");
     }
     const page = all.slice(from, from + pageSize).map((found) => this.#shown(kind, found, call));
@@ -354,7 +354,9 @@ export class Desk {
 
   #resource(asked: unknown, call: ClientCall): { server: ToolServer; uri: string } {
     const { only, principal } = call;
-    if (typeof asked !== "string") throw new RpcError(invalidParams, "uri must be a text.");
+    if (typeof asked !== "string" || asked.length > longestUri) {
+      throw new RpcError(invalidParams, `uri must be a text of at most ${longestUri} characters.`);
+    }
     const parts = only === undefined ? partsOfUri(asked) : { server: only, uri: asked };
     const server = parts && this.#deps.servers.find(parts.server);
     if (!server || !mayUseResources(server, principal)) {

@@ -1,4 +1,5 @@
 // The names by which clients know tools and prompts of servers: short, stable, and of no two the same.
+import { isSearchTool } from "./tool-search.ts";
 
 /** Names of models' APIs have 64, of which clients take some for a prefix of their own (`mcp__gateway__`). */
 const longestName = 50;
@@ -7,12 +8,13 @@ const foreign = /[^A-Za-z0-9_-]/g;
 
 /**
  * `server`: where several are behind one address; undefined: it is this one's alone, and a name that fits stays as it is.
- * What is cut or replaced ends with a piece of a hash, so that names which differ stay different.
+ * What is cut, replaced or the gateway's own ends with a piece of a hash, so that names which differ stay different.
  */
 export function publicName(server: string | undefined, name: string): string {
   const wanted = server === undefined ? name : `${server}_${name}`;
   const plain = wanted.replace(foreign, "_");
-  if (plain === wanted && plain.length <= longestName) return plain;
+  const isTaken = server !== undefined && isSearchTool(wanted);
+  if (plain === wanted && plain.length <= longestName && !isTaken) return plain;
   const hash = new Bun.CryptoHasher("sha256").update(wanted).digest("hex").slice(0, hashLength);
   return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
 }
@@ -48,6 +50,9 @@ export function serverOfName(name: string): string {
   const at = name.indexOf("_");
   return at < 0 ? name : name.slice(0, at);
 }
+
+/** Characters: those that a client subscribes to are kept for as long as its session lasts. */
+export const longestUri = 8_192;
 
 /** Two servers may have a resource at the same address: it is told apart by its scheme, behind which it stands unchanged. */
 const scheme = "headrace+";

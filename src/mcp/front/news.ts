@@ -2,7 +2,7 @@
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import { publicUri } from "./names.ts";
+import { longestUri, publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
 const listChanges: ReadonlySet<string> = new Set(Object.values(listKinds).map(({ changed }) => changed));
@@ -106,12 +106,12 @@ export class Follower {
   #heard(server: string, method: string, params: JsonObject): void {
     if (listChanges.has(method)) this.#gather(method, method, {});
     const { uri } = params;
-    if (method !== updated || typeof uri !== "string") return;
+    if (method !== updated || typeof uri !== "string" || uri.length > longestUri) return;
     // A part of a resource may have changed that somebody wants to know of.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const told = this.#from.only === undefined ? publicUri(server, uri) : uri;
-    if (isWanted && this.#waiting.size < mostResources)
-      this.#gather(`${method} ${told}`, method, { ...params, uri: told });
+    // Whatever else a server says there waits for each client that listens, without a bound.
+    if (isWanted && this.#waiting.size < mostResources) this.#gather(`${method} ${told}`, method, { uri: told });
   }
 
   #gather(key: string, method: string, params: JsonObject): void {

@@ -3,9 +3,14 @@ import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
-/** No server has these: the names of its tools begin with its own and an underscore, and servers are not called so. */
+/** No server's tool has one of these: see `publicName`. */
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
 const [usualFound, mostFound] = [10, 50];
+const longestQuery = 1_000;
+/** Characters of a description that are looked through: each search reads those of all tools. */
+const longestTold = 4_000;
+/** A shorter word would begin too many others. */
+const shortestBeginning = 3;
 
 export function isSearchTool(name: string): boolean {
   return name === searchToolNames.search || name === searchToolNames.call;
@@ -20,7 +25,11 @@ export function searchTools(count: number): JsonObject[] {
       inputSchema: {
         type: "object",
         properties: {
-          query: { type: "string", description: "Words that say what the tool is to do." },
+          query: {
+            type: "string",
+            maxLength: longestQuery,
+            description: "Words that say what the tool is to do.",
+          },
           limit: { type: "integer", minimum: 1, maximum: mostFound, default: usualFound },
         },
         required: ["query"],
@@ -46,7 +55,9 @@ export function searchTools(count: number): JsonObject[] {
 /** `tools`: as the client may see them. */
 export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
   const { query, limit = usualFound } = isObject(args) ? args : {};
-  if (typeof query !== "string" || query.trim() === "") throw new RpcError(invalidParams, "query must be some words.");
+  if (typeof query !== "string" || query.trim() === "" || query.length > longestQuery) {
+    throw new RpcError(invalidParams, `query must be some words, of at most ${longestQuery} characters.`);
+  }
   if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > mostFound) {
     throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${mostFound}.`);
   }
@@ -76,17 +87,20 @@ export function callTool(args: unknown): { name: string; arguments: JsonObject }
 
 /** A word in the name says more than one in what is said of the tool. */
 function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
-  const named = wordsOf(`${String(name)} ${typeof title === "string" ? title : ""}`);
-  const told = wordsOf(typeof description === "string" ? description : "");
-  let score = 0;
-  for (const word of words) score += (hasWord(named, word) ? 3 : 0) + (hasWord(told, word) ? 1 : 0);
-  return score;
+  const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
+  const told = typeof description === "string" ? description : "";
+  return 3 * countIn(named.slice(0, longestTold), words) + countIn(told.slice(0, longestTold), words);
 }
 
-/** Whether a word is there, or one that begins with it. */
-function hasWord(words: ReadonlySet<string>, word: string): boolean {
-  if (words.has(word)) return true;
-  return word.length >= 3 && [...words].some((one) => one.startsWith(word));
+/** How many of the words the text has, or has words that begin with them. */
+function countIn(text: string, words: ReadonlySet<string>): number {
+  const lengths = new Set([...words].map(({ length }) => length).filter((length) => length >= shortestBeginning));
+  const found = new Set<string>();
+  for (const one of wordsOf(text)) {
+    found.add(one);
+    for (const length of lengths) found.add(one.slice(0, length));
+  }
+  return found.intersection(words).size;
 }
 
 function wordsOf(text: string): ReadonlySet<string> {
