@@ -87,6 +87,19 @@ test("a key is forgotten some time after its last request has ended, and never w
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
 });
 
+test("a key that was forgotten while something of it goes on, such as a session, is forgotten once", () => {
+  const open = new OpenRequests(() => 1, ledger);
+  const session = open.enter(of("session"));
+  session.release();
+  const others = Array.from({ length: 200 }, (_, n) => of(`${n}`));
+  for (let times = 0; times < 300; times++) {
+    for (const principal of others) open.enter(principal).release();
+    expect(session.holder.take("unsent", 10)).toBeUndefined();
+    session.holder.release("unsent", 10);
+  }
+  expect(open.tracked).toBeWithin(128, 201);
+});
+
 test("keys that are used in turns all the time stay known in between", () => {
   const open = new OpenRequests(() => 1, ledger);
   const all = Array.from({ length: 100 }, (_, n) => of(`${n}`));

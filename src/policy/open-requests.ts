@@ -109,6 +109,8 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   readonly #among: OpenRequests;
   /** Whether it is among those that became idle last. */
   #wasIdle = false;
+  /** Whoever has its holder may go on with that. */
+  #isForgotten = false;
 
   constructor(among: OpenRequests, ledger: HeldBytes, account: KnownAccount, ids: HolderIds) {
     this.#among = among;
@@ -130,7 +132,8 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   /** Whether it is to be forgotten. */
   leaveIdle(): boolean {
     this.#wasIdle = false;
-    return this.#isIdle;
+    this.#isForgotten = this.#isIdle;
+    return this.#isForgotten;
   }
 
   get #isIdle(): boolean {
@@ -139,7 +142,7 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
 
   /** Nothing is held any more, or one that was open has ended. */
   emptied(): void {
-    if (this.#wasIdle || !this.#isIdle) return;
+    if (this.#wasIdle || this.#isForgotten || !this.#isIdle) return;
     this.#wasIdle = true;
     this.#among.idle(this);
   }
