@@ -40,3 +40,17 @@ export interface ClientCall extends ClientRequest {
 export function ownerOf({ account, keys: [own], environment }: Principal): string {
   return `${account.id} ${environment} ${own.id}`;
 }
+
+/**
+ * What is asked, for as long as it is kept beyond its request, which counts for it until it is over. Gives what lets go of
+ * it. Throws the refusal of the key that holds too much.
+ */
+export function keepAsked({ holder }: Pick<ClientRequest, "holder">, params: JsonObject): () => void {
+  let bytes = Buffer.byteLength(JSON.stringify(params));
+  const refusal = holder.take("requests", bytes);
+  if (refusal) throw refusal;
+  return () => {
+    holder.release("requests", bytes);
+    bytes = 0;
+  };
+}

@@ -123,6 +123,7 @@ export class Desk {
 
   /** Nobody can come for what is under way any more. */
   async close(): Promise<void> {
+    this.#held.close();
     await this.#tasks.close();
   }
 
@@ -449,7 +450,7 @@ export class Desk {
         throw error;
       }
     };
-    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, work);
+    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
   }
 
   /** Throws where the client did not ask for one, or has too many: its server has nobody to work for then. */

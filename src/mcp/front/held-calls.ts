@@ -2,7 +2,7 @@
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import { type ClientCall, ownerOf } from "./client-call.ts";
+import { type ClientCall, keepAsked, ownerOf } from "./client-call.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
@@ -24,9 +24,12 @@ class Held {
   /** Whose connection hears of progress. */
   client: ClientCall;
   result: Promise<JsonObject> | undefined;
+  /** By which its client comes back; undefined: it has asked nothing yet. */
+  state: string | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
+  letGo = () => {};
   #asks = 0;
-  #told = () => {};
+  #told: PromiseWithResolvers<void> | undefined;
 
   constructor(client: ClientCall, subject: string) {
     this.client = client;
@@ -34,29 +37,41 @@ class Held {
     this.subject = subject;
   }
 
+  /** Rejects once the call has ended: a server that waits for the answer by itself would wait for ever. */
   ask(method: string, params: JsonObject): Promise<JsonObject> {
-    const { promise, resolve } = Promise.withResolvers<JsonObject>();
-    this.asked.set(`ask_${++this.#asks}`, { method, params, answered: resolve });
-    this.#told();
+    const { promise, resolve, reject } = Promise.withResolvers<JsonObject>();
+    const { cancellation } = this;
+    const end = () => reject(cancellation.reason);
+    const answered = (result: JsonObject) => {
+      cancellation.off(end);
+      resolve(result);
+    };
+    cancellation.onCancel(end);
+    this.asked.set(`ask_${++this.#asks}`, { method, params, answered });
+    this.#told?.resolve();
+    this.#told = undefined;
     return promise;
   }
 
   /** Resolves once something is asked. */
   whenAsked(): Promise<void> {
     if (this.asked.size > 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#told = resolve;
-    });
+    this.#told ??= Promise.withResolvers();
+    return this.#told.promise;
   }
 }
 
 export class HeldCalls {
   readonly #held = new Map<string, Held>();
 
-  /** Runs `work` with a call that can be asked. `subject`: what has to be the same where the client repeats its request. */
+  /**
+   * Runs `work` with a call that can be asked. `subject`: what has to be the same where the client repeats its request.
+   * `params`: with what it is asked, which is held for as long as it goes on.
+   */
   async begin(
     client: ClientCall,
     subject: string,
+    params: JsonObject,
     work: (call: ClientCall) => Promise<JsonObject>,
   ): Promise<JsonObject> {
     const held = new Held(client, subject);
@@ -64,19 +79,28 @@ export class HeldCalls {
       ...client,
       isAskable: true,
       cancellation: held.cancellation,
-      notify: (method, params) => held.client.notify(method, params),
-      ask: (method, params) => held.ask(method, params),
+      notify: (method, told) => held.client.notify(method, told),
+      ask: (method, asked) => {
+        try {
+          held.state ??= this.#keep(held, params);
+        } catch (error) {
+          held.cancellation.cancel(error);
+          return Promise.reject(error);
+        }
+        return held.ask(method, asked);
+      },
     });
     // Whoever waits for it later sees that it failed.
-    held.result.catch(() => {});
-    return await this.#wait(held, undefined);
+    held.result.catch(() => {}).then(() => this.#end(held));
+    return await this.#wait(held, client);
   }
 
   /** Undefined where the state is none of these. Rejects where it is somebody else's, or of another request. */
   resume(client: ClientCall, subject: string, state: unknown, responses: unknown): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
     const held = this.#held.get(state);
-    if (!held || held.owner !== ownerOf(client.principal) || held.subject !== subject) {
+    const isOver = !held || held.cancellation.cancelled;
+    if (isOver || held.owner !== ownerOf(client.principal) || held.subject !== subject) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
       );
@@ -88,49 +112,58 @@ export class HeldCalls {
       held.asked.delete(key);
       answered(response);
     }
-    return this.#wait(held, state);
+    return this.#wait(held, client);
+  }
+
+  /** Nobody can come back any more. */
+  close(): void {
+    const error = new GatewayError("service_unavailable", "The gateway is about to stop.", { retryAfterSeconds: 5 });
+    for (const held of this.#held.values()) {
+      clearTimeout(held.timer);
+      held.cancellation.cancel(error);
+    }
   }
 
   /** Until it has ended, or asks. */
-  async #wait(held: Held, state: string | undefined): Promise<JsonObject> {
+  async #wait(held: Held, client: ClientCall): Promise<JsonObject> {
     clearTimeout(held.timer);
-    const leave = () => held.cancellation.cancel(held.client.cancellation.reason);
-    held.client.cancellation.onCancel(leave);
+    // Whoever came back meanwhile waits for the same.
+    const leave = () => {
+      if (held.client === client) held.cancellation.cancel(client.cancellation.reason);
+    };
+    client.cancellation.onCancel(leave);
     try {
-      const result = await Promise.race([held.result, held.whenAsked()]);
-      if (result) {
-        if (state !== undefined) this.#held.delete(state);
-        return result;
-      }
-      return this.#asking(held, state ?? this.#keep(held));
-    } catch (error) {
-      if (state !== undefined) this.#held.delete(state);
-      throw error;
+      return (await Promise.race([held.result, held.whenAsked()])) ?? this.#asking(held);
     } finally {
-      held.client.cancellation.off(leave);
+      client.cancellation.off(leave);
     }
   }
 
-  #keep(held: Held): string {
+  /** Throws where there is no room for it. */
+  #keep(held: Held, params: JsonObject): string {
     const own = [...this.#held.values()].filter(({ owner }) => owner === held.owner).length;
     if (own >= mostOfOwner || this.#held.size >= mostOfAll) {
-      const error = new GatewayError("rate_limit_exceeded", `At most ${mostOfOwner} calls may wait for their client.`);
-      held.cancellation.cancel(error);
-      throw error;
+      throw new GatewayError("rate_limit_exceeded", `At most ${mostOfOwner} calls may wait for their client.`);
     }
+    held.letGo = keepAsked(held.client, params);
     const state = `held_${crypto.randomUUID()}`;
     this.#held.set(state, held);
     return state;
   }
 
-  #asking(held: Held, state: string): JsonObject {
+  #end(held: Held): void {
+    clearTimeout(held.timer);
+    held.letGo();
+    if (held.state !== undefined) this.#held.delete(held.state);
+  }
+
+  #asking(held: Held): JsonObject {
+    clearTimeout(held.timer);
     held.timer = setTimeout(() => {
-      this.#held.delete(state);
-      held.cancellation.cancel(
-        new GatewayError("upstream_timeout", "The client did not answer what the server asked."),
-      );
+      const error = new GatewayError("upstream_timeout", "The client did not answer what the server asked.");
+      held.cancellation.cancel(error);
     }, patienceMs);
     const requests = [...held.asked].map(([key, { method, params }]) => [key, { method, params }]);
-    return { resultType: "input_required", inputRequests: Object.fromEntries(requests), requestState: state };
+    return { resultType: "input_required", inputRequests: Object.fromEntries(requests), requestState: held.state };
   }
 }

@@ -1,6 +1,6 @@
 // What sessions hold, and give back, whatever their clients do.
 import { expect, test } from "bun:test";
-import { principalFor } from "../../../tests/support/principal.ts";
+import { accountFor, principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -80,7 +80,7 @@ test("an owner who begins many sessions at once has no more of them than one who
 test("an account with many keys takes no session of another account, also where all are taken", async () => {
   const { desk } = deskBefore([]);
   await using one = endpointOf(desk);
-  const [hog, other] = ["acct_hog", "acct_other"].map((id) => ({ ...principalFor().account, id }));
+  const [hog, other] = [accountFor({ id: "acct_hog" }), accountFor({ id: "acct_other" })];
   const quiet = principalFor({ account: other });
   const begun = await one.send(initialize, quiet);
   await begun.text();
@@ -105,7 +105,7 @@ test("streams of 2026-07-28 that one owner, or one account, has open leave room 
   };
   const [own] = principalFor().keys;
   const principalOf = (id: string, i: number) =>
-    principalFor({ account: { ...principalFor().account, id }, keys: [{ ...own, id: `key_${i}` }] });
+    principalFor({ account: accountFor({ id }), keys: [{ ...own, id: `key_${i}` }] });
   const hog = Array.from({ length: 1_200 }, (_, i) => principalOf("acct_hog", i >> 5));
   const statuses: number[] = [];
   const answers = await Promise.all([...hog, ...hog.slice(0, 1)].map(begin));

@@ -1,0 +1,81 @@
+// Calls that wait for their client: whose they are, what they hold, and that each ends once.
+import { expect, jest, test } from "bun:test";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { requestFrom } from "../../../tests/support/tool-desk.ts";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { ClientCall } from "./client-call.ts";
+import { HeldCalls } from "./held-calls.ts";
+
+function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
+  return {
+    ...requestFrom(principalFor()),
+    ...{ capabilities: {}, isAskable: false, cancellation: new Cancellation(), notify: () => {} },
+    ask: () => Promise.reject(new Error("nobody is there")),
+    ...changes,
+  };
+}
+
+/** Asks once, and ends with the answer. */
+const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await call.ask("elicitation/create", {}) });
+
+const subject = "one tools/call look";
+const params = { name: "look", arguments: { text: "x".repeat(10_000) } };
+
+async function begun(held: HeldCalls, call = callFrom()) {
+  const { requestState } = await held.begin(call, subject, params, asking);
+  return (client: ClientCall, responses: JsonObject = {}) => held.resume(client, subject, requestState, responses);
+}
+
+const answer = { ask_1: { action: "accept" } };
+
+test("a request that comes twice, as over a bad connection, gets its answer twice, and nothing ends the call but its answer", async () => {
+  jest.useFakeTimers();
+  const held = new HeldCalls();
+  const resume = await begun(held);
+  // Both are told what is asked; the wait for an answer is one.
+  const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
+  expect(both.map((told) => told?.["resultType"])).toEqual(["input_required", "input_required"]);
+  jest.advanceTimersByTime(4 * 60_000);
+  await resume(callFrom());
+  jest.advanceTimersByTime(2 * 60_000);
+  jest.useRealTimers();
+  const gone = callFrom();
+  const [first, second] = [resume(gone, answer), resume(callFrom())];
+  gone.cancellation.cancel();
+  expect(await second).toEqual({ got: { action: "accept" } });
+  await first?.catch(() => {});
+});
+
+test("what a call was asked with counts as its key's until the call has ended, however that is", async () => {
+  const ledger = new HeldBytes(16_000_000);
+  const holder = ledger.holder(new AccountBytes());
+  const held = new HeldCalls();
+  const answered = await begun(held, callFrom({ holder }));
+  expect(holder.held).toBeWithin(10_000, 11_000);
+  const failed = Promise.withResolvers<never>();
+  failed.promise.catch(() => {});
+  const fails = (call: ClientCall) => Promise.race([failed.promise, asking(call)]);
+  await held.begin(callFrom({ holder }), subject, params, fails);
+  expect(holder.held).toBeWithin(20_000, 22_000);
+  // Its server is gone, while nobody waits for it.
+  failed.reject(new Error("gone"));
+  await Bun.sleep(1);
+  expect(holder.held).toBeWithin(10_000, 11_000);
+  await answered(callFrom({ holder }), answer);
+  expect(holder.held).toBe(0);
+  ledger.mostBytes = 20_000;
+  const full = callFrom({ holder: ledger.holder(new AccountBytes()) });
+  await expect(held.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+});
+
+test("calls that wait end with the gateway", async () => {
+  const held = new HeldCalls();
+  const holder = new HeldBytes(1e9).holder(new AccountBytes());
+  const resume = await begun(held, callFrom({ holder }));
+  held.close();
+  await Bun.sleep(1);
+  expect(holder.held).toBe(0);
+  await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
+});
