@@ -16,7 +16,7 @@ import {
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
-import type { ClientCall, ClientRequest } from "./client-call.ts";
+import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { type Introduction, introductionOf } from "./introduction.ts";
 import { itemOf, longestUri, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
@@ -433,8 +433,8 @@ export class Desk {
         const result = await this.#ask(link, method, params, one);
         const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
         if (made) {
-          this.#requireTask(made, link, params, one);
-          this.#tasks.add(one, { server, tool: name ?? "", link, use, made });
+          const letGo = this.#takeTask(made, link, params, one);
+          this.#tasks.add(one, { server, tool: name ?? "", link, use, made, letGo });
           return this.#told(result, server, one);
         }
         const isError = result["isError"] === true;
@@ -453,21 +453,30 @@ export class Desk {
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
   }
 
-  /** Throws where the client did not ask for one, or has too many: its server has nobody to work for then. */
+  /**
+   * Gives what lets go of what it was asked with. Throws where the client did not ask for one, or has too many: its server has
+   * nobody to work for then.
+   */
+  #takeTask(made: JsonObject, link: ToolLink, params: JsonObject, call: ClientCall): () => void {
+    try {
+      this.#requireTask(made, link, params, call);
+      return keepAsked(call, params);
+    } catch (error) {
+      const nobody = { holder: call.holder, cancellation: new Cancellation() };
+      link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
+      throw error;
+    }
+  }
+
   #requireTask(made: JsonObject, link: ToolLink, { task }: JsonObject, call: ClientCall): void {
     const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
-    if (isAsked && isTellable(made) && this.#tasks.hasRoom(call)) return;
-    const nobody = { holder: call.holder, cancellation: new Cancellation() };
-    link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
-    throw isAsked && isTellable(made)
-      ? new GatewayError(
-          "rate_limit_exceeded",
-          "As many tasks are under way for this key as may. Let some of them end.",
-        )
-      : new GatewayError(
-          "upstream_error",
-          "The server made a task that nobody asked for, or that cannot be asked for.",
-        );
+    if (!isAsked || !isTellable(made)) {
+      const message = "The server made a task that nobody asked for, or that cannot be asked for.";
+      throw new GatewayError("upstream_error", message);
+    }
+    if (this.#tasks.hasRoom(call)) return;
+    const message = "As many tasks are under way for this key as may. Let some of them end.";
+    throw new GatewayError("rate_limit_exceeded", message);
   }
 
   async #ask(link: ToolLink, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {

@@ -2,7 +2,7 @@
 import { CLIENT_CAPABILITIES_META_KEY, Server, type ServerContext } from "@modelcontextprotocol/server";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ClientCall, ClientRequest } from "./client-call.ts";
+import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
 import type { Introduction } from "./introduction.ts";
 import { refused } from "./rpc-error.ts";
@@ -30,7 +30,13 @@ export function protocolServer(
   });
   const answer = async (method: string, params: unknown, context: ServerContext): Promise<Record<string, unknown>> => {
     const call = callOf(server, isLegacy, requestOf(context), context);
-    return { ...(await desk.answer(method, restored(params, context), call)) };
+    const asked = restored(params, context);
+    const letGo = isLegacy ? keptBeyondClient(call, asked) : () => {};
+    try {
+      return { ...(await desk.answer(method, asked, call)) };
+    } finally {
+      letGo();
+    }
   };
   server.fallbackRequestHandler = (request, context) => {
     if (isLegacy) endIfCancelled(server, context);
@@ -53,6 +59,23 @@ function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContex
   const error = { code: refused, message: "Its client cancelled the request." };
   const end = () => void server.transport?.send({ jsonrpc: "2.0", id, error }).catch(() => {});
   signal.addEventListener("abort", end, { once: true });
+}
+
+/** A client with a session may come back for the answer. Until it is there, what was asked counts for its key. */
+function keptBeyondClient(call: ClientCall, asked: JsonObject): () => void {
+  let letGo = () => {};
+  const left = () => {
+    try {
+      letGo = keepAsked(call, asked);
+    } catch (error) {
+      call.cancellation.cancel(error);
+    }
+  };
+  call.left.onCancel(left);
+  return () => {
+    call.left.off(left);
+    letGo();
+  };
 }
 
 /** The package takes out of the parameters what its own handlers are given beside them. */

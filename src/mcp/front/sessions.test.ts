@@ -2,9 +2,12 @@
 import { expect, test } from "bun:test";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import type { ClientRequest } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
 import { Endpoint } from "./endpoint.ts";
 
@@ -29,14 +32,19 @@ const listenHeaders = { ...headers, "mcp-protocol-version": "2026-07-28", "mcp-m
 
 function endpointOf(desk: Desk) {
   const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
-  const send = async (body: JsonObject, principal?: Principal, session?: string): Promise<Response> => {
+  const send = async (
+    body: JsonObject,
+    principal?: Principal,
+    session?: string,
+    changes: Partial<ClientRequest> = {},
+  ): Promise<Response> => {
     const sent = { ...headers, ...(session !== undefined && { "mcp-session-id": session }) };
     const request = new Request("http://gateway.test/mcp", {
       method: "POST",
       headers: sent,
       body: JSON.stringify(body),
     });
-    return await endpoint.answer(request, requestFrom(principal), body);
+    return await endpoint.answer(request, requestFrom(principal, changes), body);
   };
   return { endpoint, send, [Symbol.asyncDispose]: () => endpoint.close() };
 }
@@ -118,4 +126,27 @@ test("streams of 2026-07-28 that one owner, or one account, has open leave room 
   expect(others.map(({ status }) => status)).toEqual([...Array.from({ length: 32 }, () => 200), 429]);
   await others[0]?.body?.cancel();
   expect((await begin(principalOf("acct_other", 9_999))).status).toBe(200);
+});
+
+test("what a client asked that left its session's request counts as its key's until the server has answered", async () => {
+  const worked = Promise.withResolvers<{ result: JsonObject }>();
+  const link = new TestLink(serving([{ name: "slow", inputSchema: { type: "object" } }], () => worked.promise));
+  const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+  await using one = endpointOf(desk);
+  const begun = await one.send(initialize);
+  await begun.text();
+  const holder = new HeldBytes(1e9).holder(new AccountBytes());
+  const left = new Cancellation();
+  const params = { name: "one_slow", arguments: { text: "x".repeat(100_000) } };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
+  const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", { holder, left });
+  while (!link.asked.some(({ method }) => method === "tools/call")) await Bun.sleep(1);
+  const before = holder.held;
+  left.cancel();
+  await answer.body?.cancel();
+  expect(holder.held - before).toBeWithin(100_000, 101_000);
+  worked.resolve({ result: { content: [] } });
+  while (ended.length === 0) await Bun.sleep(1);
+  await Bun.sleep(1);
+  expect(holder.held).toBe(before);
 });

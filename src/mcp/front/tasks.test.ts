@@ -2,6 +2,7 @@
 import { expect, jest, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
@@ -146,4 +147,21 @@ test("the tasks of one revision are not asked for in the name of a client of ano
     code: -32_021,
     data: { requiredCapabilities: knowing },
   });
+});
+
+test("what a task was asked with counts as its key's until it has ended, and one for which that is too much is called off", async () => {
+  const { desk, link } = tasking();
+  const ledger = new HeldBytes(1_000_000);
+  const holder = ledger.holder(new AccountBytes());
+  const large = { arguments: { text: "x".repeat(100_000) } };
+  await made(desk, callOf({ holder }), large);
+  expect(holder.held).toBeWithin(100_000, 101_000);
+  link.changed("notifications/tasks", { taskId: "1", status: "completed", result: {} });
+  await Bun.sleep(1);
+  expect(holder.held).toBe(0);
+  ledger.mostBytes = 100_000;
+  await expect(made(desk, callOf({ holder }), large)).rejects.toThrow("the most that they may");
+  await Bun.sleep(1);
+  expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "2" } });
+  await desk.close();
 });

@@ -24,6 +24,8 @@ export interface MadeTask {
   readonly use: OpenToolUse;
   /** What the server said of it. */
   readonly made: JsonObject;
+  /** What it was asked with is held until it has ended. */
+  readonly letGo: () => void;
 }
 
 export class Task {
@@ -32,14 +34,16 @@ export class Task {
   readonly #id: unknown;
   readonly #use: OpenToolUse;
   readonly #stop: () => void;
+  readonly #letGo: () => void;
   readonly #timer: ReturnType<typeof setTimeout>;
   #isOver = false;
 
-  constructor(owner: string, { server, tool, link, use, made: { taskId } }: MadeTask) {
+  constructor(owner: string, { server, tool, link, use, made: { taskId }, letGo }: MadeTask) {
     this.owner = owner;
     this.tool = tool;
     this.#id = taskId;
     this.#use = use;
+    this.#letGo = letGo;
     // Whoever listens to a process keeps it: else it would be ended in the middle of its task.
     this.#stop = link.onChange((method, params) => {
       if (statusNews.has(method)) void this.heard(method, params);
@@ -67,7 +71,11 @@ export class Task {
     this.#stop();
     const code = outcome === "failed" ? "upstream_error" : null;
     const isError = result["isError"] === true;
-    await this.#use.ended({ outcome, code, isError, content: () => JSON.stringify(result) });
+    try {
+      await this.#use.ended({ outcome, code, isError, content: () => JSON.stringify(result) });
+    } finally {
+      this.#letGo();
+    }
   }
 }
 
