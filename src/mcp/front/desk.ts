@@ -230,7 +230,7 @@ export class Desk {
   ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.#open(server, call);
     const { isLegacy } = link;
-    const items = await this.#lists.of(link, kind, this.#exchange(call));
+    const items = await this.#lists.of(link, kind);
     if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
     const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;
@@ -518,7 +518,7 @@ export class Desk {
     return await call.ask(method, params);
   }
 
-  #exchange(call: ClientCall, progressToken?: unknown): ToolExchange {
+  #exchange(call: ClientCall, progressToken: unknown): ToolExchange {
     const { holder, cancellation, capabilities, headers } = call;
     const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
     return {

@@ -1,4 +1,5 @@
 // What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -17,6 +18,8 @@ export const listKinds = {
 export type ListKind = keyof typeof listKinds;
 
 const [mostPages, mostItems] = [64, 5_000];
+/** Characters of one list, and of all that are kept. */
+const [longestList, mostKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
 /** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
 const [usualMs, mostMs] = [60_000, 600_000];
 /** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
@@ -27,39 +30,67 @@ const readMs = 60_000;
 
 interface ReadList {
   readonly items: readonly JsonObject[];
+  readonly length: number;
   readonly goodMs: number;
 }
 
 interface Kept {
   readonly items: Promise<readonly JsonObject[]>;
+  length: number;
   untilMs: number;
 }
 
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #kept = new WeakMap<ToolLink, Map<ListKind, Kept>>();
+  /** What is kept in all, the oldest first, and how to let go of it. */
+  readonly #all = new Map<Kept, () => void>();
+  #length = 0;
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
   /** All who ask at once share what comes; one that failed is asked anew. */
-  of(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<readonly JsonObject[]> {
+  of(link: ToolLink, kind: ListKind): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
     const known = kept.get(kind);
     if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
-    const read = this.#inTime(link, kind, exchange);
-    const fresh: Kept = { items: read.then(({ items }) => items), untilMs: Number.POSITIVE_INFINITY };
+    this.#drop(kept, kind);
+    const read = inTime(link, kind);
+    const items = read.then((list) => list.items);
+    const fresh: Kept = { items, length: 0, untilMs: Number.POSITIVE_INFINITY };
     kept.set(kind, fresh);
     read.then(
-      ({ goodMs }) => {
+      ({ goodMs, length }) => {
         fresh.untilMs = this.#clock.monotonicMs() + Math.min(goodMs, mostMs);
+        // It may have changed while it was read.
+        if (kept.get(kind) === fresh) this.#keep(fresh, length, () => this.#drop(kept, kind));
       },
       () => {
         if (kept.get(kind) === fresh) kept.delete(kind);
       },
     );
-    return fresh.items;
+    return items;
+  }
+
+  #keep(fresh: Kept, length: number, drop: () => void): void {
+    fresh.length = length;
+    this.#length += length;
+    heldBytes.kept(length);
+    this.#all.set(fresh, drop);
+    for (const older of this.#all.values()) {
+      if (this.#length <= mostKept) break;
+      older();
+    }
+  }
+
+  #drop(kept: Map<ListKind, Kept>, kind: ListKind): void {
+    const known = kept.get(kind);
+    kept.delete(kind);
+    if (!known || !this.#all.delete(known)) return;
+    this.#length -= known.length;
+    heldBytes.kept(-known.length);
   }
 
   #of(link: ToolLink): Map<ListKind, Kept> {
@@ -69,12 +100,12 @@ export class ServerLists {
     this.#kept.set(link, kept);
     const stop = link.onChange((method) => {
       for (const [kind, { changed }] of Object.entries(listKinds))
-        if (changed === method) kept.delete(kind as ListKind);
+        if (changed === method) this.#drop(kept, kind as ListKind);
     });
     // A link that is listened to counts as used: without an end no process would ever be idle.
     const timer = setInterval(() => {
       const now = this.#clock.monotonicMs();
-      for (const [kind, { untilMs }] of kept) if (untilMs <= now) kept.delete(kind);
+      for (const [kind, { untilMs }] of kept) if (untilMs <= now) this.#drop(kept, kind);
       if (kept.size > 0) return;
       clearInterval(timer);
       this.#kept.delete(link);
@@ -83,44 +114,50 @@ export class ServerLists {
     timer.unref();
     return kept;
   }
+}
 
-  /** Goes on where who asked first leaves: others wait for the same. */
-  async #inTime(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
-    const cancellation = new Cancellation();
-    const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
-    const timer = setTimeout(late, readMs);
-    try {
-      return await this.#read(link, kind, { ...exchange, cancellation });
-    } finally {
-      clearTimeout(timer);
+/** Goes on where who asked first leaves: others wait for the same, so it is asked as nobody in particular. */
+async function inTime(link: ToolLink, kind: ListKind): Promise<ReadList> {
+  const cancellation = new Cancellation();
+  const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
+  const timer = setTimeout(late, readMs);
+  try {
+    return await readList(link, kind, { holder: heldBytes.bounded, cancellation });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
+  const { method, capability } = listKinds[kind];
+  if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: usualMs };
+  const items: JsonObject[] = [];
+  const cursors = new Set<string>();
+  let goodMs: number = usualMs;
+  let length = 0;
+  let cursor: string | undefined;
+  do {
+    const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
+    if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
+    const page = answer.result[kind];
+    if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
+    // Not spread: there may be more of them than a function takes.
+    for (const item of page ?? []) {
+      if (!isObject(item) || !isShallow(item, deepest)) continue;
+      length += JSON.stringify(item).length;
+      if (length > longestList) throw listFault(`${method}: more than ${longestList} characters`);
+      items.push(item);
     }
-  }
-
-  async #read(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
-    const { method, capability } = listKinds[kind];
-    if (link.capabilities[capability] === undefined) return { items: [], goodMs: usualMs };
-    const items: JsonObject[] = [];
-    const cursors = new Set<string>();
-    let goodMs: number = usualMs;
-    let cursor: string | undefined;
-    do {
-      const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
-      if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
-      const page = answer.result[kind];
-      if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
-      // Not spread: there may be more of them than a function takes.
-      for (const item of page ?? []) if (isObject(item) && isShallow(item, deepest)) items.push(item);
-      const { nextCursor, ttlMs } = answer.result;
-      if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
-      cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-      const isAgain = cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages);
-      if (isAgain || items.length > mostItems) {
-        throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
-      }
-      if (cursor !== undefined) cursors.add(cursor);
-    } while (cursor !== undefined);
-    return { items, goodMs };
-  }
+    const { nextCursor, ttlMs } = answer.result;
+    if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
+    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+    const isAgain = cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages);
+    if (isAgain || items.length > mostItems) {
+      throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
+    }
+    if (cursor !== undefined) cursors.add(cursor);
+  } while (cursor !== undefined);
+  return { items, length, goodMs };
 }
 
 function isShallow(value: unknown, deepestLeft: number): boolean {

@@ -1,7 +1,5 @@
 // Asks a server of tools what it has, to see whether it works before, or while, it is used; nothing of it is put on record.
 
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
@@ -76,14 +74,12 @@ export class ServerTests {
   async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {
     const { clock, separateLink } = this.#options;
     const sinceMs = clock.monotonicMs();
-    const cancellation = new Cancellation();
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       const error = new GatewayError(
         "upstream_timeout",
         `The server did not say what it has within ${patienceMs / 1_000} s.`,
       );
-      cancellation.cancel(error);
       reject(error);
     }, patienceMs);
     const link = separateLink(server, { principal });
@@ -94,7 +90,7 @@ export class ServerTests {
     };
     let error: ToolServerTestWire["error"] = null;
     try {
-      await Promise.race([late, this.#look(link, { server, cancellation, isKnown, onSeen })]);
+      await Promise.race([late, this.#look(link, { server, isKnown, onSeen })]);
     } catch (fault) {
       error = errorOf(fault, safe);
     } finally {
@@ -109,12 +105,7 @@ export class ServerTests {
   /** What was seen before something went wrong is told as well. */
   async #look(
     { open }: SeparateLink,
-    {
-      server: { name },
-      cancellation,
-      isKnown,
-      onSeen,
-    }: { server: ToolServer; cancellation: Cancellation; isKnown: boolean; onSeen(more: Partial<Seen>): void },
+    { server: { name }, isKnown, onSeen }: { server: ToolServer; isKnown: boolean; onSeen(more: Partial<Seen>): void },
   ): Promise<void> {
     const { clock, definitions } = this.#options;
     const link = await open();
@@ -126,8 +117,7 @@ export class ServerTests {
       capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities),
     });
     const lists = new ServerLists(clock);
-    const exchange = { holder: heldBytes.visitors, cancellation };
-    const shown = (await lists.of(link, "tools", exchange)).slice(0, mostTools);
+    const shown = (await lists.of(link, "tools")).slice(0, mostTools);
     const states = isKnown ? await definitions.statesOf(name, "tool", shown) : [];
     const tools = shown.map((tool, index) => ({
       name: textOf(tool["name"]) ?? "",
@@ -136,8 +126,8 @@ export class ServerTests {
       state: states[index] ?? "new",
     }));
     onSeen({ tools });
-    onSeen({ prompts: (await lists.of(link, "prompts", exchange)).length });
-    onSeen({ resources: (await lists.of(link, "resources", exchange)).length });
+    onSeen({ prompts: (await lists.of(link, "prompts")).length });
+    onSeen({ resources: (await lists.of(link, "resources")).length });
   }
 }
 
