@@ -225,6 +225,17 @@ test("a test tells what a server has, how it is on record, and records nothing",
   expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(2);
 });
 
+test("of one that is deleted no approval is left for the next one of its name", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  const client = await clientOf(server);
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url });
+  expect(await names(client)).toEqual(["files_search"]);
+  await admin("DELETE", "/tool-servers/files");
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url, approval: "each" });
+  expect(await names(client)).toEqual([]);
+});
+
 test("what goes wrong at a server is told, without the header that it was sent", async () => {
   const refusing = toolServer({
     before: (request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 }),

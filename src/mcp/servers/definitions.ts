@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { actorOf } from "../../domain/principal.ts";
 import type {
@@ -144,14 +145,15 @@ export class Definitions implements DefinitionGuard {
   ): Promise<ToolDefinition> {
     const all = await this.#options.store.listDefinitions(server);
     const found = all.find((one) => one.kind === kind && one.name === name);
-    if (!found) throw new GatewayError("not_found", "The server was not seen to have that.");
+    if (!found) throw unseen(server, kind, name);
     if (digestOf(found.seen) !== digest) throw changedMeanwhile();
-    const isApproved = state === "approved";
+    const approval =
+      state === "approved"
+        ? { approvedDigest: digest, approved: found.seen }
+        : // What is refused was approved once, perhaps: to say it again later is no way back.
+          found.approvedDigest === digest && { approvedDigest: null, approved: null };
     const decided: ToolDefinition = {
-      ...found,
-      state,
-      approvedDigest: isApproved ? digest : found.approvedDigest,
-      approved: isApproved ? found.seen : found.approved,
+      ...{ ...found, state, ...approval },
       decidedAt: origin.nowSeconds,
       decidedBy: actorOf(principal).id,
     };
@@ -162,6 +164,11 @@ export class Definitions implements DefinitionGuard {
     this.#tell();
     this.#options.announce();
     return decided;
+  }
+
+  /** A server that is there no more: another one may get its name. */
+  forget(server: string): void {
+    this.#read.delete(server);
   }
 
   /** Another process may have decided something, or changed what is no tool at all: who listens is told where it is ours. */
@@ -255,9 +262,9 @@ export class Definitions implements DefinitionGuard {
       const state: DefinitionState = isApproved ? "approved" : "pending";
       return { server, kind, name, state, ...approved, seen, seenAt, decidedAt: null, decidedBy: null };
     }
-    if (isApproved && before.state !== "refused") {
-      return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
-    }
+    // Where all is offered, what is refused is so whatever it says: nobody would decide about it again.
+    if (isApproved && before.state === "refused") return { ...before, seen, seenAt };
+    if (isApproved) return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
     // A server that goes back to what was approved is as it was.
     if (before.approvedDigest === digest && before.state !== "refused")
       return { ...before, state: "approved", seen, seenAt };
@@ -320,6 +327,11 @@ function canonical(value: unknown): string {
       ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
       : member,
   );
+}
+
+function unseen(server: string, kind: Kind, name: string): GatewayError {
+  const message = `The server of tools ${server} was not seen to have the ${kind} ${shown(name)}. GET /v1/admin/tool-servers/${server}/definitions lists what it has.`;
+  return new GatewayError("not_found", message);
 }
 
 function changedMeanwhile(): GatewayError {

@@ -193,7 +193,7 @@ export const definitionShape = z
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
     definition: z.record(z.string(), z.unknown()).describe("What it says now."),
-    approved: z.record(z.string(), z.unknown()).nullable().describe("What it said when it was approved; null: never."),
+    approved: z.record(z.string(), z.unknown()).nullable().describe("What it said when it was approved; null: never, or that was refused since."),
     seen_at: z.int().describe("Unix seconds."),
     decided_at: z.int().nullable(),
     decided_by: z.string().nullable().describe("Null where nobody decided: it was there at first."),
@@ -205,7 +205,7 @@ export const decideDefinitionRequest = z
   .strictObject({
     kind: z.enum(["tool", "prompt", "instructions"]).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
-    digest: z.string().regex(/^[0-9a-f]{64}$/),
+    digest: z.string().length(64),
     decision: z.enum(["approved", "refused"]),
   })
   .meta({ id: "DecideToolDefinition" });
