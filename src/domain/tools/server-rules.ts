@@ -19,8 +19,10 @@ export const toolServerTexts = {
     fix: "Give a name such as github.",
   },
   headerName: {
-    pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
-    must: "the name of a header, of 1 to 128 characters",
+    // Those of the connection and of the length are the gateway's: others would cut requests in two.
+    pattern:
+      /^(?!(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$)[!#$%&'*+.^_`|~0-9A-Z-]+$/i,
+    must: "the name of a header, of 1 to 128 characters, and none of the connection itself, such as host or content-length",
     fix: "Give a name such as authorization.",
   },
   header: {
@@ -44,7 +46,7 @@ export const toolServerTexts = {
     fix: "Write each scope as an entry of its own.",
   },
   account: {
-    pattern: printable,
+    pattern: /^acct_[\w-]+$/,
     must: "an id such as acct_…",
     fix: "Give the id that headrace accounts lists.",
   },

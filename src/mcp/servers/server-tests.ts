@@ -5,7 +5,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { redactSecrets } from "../../domain/redaction.ts";
+import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
 import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
@@ -32,7 +32,8 @@ export interface ServerTestsOptions {
   clock: Clock;
 }
 
-const [mostAtOnce, mostWaiting] = [4, 8];
+/** Whoever waits has an answer after twice the patience. */
+const [mostAtOnce, mostWaiting] = [4, 4];
 const patienceMs = 20_000;
 const [mostTools, mostCapabilities, mostLines, mostCharacters] = [1_000, 100, 50, 2_000];
 /** A server that has not been added yet. */
@@ -87,14 +88,15 @@ export class ServerTests {
       reject(error);
     }, patienceMs);
     const link = separateLink(server, { principal });
-    const safe = (text: string) => redactSecrets(text, secretsOf(server)).slice(0, mostCharacters);
+    const secrets = secretsOf(server);
+    const safe: Safe = (text) => redactSecrets(text, secrets).slice(0, mostCharacters).toWellFormed();
     let seen: Seen = nothing;
     const onSeen = (more: Partial<Seen>) => {
       seen = { ...seen, ...more };
     };
     let error: ToolServerTestWire["error"] = null;
     try {
-      await Promise.race([late, this.#look(link, { server, cancellation, isKnown, onSeen })]);
+      await Promise.race([late, this.#look(link, { server, cancellation, isKnown, safe, onSeen })]);
     } catch (fault) {
       error = errorOf(fault, safe);
     } finally {
@@ -113,17 +115,25 @@ export class ServerTests {
       server: { name },
       cancellation,
       isKnown,
+      safe,
       onSeen,
-    }: { server: ToolServer; cancellation: Cancellation; isKnown: boolean; onSeen(more: Partial<Seen>): void },
+    }: {
+      server: ToolServer;
+      cancellation: Cancellation;
+      isKnown: boolean;
+      safe: Safe;
+      onSeen(more: Partial<Seen>): void;
+    },
   ): Promise<void> {
     const { clock, definitions } = this.#options;
+    const textOf = (value: unknown) => (typeof value === "string" ? safe(value) : null);
     const link = await open();
     const { name: itsName, title, version } = link.serverInfo;
     onSeen({
       revision: link.revision,
       server: { name: textOf(itsName), title: textOf(title), version: textOf(version) },
       instructions: textOf(link.instructions),
-      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities),
+      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities).map(safe),
     });
     const lists = new ServerLists(clock);
     const exchange = { holder: heldBytes.visitors, cancellation };
@@ -141,16 +151,14 @@ export class ServerTests {
   }
 }
 
+/** Cut, and without what the server was sent. */
+type Safe = (text: string) => string;
 type Seen = Omit<ToolServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
 
 const nothing: Seen = {
   ...{ revision: null, server: null, instructions: null, capabilities: [], tools: [] },
   ...{ prompts: 0, resources: 0 },
 };
-
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value.slice(0, mostCharacters).toWellFormed() : null;
-}
 
 /** A server may say again what it was sent. */
 function secretsOf({ credentials, place }: ToolServer): string[] {
@@ -159,8 +167,10 @@ function secretsOf({ credentials, place }: ToolServer): string[] {
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
 }
 
-function errorOf(fault: unknown, safe: (text: string) => string): ToolServerTestWire["error"] {
+/** A person's token is known to no list of secrets: a server that says it again says it as a credential. */
+function errorOf(fault: unknown, safe: Safe): ToolServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
-  const detail: unknown = fault.detail;
-  return { code: fault.code, message: safe(fault.message), detail: detail === undefined ? null : safe(String(detail)) };
+  const { code, message, detail } = fault;
+  const said = (text: string) => safe(redactCredentials(text));
+  return { code, message: said(message), detail: detail === undefined ? null : said(detail) };
 }
