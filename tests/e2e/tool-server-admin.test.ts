@@ -170,7 +170,7 @@ test.each([
   [{ name: "ok", url: "http://example.com", node: { node: "n", server: "s" } }, "node: is there beside url"],
   [{ name: "ok", node: { node: "none", server: "files" } }, "node.node: there is no such node"],
   [{ name: "ok", url: "http://example.com", headers: { "a b": "c" } }, "headers: each name must be"],
-  [{ name: "ok", url: "http://example.com", headers: { "Content-Length": "3" } }, "none of the connection itself"],
+  [{ name: "ok", url: "http://example.com", headers: { "Content-Length": "3" } }, "headers: has Content-Length"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c\nd" } }, "headers.a: must be"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c", A: "d" } }, "each name once"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c" }, oauth: {} }, "oauth: is there beside headers"],

@@ -19,10 +19,8 @@ export const toolServerTexts = {
     fix: "Give a name such as github.",
   },
   headerName: {
-    // Those of the connection and of the length are the gateway's: others would cut requests in two.
-    pattern:
-      /^(?!(?:connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$)[!#$%&'*+.^_`|~0-9A-Z-]+$/i,
-    must: "the name of a header, of 1 to 128 characters, and none of the connection itself, such as host or content-length",
+    pattern: /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+    must: "the name of a header, of 1 to 128 characters",
     fix: "Give a name such as authorization.",
   },
   header: {
@@ -57,6 +55,12 @@ export const toolServerTexts = {
   },
 } as const satisfies Record<string, TextRule>;
 
+/** Those of the connection and of the length are the gateway's: others would cut requests in two. */
+const ownHeaders: ReadonlySet<string> = new Set([
+  ...["connection", "content-length", "expect", "host", "keep-alive"],
+  ...["te", "trailer", "transfer-encoding", "upgrade"],
+]);
+
 /** Members by the names that they have in the file and on the wire. */
 interface Given {
   readonly url?: string | undefined;
@@ -74,6 +78,9 @@ export function toolCredentialsFault({
   if (oauth?.client_secret != null && oauth.client_id == null) {
     return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
   }
+  const own = Object.keys(headers ?? {}).find((name) => ownHeaders.has(name.toLowerCase()));
+  if (own !== undefined)
+    return { at: "headers", message: `has ${own}, which is the gateway's own`, fix: "Leave it out." };
   if (url !== undefined || !(headers || oauth)) return undefined;
   return { at: headers ? "headers" : "oauth", message: "is for servers with a url", fix: "Leave it out." };
 }

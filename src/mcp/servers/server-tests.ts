@@ -14,7 +14,7 @@ import type { ToolServerTestRequest, ToolServerTestWire } from "../../wire/tools
 import { ServerLists } from "../front/server-lists.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
-import { type FindNode, headersOf, newServer, placeOf } from "./server-values.ts";
+import { type FindNode, newServer, placeOf } from "./server-values.ts";
 
 /** A link that nobody else has. */
 export interface SeparateLink {
@@ -70,8 +70,7 @@ export class ServerTests {
     }
     const place = await placeOf({ url, node }, findNode);
     if (!place) throw fieldError("name", "give either name, of a server that there is, or url, or node.");
-    if (headers && place.kind !== "http") throw fieldError("headers", "is for servers with a url. Leave it out.");
-    return { ...newServer({ name: unnamed }, place), ...(headers && { credentials: headersOf(headers) }) };
+    return newServer({ name: unnamed, headers }, place);
   }
 
   async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {
