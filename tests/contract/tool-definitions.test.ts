@@ -69,6 +69,21 @@ onEachDatabase((databases) => {
     });
   });
 
+  test("of a server that says more than is ever read, no more than that is taken", async () => {
+    const long = "x".repeat(250_000);
+    const names = (count: number, said: string) =>
+      definitions.offered(
+        server,
+        "tool",
+        Array.from({ length: count }, (_, i) => tool(`read_${i}`, said)),
+      );
+    expect((await names(100, long)).length).toBe(67);
+    // What is taken goes on to be offered.
+    expect((await names(67, long)).length).toBe(67);
+    const kept = (await definitions.list(server.name)).reduce((sum, { seen }) => sum + seen.length, 0);
+    expect(kept).toBeLessThan(16 * 1024 * 1024);
+  });
+
   describe("what was refused", () => {
     const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
     const by = principalFor({ appId: "app_1" });

@@ -57,6 +57,8 @@ const nothingName = "";
 const mostOfServer = 5_000;
 const longestName = 256;
 const mostCharacters = 256 * 1024;
+/** All that it says at a time: it is in memory while the server is used. */
+const mostCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
@@ -99,6 +101,7 @@ export class Definitions implements DefinitionGuard {
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = approval !== "each" && isNew(kind);
+    let characters = all.values().reduce((sum, { seen }) => sum + seen.length, 0);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
@@ -108,7 +111,11 @@ export class Definitions implements DefinitionGuard {
       looks.add(lookOf(name));
       const definition = this.#seen(all, { server, kind, name, item, isApproved: isFirst || approval === "all" });
       if (!definition) return false;
-      if (all.get(keyOf(kind, name)) !== definition) changed.push(definition);
+      const before = all.get(keyOf(kind, name));
+      if (before === definition) return definition.state === "approved";
+      characters += definition.seen.length - (before?.seen.length ?? 0);
+      if (characters > mostCharactersOfServer) return false;
+      changed.push(definition);
       return definition.state === "approved";
     });
     // What it adds later is later than when it was first seen, also where it had nothing then.
