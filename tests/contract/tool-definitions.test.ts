@@ -1,11 +1,13 @@
 // What servers say of their tools, held to what was approved, in a real database.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../src/domain/tools/tool-link.ts";
-import { Definitions } from "../../src/mcp/servers/definitions.ts";
+import type { ToolApproval } from "../../src/domain/tools/tool-server.ts";
+import { Definitions, digestOf } from "../../src/mcp/servers/definitions.ts";
 import { SqlDefinitionStore } from "../../src/storage/tables/tools/definition-store.ts";
 import { silentLog } from "../support/data-directory.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
 import { manualClock } from "../support/manual-clock.ts";
+import { principalFor } from "../support/principal.ts";
 
 const server = { name: "files", approval: "first" } as const;
 const tool = (name: string, description = "Reads."): JsonObject => ({ name, description, inputSchema: {} });
@@ -64,6 +66,75 @@ onEachDatabase((databases) => {
       await elsewhere.offered({ ...server, approval: "all" }, "tool", changed);
       clock.advance(11_000);
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual(["read"]);
+    });
+  });
+
+  test("of a server that says more than is ever read, no more than that is taken", async () => {
+    const long = "x".repeat(250_000);
+    const names = (count: number, said: string) =>
+      definitions.offered(
+        server,
+        "tool",
+        Array.from({ length: count }, (_, i) => tool(`read_${i}`, said)),
+      );
+    expect((await names(100, long)).length).toBe(67);
+    // What is taken goes on to be offered.
+    expect((await names(67, long)).length).toBe(67);
+    const kept = (await definitions.list(server.name)).reduce((sum, { seen }) => sum + seen.length, 0);
+    expect(kept).toBeLessThan(16 * 1024 * 1024);
+  });
+
+  describe("what was refused", () => {
+    const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
+    const by = principalFor({ appId: "app_1" });
+    const say = (said: string, approval: ToolApproval = "first", of = definitions) =>
+      of.offered({ ...server, approval }, "tool", [tool("read", said)]).then(namesOf);
+    const state = async () => (await definitions.list(server.name)).map((one) => one.state);
+
+    async function refuse(said: string): Promise<void> {
+      await say(said);
+      const [found] = await definitions.list(server.name);
+      const digest = digestOf(found?.seen ?? "");
+      const what = { server: server.name, kind: "tool", name: "read", digest, state: "refused" } as const;
+      await definitions.decide(by, what, origin);
+    }
+
+    test("is not offered again by a server that says something else, and then the same again", async () => {
+      expect(await say("Reads.")).toEqual(["read"]);
+      await refuse("Reads.");
+      expect(await say("Reads.")).toEqual([]);
+      expect(await say("Reads more.")).toEqual([]);
+      expect(await say("Reads.")).toEqual([]);
+      expect(await state()).toEqual(["pending"]);
+    });
+
+    test("of what was changed leaves what was approved before, which a server may go back to", async () => {
+      await say("Reads.");
+      await refuse("Reads more.");
+      expect(await say("Reads even more.")).toEqual([]);
+      expect(await say("Reads.")).toEqual(["read"]);
+    });
+
+    test("stays so whatever its server says where all is offered", async () => {
+      await refuse("Reads.");
+      for (const said of ["Reads more.", "Reads more.", "Reads."]) expect(await say(said, "all")).toEqual([]);
+      expect(await state()).toEqual(["refused"]);
+    });
+
+    test("stays so where another replica has not heard of it yet", async () => {
+      const elsewhere = new Definitions({
+        store: new SqlDefinitionStore(opened.db),
+        announce() {},
+        clock,
+        log: silentLog,
+      });
+      await say("Reads.");
+      await say("Reads.", "all", elsewhere);
+      await refuse("Reads.");
+      await say("Reads more.", "all", elsewhere);
+      expect(await state()).toEqual(["refused"]);
+      await elsewhere.reload();
+      expect(await say("Reads more.", "all", elsewhere)).toEqual([]);
     });
   });
 });

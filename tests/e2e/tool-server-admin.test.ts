@@ -170,12 +170,13 @@ test.each([
   [{ name: "ok", url: "http://example.com", node: { node: "n", server: "s" } }, "node: is there beside url"],
   [{ name: "ok", node: { node: "none", server: "files" } }, "node.node: there is no such node"],
   [{ name: "ok", url: "http://example.com", headers: { "a b": "c" } }, "headers: each name must be"],
+  [{ name: "ok", url: "http://example.com", headers: { "Content-Length": "3" } }, "headers: has Content-Length"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c\nd" } }, "headers.a: must be"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c", A: "d" } }, "each name once"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c" }, oauth: {} }, "oauth: is there beside headers"],
   [{ name: "ok", url: "http://example.com", oauth: { client_secret: "x" } }, "without its client_id"],
   [{ name: "ok", url: "http://example.com", tools: ["a b"] }, "tools[0]: must be"],
-  [{ name: "ok", url: "http://example.com", accounts: ["a b"] }, "accounts[0]: must be"],
+  [{ name: "ok", url: "http://example.com", accounts: ["none"] }, "accounts[0]: must be an id such as acct_"],
   [{ name: "ok", url: "http://example.com", title: "a\u0000b" }, "title: must be"],
   [{ name: "ok", url: "http://example.com", timeout_seconds: 0 }, "timeout_seconds: must be"],
   [{ name: "ok", url: "http://example.com", price_per_call: -1 }, "price_per_call: must be"],
@@ -225,6 +226,17 @@ test("a test tells what a server has, how it is on record, and records nothing",
   expect((await admin("GET", "/tool-servers/files")).body.waiting).toBe(2);
 });
 
+test("of one that is deleted no approval is left for the next one of its name", async () => {
+  const tools = toolServer();
+  const { server, admin } = await start();
+  const client = await clientOf(server);
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url });
+  expect(await names(client)).toEqual(["files_search"]);
+  await admin("DELETE", "/tool-servers/files");
+  await admin("POST", "/tool-servers", { name: "files", url: tools.url, approval: "each" });
+  expect(await names(client)).toEqual([]);
+});
+
 test("what goes wrong at a server is told, without the header that it was sent", async () => {
   const refusing = toolServer({
     before: (request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 }),
@@ -242,6 +254,13 @@ test("what goes wrong at a server is told, without the header that it was sent",
   const person = await ask({ name: "crm" });
   expect(person).toMatchObject({ ok: false, error: { code: "permission_denied" } });
   expect(server.logText()).not.toContain("tok-0123456789abcdef");
+});
+
+test("a test shows no header that was sent, also where the server says it as if it were its own", async () => {
+  const tools = toolServer({ tools: { "tok-0123456789abcdef": async () => textResult("found") } });
+  const { admin } = await start();
+  const { body } = await admin("POST", "/tool-server-tests", { url: tools.url, headers: { authorization: secret } });
+  expect(body).toMatchObject({ ok: true, tools: [{ name: "[redacted]" }] });
 });
 
 test("operators are told once that a server says something else than was approved, and again after that was decided", async () => {

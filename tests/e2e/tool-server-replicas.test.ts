@@ -13,6 +13,7 @@ const text = async () => textResult("found");
 
 let replicas: TestReplicas;
 let here: Operated["admin"];
+let elsewhere: Operated["admin"];
 let there: Client;
 let tools: HttpToolServer;
 let told = 0;
@@ -22,7 +23,8 @@ beforeAll(async () => {
   replicas = await startReplicas();
   const [first, second] = replicas.servers;
   if (!first || !second) throw new Error("no replicas");
-  here = adminOf(first, await makeOperatorKey(first.dataDir, [], replicas.env));
+  const operator = await makeOperatorKey(first.dataDir, [], replicas.env);
+  [here, elsewhere] = [adminOf(first, operator), adminOf(second, operator)];
   const made = await first.request("/v1/keys", {
     body: { name: "tools", scopes: ["tools:use"] },
     headers: { authorization: `Bearer ${replicas.key}` },
@@ -69,4 +71,19 @@ test("what is no tool changes nothing for who listens at the other", async () =>
   expect((await here("POST", "/upstreams", { name: "models", url: "http://127.0.0.1:1/v1" })).status).toBe(200);
   await Bun.sleep(boundMs);
   expect(told).toBe(before);
+}, 60_000);
+
+test("of two operators who change one at once at two replicas, neither undoes what the other has changed", async () => {
+  expect((await here("POST", "/tool-servers", { name: "both", url: tools.url, enabled: false })).status).toBe(200);
+  for (let i = 1; i <= 20; i++) {
+    const changes = [here("PATCH", "/tool-servers/both", { title: `T${i}` })];
+    changes.push(elsewhere("PATCH", "/tool-servers/both", { headers: { authorization: `Bearer token-${i}` } }));
+    changes.push(elsewhere("PATCH", "/tool-servers/both", { max_concurrency: i }));
+    expect((await Promise.all(changes)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    // Whoever changes reads what the others have left.
+    const { title, max_concurrency: calls } = (await here("PATCH", "/tool-servers/both", {})).body;
+    await here("POST", "/tool-server-tests", { name: "both" });
+    const sent = tools.requests.at(-1)?.headers.get("authorization");
+    expect([title, calls, sent]).toEqual([`T${i}`, i, `Bearer token-${i}`]);
+  }
 }, 60_000);

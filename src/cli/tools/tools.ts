@@ -98,7 +98,7 @@ export const toolsCommand = command({
     "headrace tools connect crm                   your own account there",
   ],
   help: [
-    "Which tools a key may use is said with headrace keys update KEY --tools, of a member with headrace members tools.",
+    "Which tools a key may use is said with headrace keys update KEY --tools,\nof a member with headrace members tools.",
   ],
   commands: [
     ...[listCommand, showCommand, testCommand, addCommand, setCommand, removeCommand],

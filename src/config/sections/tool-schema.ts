@@ -147,7 +147,7 @@ const server = field(
     ).default(usual.maxResultBytes),
     max_concurrency: said("Calls at a time.", whole([1, 10_000], usual.maxConcurrency)).default(usual.maxConcurrency),
     price_per_call: field(z.number().min(0).max(1_000), {
-      doc: "USD for each call of a tool, prompt or resource, whatever comes of it. Left out: nothing.",
+      doc: "USD for each call of a tool, prompt or resource that is answered, be it with the tool's own error, or that its caller left. Left out: nothing.",
       must: "a number from 0 to 1000",
       fix: "Give a price in USD such as 0.01, or leave it out.",
     }).optional(),

@@ -44,7 +44,7 @@ export const toolServerTexts = {
     fix: "Write each scope as an entry of its own.",
   },
   account: {
-    pattern: printable,
+    pattern: /^acct_[\w-]+$/,
     must: "an id such as acct_…",
     fix: "Give the id that headrace accounts lists.",
   },
@@ -54,6 +54,12 @@ export const toolServerTexts = {
     fix: "Give a name such as search_issues, or a beginning such as search_*.",
   },
 } as const satisfies Record<string, TextRule>;
+
+/** Those of the connection and of the length are the gateway's: others would cut requests in two. */
+const ownHeaders: ReadonlySet<string> = new Set([
+  ...["connection", "content-length", "expect", "host", "keep-alive"],
+  ...["te", "trailer", "transfer-encoding", "upgrade"],
+]);
 
 /** Members by the names that they have in the file and on the wire. */
 interface Given {
@@ -72,6 +78,9 @@ export function toolCredentialsFault({
   if (oauth?.client_secret != null && oauth.client_id == null) {
     return { at: "oauth", message: "has a client_secret without its client_id", fix: "Give client_id as well." };
   }
+  const own = Object.keys(headers ?? {}).find((name) => ownHeaders.has(name.toLowerCase()));
+  if (own !== undefined)
+    return { at: "headers", message: `has ${own}, which is the gateway's own`, fix: "Leave it out." };
   if (url !== undefined || !(headers || oauth)) return undefined;
   return { at: headers ? "headers" : "oauth", message: "is for servers with a url", fix: "Leave it out." };
 }

@@ -32,8 +32,13 @@ export interface ToolServerStore {
   listToolServers(): Promise<StoredToolServer[]>;
   /** False, with nothing written, where there is one of this name. */
   insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean>;
-  /** The same name and age; false, with nothing written, where it is not there any more. */
-  changeToolServer(server: StoredToolServer, ends: ToolServerEnds, event: AuditEvent): Promise<boolean>;
+  /** The same name and age; false, with nothing written, where it is not as it was `before` any more. */
+  changeToolServer(
+    before: StoredToolServer,
+    server: StoredToolServer,
+    ends: ToolServerEnds,
+    event: AuditEvent,
+  ): Promise<boolean>;
   /** `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. */
   deleteToolServer(name: string, other: { keepsName: boolean }, event: AuditEvent): Promise<boolean>;
 }

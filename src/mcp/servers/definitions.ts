@@ -2,6 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { actorOf } from "../../domain/principal.ts";
 import type {
@@ -56,6 +57,8 @@ const nothingName = "";
 const mostOfServer = 5_000;
 const longestName = 256;
 const mostCharacters = 256 * 1024;
+/** All that it says at a time: it is in memory while the server is used. */
+const mostCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
@@ -98,6 +101,7 @@ export class Definitions implements DefinitionGuard {
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
     const isFirst = approval !== "each" && isNew(kind);
+    let characters = all.values().reduce((sum, { seen }) => sum + seen.length, 0);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
@@ -107,7 +111,11 @@ export class Definitions implements DefinitionGuard {
       looks.add(lookOf(name));
       const definition = this.#seen(all, { server, kind, name, item, isApproved: isFirst || approval === "all" });
       if (!definition) return false;
-      if (all.get(keyOf(kind, name)) !== definition) changed.push(definition);
+      const before = all.get(keyOf(kind, name));
+      if (before === definition) return definition.state === "approved";
+      characters += definition.seen.length - (before?.seen.length ?? 0);
+      if (characters > mostCharactersOfServer) return false;
+      changed.push(definition);
       return definition.state === "approved";
     });
     // What it adds later is later than when it was first seen, also where it had nothing then.
@@ -144,14 +152,15 @@ export class Definitions implements DefinitionGuard {
   ): Promise<ToolDefinition> {
     const all = await this.#options.store.listDefinitions(server);
     const found = all.find((one) => one.kind === kind && one.name === name);
-    if (!found) throw new GatewayError("not_found", "The server was not seen to have that.");
+    if (!found) throw unseen(server, kind, name);
     if (digestOf(found.seen) !== digest) throw changedMeanwhile();
-    const isApproved = state === "approved";
+    const approval =
+      state === "approved"
+        ? { approvedDigest: digest, approved: found.seen }
+        : // What is refused was approved once, perhaps: to say it again later is no way back.
+          found.approvedDigest === digest && { approvedDigest: null, approved: null };
     const decided: ToolDefinition = {
-      ...found,
-      state,
-      approvedDigest: isApproved ? digest : found.approvedDigest,
-      approved: isApproved ? found.seen : found.approved,
+      ...{ ...found, state, ...approval },
       decidedAt: origin.nowSeconds,
       decidedBy: actorOf(principal).id,
     };
@@ -162,6 +171,11 @@ export class Definitions implements DefinitionGuard {
     this.#tell();
     this.#options.announce();
     return decided;
+  }
+
+  /** A server that is there no more: another one may get its name. */
+  forget(server: string): void {
+    this.#read.delete(server);
   }
 
   /** Another process may have decided something, or changed what is no tool at all: who listens is told where it is ours. */
@@ -255,9 +269,9 @@ export class Definitions implements DefinitionGuard {
       const state: DefinitionState = isApproved ? "approved" : "pending";
       return { server, kind, name, state, ...approved, seen, seenAt, decidedAt: null, decidedBy: null };
     }
-    if (isApproved && before.state !== "refused") {
-      return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
-    }
+    // Where all is offered, what is refused is so whatever it says: nobody would decide about it again.
+    if (isApproved && before.state === "refused") return { ...before, seen, seenAt };
+    if (isApproved) return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
     // A server that goes back to what was approved is as it was.
     if (before.approvedDigest === digest && before.state !== "refused")
       return { ...before, state: "approved", seen, seenAt };
@@ -320,6 +334,11 @@ function canonical(value: unknown): string {
       ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
       : member,
   );
+}
+
+function unseen(server: string, kind: Kind, name: string): GatewayError {
+  const message = `The server of tools ${server} was not seen to have the ${kind} ${shown(name)}. GET /v1/admin/tool-servers/${server}/definitions lists what it has.`;
+  return new GatewayError("not_found", message);
 }
 
 function changedMeanwhile(): GatewayError {

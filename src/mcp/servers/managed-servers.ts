@@ -36,6 +36,9 @@ export interface ManagedServersOptions {
 
 const mostServers = 100;
 const mostWaitingChanges = 32;
+/** Each time, somebody else was faster. */
+const mostTries = 10;
+const tooMany = "Too many servers of tools are being changed at once.";
 
 /** One of the database, with its credentials open. */
 interface Opened {
@@ -75,9 +78,9 @@ export class ManagedServers implements ToolServers {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Reads what is stored, by whichever process. */
-  async load(): Promise<void> {
-    this.#open(await this.#options.store.listToolServers());
+  /** Reads what is stored, by whichever process. In turn: what was read before a change that was answered must not undo it here. */
+  load(): Promise<void> {
+    return this.#inTurn(() => this.#read());
   }
 
   /** Those of the file first. */
@@ -116,8 +119,9 @@ export class ManagedServers implements ToolServers {
       this.#requireNew(server.name);
       const stored = { ...this.#stored(server), createdAt: origin.nowSeconds };
       const event = this.#event("tool_server.created", principal, origin, server.name, settingsToWire(server));
-      if (!(await store.insertToolServer(stored, event))) throw nameTaken(server.name);
+      if (!(await store.insertToolServer(stored, event))) return false;
       this.#open([...this.#opened.map((one) => one.stored), stored]);
+      return true;
     });
     return await this.get(server.name);
   }
@@ -137,7 +141,7 @@ export class ManagedServers implements ToolServers {
       const server = changedServer(before, request, place ?? before.place);
       const detail = changeDetail(before, server);
       if (Object.keys(detail).length === 0 && !(opened.isUnreadable && server.credentials !== before.credentials))
-        return;
+        return true;
       const { createdAt } = opened.stored;
       const isKept = server.credentials === before.credentials && originOf(server.place) === originOf(before.place);
       const stored: StoredToolServer = isKept
@@ -145,8 +149,9 @@ export class ManagedServers implements ToolServers {
         : { ...this.#stored(server), createdAt };
       const event = this.#event("tool_server.changed", principal, origin, name, detail);
       const connections = endsConnections(before, server);
-      if (!(await store.changeToolServer(stored, { connections }, event))) throw unknownServer(name);
-      this.#open(this.#opened.map((one) => (one.stored.name === name ? stored : one.stored)));
+      if (!(await store.changeToolServer(opened.stored, stored, { connections }, event))) return false;
+      this.#open(this.#opened.map((one) => (one === opened ? stored : one.stored)));
+      return true;
     });
     return await this.get(name);
   }
@@ -159,8 +164,9 @@ export class ManagedServers implements ToolServers {
       const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
       // One of the file that has the name keeps what is known of it.
       const keepsName = this.#file.some((server) => server.name === name);
-      if (!(await this.#options.store.deleteToolServer(name, { keepsName }, event))) throw unknownServer(name);
+      if (!(await this.#options.store.deleteToolServer(name, { keepsName }, event))) return false;
       this.#open(this.#opened.flatMap(({ stored }) => (stored.name === name ? [] : [stored])));
+      return true;
     });
   }
 
@@ -259,13 +265,23 @@ export class ManagedServers implements ToolServers {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Another process may have changed them just now. */
-  #decide(change: () => Promise<void>): Promise<void> {
-    return this.#changes.runOrRefuse(async () => {
-      await this.load();
-      await change();
-      this.#options.announce();
-    }, "Too many servers of tools are being changed at once.");
+  /** `change` gives false where another process changed it since it was read, and is decided anew by what that one left. */
+  #decide(change: () => Promise<boolean>): Promise<void> {
+    return this.#inTurn(async () => {
+      for (let tries = 0; tries < mostTries; tries++) {
+        await this.#read();
+        if (await change()) return this.#options.announce();
+      }
+      throw new GatewayError("service_unavailable", `${tooMany} Retry in 1 s.`, { retryAfterSeconds: 1 });
+    });
+  }
+
+  #inTurn(change: () => Promise<void>): Promise<void> {
+    return this.#changes.runOrRefuse(change, tooMany);
+  }
+
+  async #read(): Promise<void> {
+    this.#open(await this.#options.store.listToolServers());
   }
 
   #toWire(server: ToolServer, waiting: ReadonlyMap<string, number>): ToolServerWire {

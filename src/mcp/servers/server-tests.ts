@@ -3,7 +3,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { redactSecrets } from "../../domain/redaction.ts";
+import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
 import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
@@ -12,7 +12,7 @@ import type { ToolServerTestRequest, ToolServerTestWire } from "../../wire/tools
 import { ServerLists } from "../front/server-lists.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
-import { type FindNode, headersOf, newServer, placeOf } from "./server-values.ts";
+import { type FindNode, newServer, placeOf } from "./server-values.ts";
 
 /** A link that nobody else has. */
 export interface SeparateLink {
@@ -30,7 +30,8 @@ export interface ServerTestsOptions {
   clock: Clock;
 }
 
-const [mostAtOnce, mostWaiting] = [4, 8];
+/** Whoever waits has an answer after twice the patience. */
+const [mostAtOnce, mostWaiting] = [4, 4];
 const patienceMs = 20_000;
 const [mostTools, mostCapabilities, mostLines, mostCharacters] = [1_000, 100, 50, 2_000];
 /** A server that has not been added yet. */
@@ -67,8 +68,7 @@ export class ServerTests {
     }
     const place = await placeOf({ url, node }, findNode);
     if (!place) throw fieldError("name", "give either name, of a server that there is, or url, or node.");
-    if (headers && place.kind !== "http") throw fieldError("headers", "is for servers with a url. Leave it out.");
-    return { ...newServer({ name: unnamed }, place), ...(headers && { credentials: headersOf(headers) }) };
+    return newServer({ name: unnamed, headers }, place);
   }
 
   async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {
@@ -83,14 +83,15 @@ export class ServerTests {
       reject(error);
     }, patienceMs);
     const link = separateLink(server, { principal });
-    const safe = (text: string) => redactSecrets(text, secretsOf(server)).slice(0, mostCharacters);
+    const secrets = secretsOf(server);
+    const safe: Safe = (text) => redactSecrets(text, secrets).slice(0, mostCharacters).toWellFormed();
     let seen: Seen = nothing;
     const onSeen = (more: Partial<Seen>) => {
       seen = { ...seen, ...more };
     };
     let error: ToolServerTestWire["error"] = null;
     try {
-      await Promise.race([late, this.#look(link, { server, isKnown, onSeen })]);
+      await Promise.race([late, this.#look(link, { server, isKnown, safe, onSeen })]);
     } catch (fault) {
       error = errorOf(fault, safe);
     } finally {
@@ -105,16 +106,22 @@ export class ServerTests {
   /** What was seen before something went wrong is told as well. */
   async #look(
     { open }: SeparateLink,
-    { server: { name }, isKnown, onSeen }: { server: ToolServer; isKnown: boolean; onSeen(more: Partial<Seen>): void },
+    {
+      server: { name },
+      isKnown,
+      safe,
+      onSeen,
+    }: { server: ToolServer; isKnown: boolean; safe: Safe; onSeen(more: Partial<Seen>): void },
   ): Promise<void> {
     const { clock, definitions } = this.#options;
+    const textOf = (value: unknown) => (typeof value === "string" ? safe(value) : null);
     const link = await open();
     const { name: itsName, title, version } = link.serverInfo;
     onSeen({
       revision: link.revision,
       server: { name: textOf(itsName), title: textOf(title), version: textOf(version) },
       instructions: textOf(link.instructions),
-      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities),
+      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities).map(safe),
     });
     const lists = new ServerLists(clock);
     const shown = (await lists.of(link, "tools")).slice(0, mostTools);
@@ -131,16 +138,14 @@ export class ServerTests {
   }
 }
 
+/** Cut, and without what the server was sent. */
+type Safe = (text: string) => string;
 type Seen = Omit<ToolServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
 
 const nothing: Seen = {
   ...{ revision: null, server: null, instructions: null, capabilities: [], tools: [] },
   ...{ prompts: 0, resources: 0 },
 };
-
-function textOf(value: unknown): string | null {
-  return typeof value === "string" ? value.slice(0, mostCharacters).toWellFormed() : null;
-}
 
 /** A server may say again what it was sent. */
 function secretsOf({ credentials, place }: ToolServer): string[] {
@@ -149,8 +154,10 @@ function secretsOf({ credentials, place }: ToolServer): string[] {
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];
 }
 
-function errorOf(fault: unknown, safe: (text: string) => string): ToolServerTestWire["error"] {
+/** A person's token is known to no list of secrets: a server that says it again says it as a credential. */
+function errorOf(fault: unknown, safe: Safe): ToolServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
-  const detail: unknown = fault.detail;
-  return { code: fault.code, message: safe(fault.message), detail: detail === undefined ? null : safe(String(detail)) };
+  const { code, message, detail } = fault;
+  const said = (text: string) => safe(redactCredentials(text));
+  return { code, message: said(message), detail: detail === undefined ? null : said(detail) };
 }

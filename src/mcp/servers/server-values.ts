@@ -137,7 +137,7 @@ function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean):
 }
 
 /** Throws `invalid_request`; no value is in its message. */
-export function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
+function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   const entries = Object.entries(headers);
   if (entries.length === 0) return { kind: "none" };
   if (entries.length > mostHeaders) throw fieldError("headers", `must be ${mostHeaders} headers at most.`);

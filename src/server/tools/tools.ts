@@ -61,7 +61,7 @@ export async function openTools(options: ToolsOptions) {
     connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
-  endWithServers(toolServers, links);
+  endWithServers(toolServers, links, toolDefinitions);
   const places = opened.add(new ServerPlaces(toolServers, nodes));
   places.onChange(() => links.nodesChanged());
   const onChange = (listener: () => void) => {
@@ -139,14 +139,15 @@ async function openServers(options: ToolsOptions) {
   return { toolServers, toolDefinitions, findNode };
 }
 
-/** A server that is another one now is connected to anew. */
-function endWithServers(servers: ManagedServers, links: ServerLinks): void {
+/** A server that is another one now is connected to anew, and of one that is gone nothing is remembered. */
+function endWithServers(servers: ManagedServers, links: ServerLinks, definitions: Definitions): void {
   let before = servers.all();
   servers.onChange(() => {
     const now = servers.all();
     for (const server of before) {
       const same = now.find(({ name }) => name === server.name);
       if (!Bun.deepEquals(same, server)) links.close(server.name);
+      if (!same) definitions.forget(server.name);
     }
     before = now;
   });

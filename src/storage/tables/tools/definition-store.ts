@@ -51,8 +51,9 @@ export class SqlDefinitionStore implements DefinitionStore {
             approved = CASE excluded.state WHEN 'approved' THEN excluded.approved ELSE tool_definitions.approved END,
             approved_digest = CASE excluded.state
               WHEN 'approved' THEN excluded.approved_digest ELSE tool_definitions.approved_digest END
-          WHERE tool_definitions.seen <> excluded.seen
-            OR (excluded.state = 'approved' AND tool_definitions.state IN ('pending', 'changed'))`;
+          WHERE NOT (excluded.state = 'approved' AND tool_definitions.state = 'refused')
+            AND (tool_definitions.seen <> excluded.seen
+              OR (excluded.state = 'approved' AND tool_definitions.state IN ('pending', 'changed')))`;
       }
     });
   }

@@ -30,7 +30,7 @@ export class SqlToolServerStore implements ToolServerStore {
 
   async listToolServers(): Promise<StoredToolServer[]> {
     const stored = await available(servers.all(this.#db`SELECT * FROM tool_servers ORDER BY name`));
-    return stored.map(({ settings, ...server }) => ({ ...server, ...settings }));
+    return stored.map(fromColumns);
   }
 
   insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean> {
@@ -41,13 +41,23 @@ export class SqlToolServerStore implements ToolServerStore {
     });
   }
 
-  changeToolServer(server: StoredToolServer, ends: ToolServerEnds, event: AuditEvent): Promise<boolean> {
+  changeToolServer(
+    before: StoredToolServer,
+    server: StoredToolServer,
+    ends: ToolServerEnds,
+    event: AuditEvent,
+  ): Promise<boolean> {
     const { name } = server;
     const row = servers.part(inColumns(server), "place", "credentialKind", "sealedCredentials", "settings");
     return changeRouting(this.#db, event, async (tx) => {
-      const changed: unknown[] = await tx`UPDATE tool_servers SET ${tx(row)} WHERE name = ${name} RETURNING name`;
-      if (changed.length > 0 && ends.connections) await endConnections(tx, name);
-      return changed.length > 0;
+      // Other transactions wait for this one from here on.
+      const now = await servers.first(
+        tx`UPDATE tool_servers SET created_at = created_at WHERE name = ${name} RETURNING *`,
+      );
+      if (!now || !Bun.deepEquals(fromColumns(now), before)) return false;
+      await tx`UPDATE tool_servers SET ${tx(row)} WHERE name = ${name}`;
+      if (ends.connections) await endConnections(tx, name);
+      return true;
     });
   }
 
@@ -61,6 +71,10 @@ export class SqlToolServerStore implements ToolServerStore {
       return true;
     });
   }
+}
+
+function fromColumns({ settings, ...server }: ReturnType<typeof inColumns>): StoredToolServer {
+  return { ...server, ...settings };
 }
 
 function inColumns(server: StoredToolServer) {

@@ -1,0 +1,45 @@
+// What is read of the servers of tools while they are changed.
+import { expect, test } from "bun:test";
+import { silentLog } from "../../../tests/support/data-directory.ts";
+import { principalFor } from "../../../tests/support/principal.ts";
+import type { StoredToolServer } from "../../domain/tools/tool-server-store.ts";
+import { ManagedServers } from "./managed-servers.ts";
+
+const origin = { requestId: "req_1", nowSeconds: 1, clientAddress: null };
+
+test("what was read before one was deleted does not bring it back", async () => {
+  let rows: StoredToolServer[] = [];
+  let held: Promise<void> | undefined;
+  const servers = new ManagedServers({
+    store: {
+      async listToolServers() {
+        const read = [...rows];
+        await held;
+        return read;
+      },
+      async insertToolServer(server) {
+        rows.push(server);
+        return true;
+      },
+      changeToolServer: async () => true,
+      async deleteToolServer() {
+        rows = [];
+        return true;
+      },
+    },
+    ...{ file: () => [], sealingKey: [Buffer.alloc(32)], log: silentLog, announce() {} },
+    ...{ findNode: async () => undefined, waiting: async () => new Map() },
+  });
+  const operator = principalFor({ scopes: new Set(["admin:manage"]) });
+  await servers.add(operator, { name: "files", url: "https://tools.example.com/mcp" }, origin);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  held = promise;
+  // As the watcher of other processes reads.
+  const read = servers.load();
+  held = undefined;
+  const removed = servers.remove(operator, "files", origin);
+  await Bun.sleep(1);
+  resolve();
+  await Promise.all([read, removed]);
+  expect(servers.find("files")).toBeUndefined();
+});
