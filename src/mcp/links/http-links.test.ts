@@ -241,7 +241,7 @@ test("each person has an own connection with an own token; one that is refused i
   });
   await using world = new LinkWorld({ connections });
   const at = toolServerAt(server.url, {
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
     sharing: "all",
   });
   expect(textOf(await world.call(at, "text", { key: "key_1" }))).toBe("fine");
@@ -274,7 +274,7 @@ test("who has given too few rights is told to connect once more, and what the se
   });
   await using world = new LinkWorld({ connections });
   const personal = toolServerAt(server.url, {
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
   });
   await expect(world.call(personal, "text", { key: "key_1" })).rejects.toMatchObject({
     code: "permission_denied",
