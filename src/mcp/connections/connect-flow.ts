@@ -7,10 +7,11 @@ import type { SignedIn } from "../../domain/people/session.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { StoredToolConnection, ToolConnectionStore, ToolPerson } from "../../domain/tools/tool-connection.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { auditEvent, type Origin } from "../../policy/records/audit.ts";
 import { type FoundAuthorization, issuerOf, type ToolAuthorization } from "./authorization.ts";
 import { lifeOf, scopesOf } from "./person-connections.ts";
-import { isConnectedTo, isServerOf, type PersonalServer, personalServer } from "./personal-server.ts";
+import { isConnectedTo, type PersonalServer, personalServer } from "./personal-server.ts";
 import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
 
 /** What was begun, by its state. */
@@ -88,7 +89,7 @@ export class ConnectFlow {
     const { servers, authorization, pending } = this.#options;
     const known = servers.find(name);
     const server = personalServer(known);
-    if (!known || !server || !isServerOf(principal, known)) throw noServer();
+    if (!known || !server || !mayUseServer(known, principal)) throw noServer();
     const of = { accountId: principal.account.id, personId: by.personId };
     const found = await authorization.find(server, await this.#widened(server, of));
     const redirectUri = `${pageOrigin}${callbackPath}`;

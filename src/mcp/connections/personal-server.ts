@@ -1,8 +1,6 @@
 // Servers of tools at which people have accounts of their own, and which of them a principal may connect.
 import { trimSlashes } from "../../base/text/http-url.ts";
-import type { Principal } from "../../domain/principal.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
-import { reachesServer } from "../../domain/tools/tool-reach.ts";
 import type { ToolCredentials, ToolServer } from "../../domain/tools/tool-server.ts";
 
 /** What an operator named, and so is asked wherever it is. */
@@ -33,11 +31,4 @@ export function mayAuthorize({ issuer }: Place, other: string): boolean {
 /** A server that is somewhere else by now is another one, and so is one of another authorization server: its tokens are others. */
 export function isConnectedTo(server: Place, { url, issuer }: Pick<StoredToolConnection, "url" | "issuer">): boolean {
   return server.url === url && mayAuthorize(server, issuer);
-}
-
-/** Whether the principal may use it at all. */
-export function isServerOf(principal: Principal, { name, accounts, environments }: ToolServer): boolean {
-  const { account, environment, tools } = principal;
-  const isHere = (accounts?.includes(account.id) ?? true) && (environments?.includes(environment) ?? true);
-  return isHere && reachesServer(tools, name);
 }

@@ -6,9 +6,10 @@ import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
 import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import { type ConnectFlow, clientDocumentPath } from "../../../mcp/connections/connect-flow.ts";
-import { isConnectedTo, isServerOf, personalServer } from "../../../mcp/connections/personal-server.ts";
+import { isConnectedTo, personalServer } from "../../../mcp/connections/personal-server.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import {
   connectedPersonShape,
@@ -66,7 +67,7 @@ const list = endpoint("GET", "/v1/tools/connections", {
     const connected = new Map((await toolConnections.listOf(of)).map((one) => [one.server, one]));
     const data = toolServers.all().flatMap((server) => {
       const personal = personalServer(server);
-      if (!personal || !isServerOf(principal, server)) return [];
+      if (!personal || !mayUseServer(server, principal)) return [];
       const connection = connected.get(server.name);
       return [toWire(server, connection && isConnectedTo(personal, connection) ? connection : undefined)];
     });
