@@ -59,6 +59,10 @@ export class PersonConnections implements ToolConnections {
     this.#options = options;
   }
 
+  async connectionId(server: string, of: ToolPerson): Promise<string | undefined> {
+    return (await this.#options.store.find(server, of))?.id;
+  }
+
   async accessToken(server: string, of: ToolPerson): Promise<string | undefined> {
     const { servers, store, clock } = this.#options;
     const personal = personalServer(servers.find(server));
