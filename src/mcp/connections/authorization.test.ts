@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type DocumentHost, startDocumentHost } from "../../../tests/support/client-documents.ts";
 import { personalToolServer } from "../../../tests/support/oauth-tool-server.ts";
-import { ToolAuthorization } from "./authorization.ts";
+import { issuerOf, ToolAuthorization } from "./authorization.ts";
 import { type PersonalServer, personalServer } from "./personal-server.ts";
 
 /** Both are at an address that is not public. */
@@ -101,4 +101,22 @@ test("what the metadata of a named one leads to elsewhere inside is not reached,
       detail: "tool authorization: find: not_https",
     });
   }
+});
+
+test("tokens are renewed and revoked at a named one as long as they last, and at one that was not named nowhere inside", async () => {
+  describe(login, { revocation_endpoint: `${login.origin}/revoke` });
+  login.answers.set("/token", () => Response.json({ access_token: "second", token_type: "Bearer" }));
+  login.answers.set("/revoke", () => new Response(null, { status: 200 }));
+  toolsName(login.origin);
+  const { metadata, resource } = await authorization().find(serverWith(login.origin));
+  const url = `${tools.origin}/mcp`;
+  const given = { accessToken: "first", refreshToken: "renewal", client: { clientId: "ours" }, resource };
+  const named = { ...given, issuer: issuerOf(metadata, true) };
+  expect(await authorization().renew(url, named)).toMatchObject({ access_token: "second" });
+  expect(await authorization().revoke(url, named)).toBe(true);
+  const unnamed = { ...given, issuer: issuerOf(metadata, false) };
+  await expect(authorization().renew(url, unnamed)).rejects.toMatchObject({
+    detail: "tool authorization: renew: address_not_public",
+  });
+  expect(await authorization().revoke(url, unnamed)).toBe(false);
 });

@@ -20,7 +20,7 @@ export interface BegunConnection extends ToolPerson {
   sessionId: string;
   server: string;
   url: string;
-  /** As the operator named it. */
+  /** The authorization server that the operator named; null: none. */
   issuer: string | null;
   metadata: AuthorizationServerMetadata;
   resource: string;
