@@ -175,6 +175,7 @@ tools:
     - name: crm
       url: https://crm.example.com/mcp
       oauth:                           # each person connects an account of their own there
+        issuer: https://login.example.com # left out: the authorization server that it names
         client_id: headrace            # left out: the gateway describes or registers itself
         client_secret: \${CRM_CLIENT_SECRET}
         scopes: [contacts.read]        # left out: those that it asks for

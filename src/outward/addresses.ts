@@ -8,6 +8,8 @@ export type Resolve = (name: string) => Promise<readonly string[]>;
 export interface OutwardRules {
   /** In development, and where the configuration says so: this machine may be asked, without TLS as well. */
   allowLoopback: boolean;
+  /** Origins that an operator named: asked wherever they are, as servers are that operators add. Left out: none. */
+  named?: readonly string[];
 }
 
 /** `message` is one of a few words: what a name leads to is told to nobody. */
@@ -21,13 +23,16 @@ const resolvePatienceMs = 5_000;
  * The addresses to connect to at this attempt, each of them checked: the name is not asked again. Throws OutwardRefused
  * where any of them is not public: who controls the name would decide which one is taken.
  */
-export async function addressesOf(url: URL, { allowLoopback }: OutwardRules, resolve: Resolve): Promise<string[]> {
+export async function addressesOf(url: URL, rules: OutwardRules, resolve: Resolve): Promise<string[]> {
+  const { allowLoopback, named = [] } = rules;
   const host = hostOf(url);
   const found = parseRange(host) ? [host] : await resolve(host);
   if (found.length === 0) throw new OutwardRefused("name_not_found");
-  const isFine = (address: string) => isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
+  const isNamed = named.includes(url.origin);
+  const isFine = (address: string) =>
+    isNamed || isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
   if (!found.every(isFine)) throw new OutwardRefused("address_not_public");
-  if (url.protocol !== "https:" && !(allowLoopback && found.every(isLoopbackAddress))) {
+  if (url.protocol !== "https:" && !isNamed && !(allowLoopback && found.every(isLoopbackAddress))) {
     throw new OutwardRefused("not_https");
   }
   // Machines without IPv6 are told of such addresses as well.

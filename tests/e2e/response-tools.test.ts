@@ -9,6 +9,8 @@ let tools: Bun.Server<undefined>;
 let model: Bun.Server<undefined>;
 let headrace: TestServer;
 let client: OpenAI;
+/** What happens while the tool works. */
+let meanwhile = async () => {};
 /** What the model was asked, turn by turn. */
 let turns: { messages: { role: string; content: unknown }[]; tools?: { function: { name: string } }[] }[] = [];
 
@@ -25,7 +27,10 @@ beforeAll(async () => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "weather", version: "1" });
     const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
-    server.registerTool("forecast", forecast, ({ city }) => ({ content: [{ type: "text", text: `Rain in ${city}` }] }));
+    server.registerTool("forecast", forecast, async ({ city }) => {
+      await meanwhile();
+      return { content: [{ type: "text", text: `Rain in ${city}` }] };
+    });
     return server;
   });
   tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
@@ -191,3 +196,27 @@ test("no more tools are called than max_tool_calls allows", async () => {
   expect(response.output.filter(({ type }) => type === "mcp_call")).toMatchObject([{ status: "failed", output: null }]);
   expect(response.output_text).toContain("max_tool_calls is 0");
 });
+
+test.each([
+  ["is revoked", { method: "DELETE" }, 401],
+  ["loses tools:use", { method: "PATCH", body: { scopes: ["chat:write"] } }, 403],
+] as const)(
+  "nothing more is asked for a key that %s while a tool works, in the background as well",
+  async (_, change, refused) => {
+    const scopes = ["chat:write", "chat:read", "tools:use"];
+    for (const background of [false, true]) {
+      const { key, id } = await (await headrace.request("/v1/keys", { body: { name: "soon", scopes } })).json();
+      meanwhile = async () => void (await headrace.request(`/v1/keys/${id}`, change));
+      turns = [];
+      const by = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+      const asked = by.responses.create({ model: "m", input: "Weather?", tools: [weather], background });
+      if (background) {
+        const { id: begun } = await asked;
+        const ended = async () => (await headrace.governance.background.state(begun, 0))?.status === "failed";
+        await until(ended, "the response has failed");
+      } else expect(await asked.catch((error: InstanceType<typeof OpenAI.APIError>) => error.status)).toBe(refused);
+      expect(turns).toHaveLength(1);
+    }
+    meanwhile = async () => {};
+  },
+);

@@ -4,6 +4,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { Membership, Person } from "../../src/domain/people/person.ts";
 import { issuerOf, ToolAuthorization } from "../../src/mcp/connections/authorization.ts";
 import { lifeOf, PersonConnections } from "../../src/mcp/connections/person-connections.ts";
+import { personalServer } from "../../src/mcp/connections/personal-server.ts";
 import { ToolSeals } from "../../src/mcp/connections/tool-tokens.ts";
 import { auditEvent } from "../../src/policy/records/audit.ts";
 import type { Database } from "../../src/storage/sql/database.ts";
@@ -199,10 +200,10 @@ async function addMember(db: Database): Promise<void> {
 /** What the flow in the browser does, without a browser; gives the token. */
 async function connect({ renews = true } = {}): Promise<string | undefined> {
   upstream.state.renews = renews;
-  const [server] = changingToolServers([personalToolServer("crm", upstream.url)]).all();
-  if (server?.credentials.kind !== "person") throw new Error("not personal");
+  const server = personalServer(personalToolServer("crm", upstream.url));
+  if (!server) throw new Error("not personal");
   const asked = authorization();
-  const found = await asked.find({ name: "crm", url: upstream.url, credentials: server.credentials });
+  const found = await asked.find(server);
   const client = { clientId: "ours" };
   const redirectUri = "http://127.0.0.1:1/back";
   const { url, verifier } = await asked.begin(found, { client, redirectUri, state: "s" });
@@ -210,7 +211,7 @@ async function connect({ renews = true } = {}): Promise<string | undefined> {
   const { resource, metadata } = found;
   const code = back.get("code") ?? "";
   const iss = back.get("iss") ?? undefined;
-  const given = await asked.redeem(upstream.url, metadata, { client, code, iss, verifier, redirectUri, resource });
+  const given = await asked.redeem(server, metadata, { client, code, iss, verifier, redirectUri, resource });
   const { access_token: accessToken, refresh_token: refreshToken } = given;
   const put = await new SqlToolConnectionStore(opened.db).put(
     {
@@ -218,7 +219,7 @@ async function connect({ renews = true } = {}): Promise<string | undefined> {
       wantedScopes: [],
       ...{ createdAt: clock.nowSeconds(), lastUsedAt: null, brokenBecause: null, url: upstream.url },
       sealed: new ToolSeals(key).sealTokens("tcn_1", {
-        ...{ accessToken, refreshToken, client, resource, issuer: issuerOf(metadata) },
+        ...{ accessToken, refreshToken, client, resource, issuer: issuerOf(metadata, false) },
       }),
       ...lifeOf(given, clock.nowSeconds()),
     },

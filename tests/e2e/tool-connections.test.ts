@@ -188,6 +188,30 @@ test("it ends with the membership and with the server, and its token goes to no 
   expect(await rows()).toBe(0);
 });
 
+test("whoever is no member any more when they come back connects nothing, and what they were given is revoked", async () => {
+  const url = upstream.allow(await urlOf(await begin(anna)), "anna@crm");
+  await people.removeMembership(anna.membership);
+  expect((await back(url, anna)).status).toBe(401);
+  expect(upstream.state.counts).toMatchObject({ redeemed: 1, revoked: 1 });
+});
+
+test("where an operator names another authorization server, what the former one gave is used no more", async () => {
+  await connect(anna, "anna@crm");
+  const begun = upstream.allow(await urlOf(await begin(ben)), "ben@crm");
+  const naming = (issuer: string) =>
+    servers.set([
+      personalToolServer("crm", upstream.url, {
+        credentials: { kind: "person", issuer, clientId: null, clientSecret: null, scopes: null },
+      }),
+    ]);
+  naming("https://login.example");
+  expect([await tokenOf(anna), await listed(anna)]).toEqual([undefined, [expect.objectContaining({ state: "none" })]]);
+  expect((await back(begun, ben)).status).toBe(404);
+  expect((await begin(anna)).status).toBe(502);
+  naming(`${upstream.origin}/`);
+  expect([await tokenOf(anna), await listed(anna)]).toMatchObject([expect.any(String), [{ state: "connected" }]]);
+});
+
 test("it ends where its server moves to another origin, or is asked as another client", async () => {
   servers.set([]);
   const { admin } = await operated(server);

@@ -164,3 +164,13 @@ test("a call that is over ends what its server asks, at the model as well", asyn
   await until(() => upstream.requests.at(-1)?.abandoned, "the model is left");
   upstream.script(answering({ content: "Paris." }));
 });
+
+test("what was taken from a caller since the call began, no server spends", async () => {
+  const { principal: caller, id } = await keyWith({ scopes: ["chat:write", "tools:use"] });
+  const before = upstream.requests.length;
+  await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { scopes: ["tools:use"] } });
+  await expect(sample(asked, caller)).rejects.toMatchObject({ code: "insufficient_scope" });
+  await server.request(`/v1/keys/${id}`, { method: "DELETE" });
+  await expect(sample(asked, caller)).rejects.toMatchObject({ code: "invalid_api_key" });
+  expect(upstream.requests.length).toBe(before);
+});

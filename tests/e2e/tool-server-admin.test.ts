@@ -159,7 +159,9 @@ test("a url of another origin needs the headers again, and one of the same does 
   const stolen = await admin("PATCH", "/tool-servers/files", { url: tools.url, oauth: { scopes: ["all"] } });
   expect(stolen.body.error.message).toContain("oauth.client_secret: is required");
   const kept = await admin("PATCH", "/tool-servers/files", { oauth: { scopes: ["read"] } });
-  expect(kept.body.oauth).toEqual({ client_id: "ours", has_client_secret: true, scopes: ["read"] });
+  expect(kept.body.oauth).toEqual({ issuer: null, client_id: "ours", has_client_secret: true, scopes: ["read"] });
+  const led = await admin("PATCH", "/tool-servers/files", { oauth: { issuer: "https://mallory.example" } });
+  expect(led.body.error.message).toContain("oauth.client_secret: is required");
 });
 
 test.each([
@@ -175,6 +177,7 @@ test.each([
   [{ name: "ok", url: "http://example.com", headers: { a: "c", A: "d" } }, "each name once"],
   [{ name: "ok", url: "http://example.com", headers: { a: "c" }, oauth: {} }, "oauth: is there beside headers"],
   [{ name: "ok", url: "http://example.com", oauth: { client_secret: "x" } }, "without its client_id"],
+  [{ name: "ok", url: "http://example.com", oauth: { issuer: "http://10.0.0.1" } }, "oauth.issuer: must be a URL"],
   [{ name: "ok", url: "http://example.com", tools: ["a b"] }, "tools[0]: must be"],
   [{ name: "ok", url: "http://example.com", accounts: ["none"] }, "accounts[0]: must be an id such as acct_"],
   [{ name: "ok", url: "http://example.com", title: "a\u0000b" }, "title: must be"],

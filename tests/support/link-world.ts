@@ -25,6 +25,7 @@ export class LinkWorld implements AsyncDisposable {
     const none: ToolConnections = {
       accessToken: async () => undefined,
       refused: async () => {},
+      connectionId: async () => undefined,
       insufficient: async () => {},
     };
     this.links = new ServerLinks({

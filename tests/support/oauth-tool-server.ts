@@ -170,7 +170,7 @@ export function startOAuthToolServer() {
 export function personalToolServer(name: string, url: string, more: Partial<ToolServer> = {}): ToolServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url } },
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
     ...{ environments: null, accounts: null, tools: null, approval: "all", sharing: "person" },
     ...{ timeoutMs: 10_000, maxResultBytes: 1_000_000, maxConcurrency: 10, nanoUsdPerCall: null },
     ...{ local: false, enabled: true, isDeclared: false, ...more },

@@ -10719,6 +10719,7 @@ export interface ToolServer {
    */
   header_names: string[];
   oauth: {
+    issuer: string | null;
     client_id: string | null;
     has_client_secret: boolean;
     scopes: string[] | null;
@@ -10795,6 +10796,7 @@ export interface CreateToolServerRequest {
     [k: string]: string;
   } | null;
   oauth?: {
+    issuer?: string | null;
     /**
      * A client that you registered there. null: the gateway describes or registers itself.
      */
@@ -10874,6 +10876,7 @@ export interface UpdateToolServerRequest {
     [k: string]: string;
   } | null;
   oauth?: {
+    issuer?: string | null;
     /**
      * A client that you registered there. null: the gateway describes or registers itself.
      */

@@ -74,6 +74,7 @@ function credentialFacts(server: ToolServerWire): [string, string][] {
   const secret = oauth.has_client_secret ? "with a secret" : "without a secret";
   return [
     ["Credentials", "each person's own account there, by OAuth"],
+    ["Authorization server", oauth.issuer ?? "the one that it names"],
     ["Client", oauth.client_id === null ? "made by this server" : `${oauth.client_id}, ${secret}`],
     ["Scopes", oauth.scopes?.join(" ") ?? "those that it asks for"],
   ];

@@ -39,6 +39,10 @@ export const serverSettings = {
   ],
   oauth: ["--oauth", "in place of headers: each person connects an account of their own there"],
   noOauth: ["--no-oauth", "no accounts of people any more; those that are connected end"],
+  issuer: [
+    "--issuer <url>",
+    "with --oauth: its authorization server, which may be inside of your network, or none: the one that it names",
+  ],
   clientId: ["--client-id <id>", "with --oauth: a client that you registered there, or none"],
   clientSecret: ["--client-secret <secret>", "with --client-id: its secret, or none"],
   scopes: [
@@ -132,18 +136,18 @@ async function headersOf(
 }
 
 async function oauthOf(
-  { oauth, clientId, clientSecret, scopes }: SettingOptions,
+  { oauth, issuer, clientId, clientSecret, scopes }: SettingOptions,
   readSecret: ReadSecret,
 ): Promise<UpdateToolServerRequest["oauth"]> {
   const secret =
     clientSecret === undefined || clientSecret === "none"
       ? clientSecret
       : await readSecret("--client-secret", clientSecret);
-  const said = withNulls({ client_id: clientId, client_secret: secret, scopes });
+  const said = withNulls({ issuer, client_id: clientId, client_secret: secret, scopes });
   if (oauth !== false) return oauth || Object.keys(said).length > 0 ? said : undefined;
   if (Object.keys(said).length === 0) return null;
   throw new CliError(
-    "--no-oauth takes all of it away; leave --client-id, --client-secret and --scopes out.",
+    "--no-oauth takes all of it away; leave --issuer, --client-id, --client-secret and --scopes out.",
     exitCodes.usage,
   );
 }

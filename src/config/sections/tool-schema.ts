@@ -3,7 +3,13 @@ import * as z from "zod";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
-import { type TextRule, toolServerTexts as texts, toolCredentialsFault } from "../../domain/tools/server-rules.ts";
+import {
+  isToolIssuer,
+  type TextRule,
+  toolServerTexts as texts,
+  toolCredentialsFault,
+  toolIssuerRule,
+} from "../../domain/tools/server-rules.ts";
 import {
   type ToolCredentials,
   type ToolPlace,
@@ -92,6 +98,10 @@ const server = field(
     ).optional(),
     oauth: field(
       z.strictObject({
+        issuer: field(z.string().max(2_048).refine(isToolIssuer), {
+          doc: "Its authorization server, which may then be inside of your network, and no other is taken. Left out: the one that the server names.",
+          ...toolIssuerRule,
+        }).optional(),
         client_id: ruled(
           "A client that you registered at its authorization server. Left out: the gateway describes or registers itself there.",
           2_048,
@@ -233,8 +243,8 @@ function placeOf({ url, node, command, env = {}, directory }: FileServer): ToolP
 
 function credentialsOf({ headers, oauth }: FileServer): ToolCredentials {
   if (oauth) {
-    const { client_id: clientId = null, client_secret: clientSecret = null, scopes = null } = oauth;
-    return { kind: "person", clientId, clientSecret, scopes };
+    const { issuer = null, client_id: clientId = null, client_secret: clientSecret = null, scopes = null } = oauth;
+    return { kind: "person", issuer, clientId, clientSecret, scopes };
   }
   return headers ? { kind: "headers", headers } : { kind: "none" };
 }

@@ -1,4 +1,5 @@
 // What may be said of a server of tools, in headrace.yaml and over the API alike.
+import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { toolServerName } from "./tool-server.ts";
 
 export interface TextRule {
@@ -83,6 +84,17 @@ export function toolCredentialsFault({
     return { at: "headers", message: `has ${own}, which is the gateway's own`, fix: "Leave it out." };
   if (url !== undefined || !(headers || oauth)) return undefined;
   return { at: headers ? "headers" : "oauth", message: "is for servers with a url", fix: "Leave it out." };
+}
+
+export const toolIssuerRule = {
+  must: "a URL that begins with https:// and has no user, password, query or fragment",
+  fix: "Give the issuer as its own metadata has it, such as https://login.example.com.",
+} as const;
+
+/** On this machine it may be asked in the clear. */
+export function isToolIssuer(text: string): boolean {
+  const url = parseHttpUrl(text);
+  return url !== undefined && (url.protocol === "https:" || /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname));
 }
 
 /** Where its sealed credentials open: whoever changes the row alone gets them sent to no other server. */

@@ -28,6 +28,8 @@ export interface ToolPerson {
 
 /** What of a person's connection a request to the server carries. */
 export interface ToolConnections {
+  /** Another one once the person has connected an account anew, which may be another account; undefined: there is none. */
+  connectionId(server: string, of: ToolPerson): Promise<string | undefined>;
   /**
    * A token that is good for now, refreshed where it has to be, by one of all who want it at once, in whatever process. Undefined
    * where the person has connected none that works: the caller is told where to do that. Rejects with `service_unavailable`.

@@ -30,6 +30,8 @@ export type ToolCredentials =
   | { readonly kind: "headers"; readonly headers: Readonly<Record<string, string>> }
   | {
       readonly kind: "person";
+      /** The authorization server, wherever in the operator's network it is; null: the one that the server names. */
+      readonly issuer: string | null;
       /** Where it is null, the client ID metadata document of the gateway, or a registration, as the authorization server takes them. */
       readonly clientId: string | null;
       readonly clientSecret: string | null;

@@ -29,6 +29,8 @@ export interface ModelTools {
 /** What it takes to run tools of servers for models. */
 export interface HostedTools {
   readonly tools: ModelTools;
+  /** What is left by now of the rights with which a request was admitted. Rejects with a GatewayError where nothing is. */
+  still(principal: Principal): Promise<Principal>;
   /** Checks a turn's request as a client's. Throws a GatewayError. */
   decode(body: string): DecodedRequest;
 }

@@ -19,6 +19,7 @@ import { functionName, OfferedTools } from "../../dialects/response/hosted/offer
 import { isObject, type Json, objectsOf } from "../../dialects/response/json.ts";
 import { itemsForEngine } from "../../dialects/response/kept-items.ts";
 import { failureCode } from "../../dialects/response/reply-writer.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { AnswerRecorder } from "../answer/answer-recorder.ts";
@@ -164,12 +165,22 @@ class HostedRun<Result> {
       const message = "The arguments are no JSON object.";
       return { output: message, error: { type: "mcp_protocol_error", code: -32602, message } };
     }
-    return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, this.#asker);
+    const asker = { ...this.#asker, principal: await this.#still() };
+    return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, asker);
+  }
+
+  /** Each turn, and each call, is a request of its own: what was taken from who asks meanwhile, they do not get. */
+  async #still(): Promise<Principal> {
+    const principal = await this.#hosted.still(this.#call.principal);
+    requireScope(principal, "chat:write");
+    requireScope(principal, "tools:use");
+    return principal;
   }
 
   /** Asks the model; the answer of the first turn is what the client's begins with. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
     const { holder, requestId } = this.#call;
+    const principal = await this.#still();
     const body = JSON.stringify(this.#turnBody());
     const bytes = Buffer.byteLength(body);
     const refusal = holder.take("requests", bytes);
@@ -180,7 +191,7 @@ class HostedRun<Result> {
       const request = this.#hosted.decode(body);
       return await run(
         new TurnCall(this.#call, {
-          ...{ request, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
+          ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
           ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
         }),
         this.#turnDeps,

@@ -15,6 +15,8 @@ import type { Standing } from "../routing/capacity.ts";
 
 export interface Turn {
   readonly request: DecodedRequest;
+  /** With the rights that are left by now. */
+  readonly principal: Principal;
   readonly requestId: string;
   /** What is told before anything is answered is told of the first alone. */
   readonly isFirst: boolean;
@@ -24,6 +26,7 @@ export interface Turn {
 export class TurnCall implements InferenceCall<InferenceAnswer> {
   request: DecodedRequest;
   guarding: Guarding | undefined;
+  readonly principal: Principal;
   readonly requestId: string;
   readonly cacheHeader: string | null;
   readonly trace: RequestTrace | undefined;
@@ -34,13 +37,10 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
     this.#call = call;
     this.#turn = turn;
     this.request = turn.request;
+    this.principal = turn.principal;
     this.requestId = turn.requestId;
     this.cacheHeader = call.cacheHeader ?? null;
     this.trace = turn.isFirst ? call.trace : undefined;
-  }
-
-  get principal(): Principal {
-    return this.#call.principal;
   }
 
   get tagHeader(): string | null {

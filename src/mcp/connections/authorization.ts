@@ -6,10 +6,10 @@ import type {
   OAuthTokens,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
-import type { ToolCredentials } from "../../domain/tools/tool-server.ts";
 import { isLoopbackHost, type OutwardRules, type Resolve } from "../../outward/addresses.ts";
 import { type OutwardFetch, outwardFetch } from "../../outward/fetch.ts";
 import { outwardFault } from "../../outward/send.ts";
+import { mayAuthorize, type PersonalServer, type Place } from "./personal-server.ts";
 import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 
 export interface ToolAuthorizationOptions {
@@ -17,13 +17,6 @@ export interface ToolAuthorizationOptions {
   resolve: Resolve;
   /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
   ca?: string;
-}
-
-/** A server as it is asked here. */
-export interface PersonalServer {
-  readonly name: string;
-  readonly url: string;
-  readonly credentials: Extract<ToolCredentials, { kind: "person" }>;
 }
 
 /** What a server and its authorization server say of themselves. */
@@ -51,23 +44,28 @@ export class ToolAuthorization {
 
   /**
    * Finds who authorizes for the server. `more`: scopes that are to be asked for as well, unless the operator says which. Throws
-   * `upstream_error` where what it says does not hold, or names an address inside of our network.
+   * `upstream_error` where what it says does not hold, or names an address inside of our network that the operator did not.
    */
-  async find({ url, credentials }: PersonalServer, more: readonly string[] = []): Promise<FoundAuthorization> {
-    const fetchFn = this.#fetchFor(url);
+  async find(server: PersonalServer, more: readonly string[] = []): Promise<FoundAuthorization> {
+    const { url, credentials } = server;
+    const fetchFn = this.#fetchFor(server);
     return orFault("find", async () => {
       const { checkResourceAllowed, discoverAuthorizationServerMetadata } = await sdk();
       const challenge = await challengeOf(url, fetchFn);
-      const described = await describedBy(url, challenge, fetchFn);
+      const described = await describedBy(server, challenge, fetchFn);
       const { resource, authorization_servers: issuers = [], scopes_supported: offered } = described;
       if (!checkResourceAllowed({ requestedResource: url, configuredResource: resource })) {
         throw fault("It says that it is another server.", "other_resource");
       }
-      const [issuer] = issuers;
-      if (issuer === undefined) throw fault("It names no authorization server.", "no_issuer");
+      const issuer = issuers.find((one) => mayAuthorize(server, one));
+      if (issuer === undefined) {
+        throw issuers.length === 0
+          ? fault("It names no authorization server.", "no_issuer")
+          : fault("It names another authorization server than whoever runs this server did.", "other_issuer");
+      }
       const metadata = await discoverAuthorizationServerMetadata(issuer, { fetchFn });
       if (!metadata) throw fault("Its authorization server does not describe itself.", "no_metadata");
-      this.#requireEndpoints(url, metadata);
+      this.#requireEndpoints(server, metadata);
       const asked = challenge.scope?.split(" ") ?? offered;
       const all = more.length > 0 ? [...new Set([...(asked ?? []), ...more])] : asked;
       const scopes = credentials.scopes ?? withRefresh(all, metadata);
@@ -77,7 +75,7 @@ export class ToolAuthorization {
 
   /** Registers a client (RFC 7591). Throws as `find`. */
   register(
-    { url }: PersonalServer,
+    server: PersonalServer,
     { metadata }: FoundAuthorization,
     client: { redirectUri: string; name: string; uri: string },
   ): Promise<ToolClient & { endsAt: number | null }> {
@@ -91,7 +89,7 @@ export class ToolAuthorization {
       }
       const registered = await registerClient(metadata.issuer, {
         metadata,
-        fetchFn: this.#fetchFor(url),
+        fetchFn: this.#fetchFor(server),
         clientMetadata: {
           client_name: client.name,
           client_uri: client.uri,
@@ -127,7 +125,7 @@ export class ToolAuthorization {
 
   /** Throws as `find`. `iss`: of the way back, checked against the metadata (RFC 9207). */
   redeem(
-    serverUrl: string,
+    server: Place,
     metadata: AuthorizationServerMetadata,
     given: {
       client: ToolClient;
@@ -148,7 +146,7 @@ export class ToolAuthorization {
         codeVerifier: given.verifier,
         redirectUri: given.redirectUri,
         resource: given.resource,
-        fetchFn: this.#fetchFor(serverUrl),
+        fetchFn: this.#fetchFor(server),
       });
       return checked(tokens);
     });
@@ -169,7 +167,7 @@ export class ToolAuthorization {
           clientInformation: informationOf(tokens.client),
           refreshToken: tokens.refreshToken,
           resource: tokens.resource,
-          fetchFn: this.#fetchFor(serverUrl),
+          fetchFn: this.#fetchFor(placeOf(serverUrl, tokens.issuer)),
         });
         return checked(renewed);
       } catch (error) {
@@ -193,26 +191,35 @@ export class ToolAuthorization {
       if (method === "client_secret_post" && client.clientSecret !== undefined) {
         body.set("client_secret", client.clientSecret);
       }
-      const fetchFn = this.#fetchFor(serverUrl);
+      const fetchFn = this.#fetchFor(placeOf(serverUrl, issuer));
       return (await fetchFn(issuer.revocationEndpoint, { method: "POST", headers, body })).ok;
     } catch {
       return false;
     }
   }
 
-  /** A server on this machine may lead to this machine, and none elsewhere may. */
-  #rulesFor(serverUrl: string): OutwardRules {
-    return { allowLoopback: this.#options.rules.allowLoopback || isLoopbackHost(new URL(serverUrl)) };
+  /**
+   * The server, and an authorization server that the operator named, are asked wherever they are, as calls are. A server on
+   * this machine may lead to this machine, and none elsewhere may.
+   */
+  #rulesFor({ url, issuer }: Place): OutwardRules {
+    return {
+      allowLoopback: this.#options.rules.allowLoopback || isLoopbackHost(new URL(url)),
+      named: [url, ...(issuer === null ? [] : [issuer])].map((one) => new URL(one).origin),
+    };
   }
 
-  #fetchFor(serverUrl: string): OutwardFetch {
-    return outwardFetch({ ...this.#options, rules: this.#rulesFor(serverUrl), timeoutMs, mostBytes });
+  #fetchFor(place: Place): OutwardFetch {
+    return outwardFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, mostBytes });
   }
 
-  /** Browsers are sent to one of them, and secrets to the other: never in the clear, but to this machine. */
-  #requireEndpoints(serverUrl: string, { authorization_endpoint, token_endpoint }: AuthorizationServerMetadata): void {
-    const { allowLoopback } = this.#rulesFor(serverUrl);
-    for (const endpoint of [authorization_endpoint, token_endpoint]) {
+  /** Browsers are sent to one of them, and secrets to the others: never in the clear, but to this machine. */
+  #requireEndpoints(place: Place, metadata: AuthorizationServerMetadata): void {
+    const { allowLoopback } = this.#rulesFor(place);
+    const { authorization_endpoint, token_endpoint, registration_endpoint } = metadata;
+    const { revocationEndpoint } = issuerOf(metadata, false);
+    for (const endpoint of [authorization_endpoint, token_endpoint, registration_endpoint, revocationEndpoint]) {
+      if (endpoint === undefined) continue;
       const url = new URL(endpoint);
       if (url.protocol === "https:" || (allowLoopback && url.protocol === "http:" && isLoopbackHost(url))) continue;
       throw fault("Its authorization server is not reached by https.", "not_https");
@@ -221,13 +228,17 @@ export class ToolAuthorization {
 }
 
 /** What of the metadata is kept with the tokens. */
-export function issuerOf(metadata: AuthorizationServerMetadata): ToolIssuer {
+export function issuerOf(metadata: AuthorizationServerMetadata, isNamed: boolean): ToolIssuer {
   const { issuer, token_endpoint: tokenEndpoint, token_endpoint_auth_methods_supported: authMethods = [] } = metadata;
   const revocationEndpoint = "revocation_endpoint" in metadata ? metadata.revocation_endpoint : undefined;
   return {
-    ...{ issuer, tokenEndpoint, authMethods },
+    ...{ issuer, isNamed, tokenEndpoint, authMethods },
     ...(typeof revocationEndpoint === "string" ? { revocationEndpoint } : {}),
   };
+}
+
+function placeOf(url: string, { issuer, isNamed }: ToolIssuer): Place {
+  return { url, issuer: isNamed ? issuer : null };
 }
 
 function metadataOf({ issuer, tokenEndpoint, authMethods }: ToolIssuer): AuthorizationServerMetadata {
@@ -266,7 +277,7 @@ async function challengeOf(url: string, fetchFn: OutwardFetch) {
 
 /** What the server says of itself (RFC 9728). Those of revision 2025-03-26 say nothing, and are their own authorization server. */
 async function describedBy(
-  url: string,
+  { url, issuer }: Place,
   challenge: { resourceMetadataUrl?: URL },
   fetchFn: OutwardFetch,
 ): Promise<OAuthProtectedResourceMetadata> {
@@ -280,7 +291,7 @@ async function describedBy(
     });
   } catch (error) {
     if (status !== 404 || challenge.resourceMetadataUrl !== undefined) throw error;
-    return { resource: url, authorization_servers: [new URL(url).origin] };
+    return { resource: url, authorization_servers: [issuer ?? new URL(url).origin] };
   }
 }
 

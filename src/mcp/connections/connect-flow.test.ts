@@ -34,7 +34,7 @@ async function asked(
   pageOrigin = issuer,
 ): Promise<URLSearchParams> {
   const server = personalToolServer("crm", upstream.url, {
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null, ...credentials },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null, ...credentials },
   });
   const clients: RegisteredToolClient[] = [];
   const store: Pick<ToolConnectionStore, "find" | "findClient" | "putClient"> = {

@@ -7,10 +7,11 @@ import type { SignedIn } from "../../domain/people/session.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { StoredToolConnection, ToolConnectionStore, ToolPerson } from "../../domain/tools/tool-connection.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { auditEvent, type Origin } from "../../policy/records/audit.ts";
-import { type FoundAuthorization, issuerOf, type PersonalServer, type ToolAuthorization } from "./authorization.ts";
+import { type FoundAuthorization, issuerOf, type ToolAuthorization } from "./authorization.ts";
 import { lifeOf, scopesOf } from "./person-connections.ts";
-import { isServerOf, personalServer } from "./personal-server.ts";
+import { isConnectedTo, type PersonalServer, personalServer } from "./personal-server.ts";
 import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
 
 /** What was begun, by its state. */
@@ -19,6 +20,8 @@ export interface BegunConnection extends ToolPerson {
   sessionId: string;
   server: string;
   url: string;
+  /** The authorization server that the operator named; null: none. */
+  issuer: string | null;
   metadata: AuthorizationServerMetadata;
   resource: string;
   scope: string | null;
@@ -86,7 +89,7 @@ export class ConnectFlow {
     const { servers, authorization, pending } = this.#options;
     const known = servers.find(name);
     const server = personalServer(known);
-    if (!known || !server || !isServerOf(principal, known)) throw noServer();
+    if (!known || !server || !mayUseServer(known, principal)) throw noServer();
     const of = { accountId: principal.account.id, personId: by.personId };
     const found = await authorization.find(server, await this.#widened(server, of));
     const redirectUri = `${pageOrigin}${callbackPath}`;
@@ -96,8 +99,7 @@ export class ConnectFlow {
     await pending.put(state, {
       ...by,
       ...of,
-      server: server.name,
-      url: server.url,
+      ...{ server: server.name, url: server.url, issuer: server.issuer },
       metadata: found.metadata,
       resource: found.resource,
       scope: found.scope ?? null,
@@ -121,28 +123,36 @@ export class ConnectFlow {
     // The state alone would let somebody have others act with an account that is not theirs, by a link (RFC 9700, 4.7).
     if (!begun || !signedIn || begun.sessionId !== signedIn.session.id) throw notBegun();
     const server = personalServer(servers.find(begun.server));
-    if (server?.url !== begun.url) throw noServer();
+    if (server?.url !== begun.url || server.issuer !== begun.issuer) throw noServer();
     const iss = once(query, "iss");
     requireIssuer(iss, begun.metadata);
     if (query.has("error")) throw declined(once(query, "error"));
     const code = once(query, "code");
     if (code === undefined) throw notBegun();
-    const given = await authorization.redeem(begun.url, begun.metadata, { ...begun, code, iss });
+    const given = await authorization.redeem(server, begun.metadata, { ...begun, code, iss });
     const { accountId, personId, membershipId, client, resource } = begun;
     const id = `tcn_${Bun.randomUUIDv7()}`;
-    const issuer = issuerOf(begun.metadata);
+    const issuer = issuerOf(begun.metadata, begun.issuer !== null);
     const { access_token: accessToken, refresh_token: refreshToken } = given;
+    const tokens = { accessToken, refreshToken, client, issuer, resource };
     const connection: StoredToolConnection = {
       ...{ id, server: begun.server, accountId, personId, membershipId, issuer: issuer.issuer },
       scopes: scopesOf(given.scope ?? begun.scope ?? ""),
       wantedScopes: [],
       ...{ createdAt: origin.nowSeconds, lastUsedAt: null, brokenBecause: null, url: begun.url },
-      sealed: seals.sealTokens(id, { accessToken, refreshToken, client, issuer, resource }),
+      sealed: seals.sealTokens(id, tokens),
       ...lifeOf(given, origin.nowSeconds),
     };
     const detail = { server: begun.server, issuer: issuer.issuer, scopes: connection.scopes };
     const event = auditEvent("tool_connection.created", signedIn, origin, { accountId, targetId: id, detail });
-    if (await store.put(connection, event)) return connection;
+    let isKept = false;
+    try {
+      isKept = await store.put(connection, event);
+    } finally {
+      // Nobody could end them there any more.
+      if (!isKept) await authorization.revoke(begun.url, tokens);
+    }
+    if (isKept) return connection;
     throw forbidden("You are no member of that account any more, so nothing was connected.");
   }
 
@@ -179,9 +189,11 @@ export class ConnectFlow {
   }
 
   /** Where the server wanted more than was allowed: that, and what is allowed already. */
-  async #widened({ name, url }: PersonalServer, of: ToolPerson): Promise<readonly string[]> {
-    const found = await this.#options.store.find(name, of);
-    return found?.url === url && found.wantedScopes.length > 0 ? [...found.scopes, ...found.wantedScopes] : [];
+  async #widened(server: PersonalServer, of: ToolPerson): Promise<readonly string[]> {
+    const found = await this.#options.store.find(server.name, of);
+    return found && isConnectedTo(server, found) && found.wantedScopes.length > 0
+      ? [...found.scopes, ...found.wantedScopes]
+      : [];
   }
 
   async #clientFor(server: PersonalServer, found: FoundAuthorization, redirectUri: string): Promise<ToolClient> {

@@ -14,7 +14,7 @@ import type {
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import type { GivenTokens, ToolAuthorization } from "./authorization.ts";
-import { personalServer } from "./personal-server.ts";
+import { isConnectedTo, personalServer } from "./personal-server.ts";
 import type { ToolSeals, ToolTokens } from "./tool-tokens.ts";
 
 export interface PersonConnectionsOptions {
@@ -59,12 +59,16 @@ export class PersonConnections implements ToolConnections {
     this.#options = options;
   }
 
+  async connectionId(server: string, of: ToolPerson): Promise<string | undefined> {
+    return (await this.#options.store.find(server, of))?.id;
+  }
+
   async accessToken(server: string, of: ToolPerson): Promise<string | undefined> {
     const { servers, store, clock } = this.#options;
     const personal = personalServer(servers.find(server));
     const found = personal && (await store.find(server, of));
-    // A server that is somewhere else by now is another one: who is there must not get the tokens.
-    if (!found || found.brokenBecause !== null || found.url !== personal.url) return undefined;
+    // Who is at another place by now must not get the tokens.
+    if (!found || found.brokenBecause !== null || !isConnectedTo(personal, found)) return undefined;
     const token = isDue(found, clock.nowSeconds()) ? await this.#renewed(found) : await this.#tokenOf(found);
     if (token !== undefined) await this.#used(found);
     return token;

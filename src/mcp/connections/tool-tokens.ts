@@ -12,6 +12,8 @@ export interface ToolClient {
 /** What of the metadata of an authorization server (RFC 8414) goes on to be used, as it was when it was checked. */
 export interface ToolIssuer {
   readonly issuer: string;
+  /** Whether an operator named it, so that it may be inside of our network. */
+  readonly isNamed: boolean;
   readonly tokenEndpoint: string;
   readonly authMethods: readonly string[];
   /** RFC 7009. */

@@ -15,6 +15,7 @@ import {
 } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
 import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
@@ -24,7 +25,7 @@ import { invalidParams, methodNotFound, missingCapability, RpcError, rpcErrorOf 
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension, withoutTasksExtension } from "./tasks.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
-import { mayUseResources, mayUseServer, mayUseTool, usableServers } from "./view.ts";
+import { mayUseResources, mayUseTool, usableServers } from "./view.ts";
 
 export interface DeskDeps {
   servers: Pick<ToolServers, "all" | "find">;

@@ -115,7 +115,7 @@ describe.each([
   });
 
   test("has one tool of a server at which its person has no account, which says where to connect it, until it is", async () => {
-    const credentials = { kind: "person", clientId: null, clientSecret: null, scopes: null } as const;
+    const credentials = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
     const crm = toolServerFor("crm", { credentials });
     const link = new TestLink(serving([tool("search")], () => text("found")));
     let isConnected = false;

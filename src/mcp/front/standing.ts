@@ -61,8 +61,10 @@ export class Standing {
 
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
+    if (!now?.scopes.has("tools:use")) return false;
     // What it follows was chosen by what it might use then.
-    return now?.scopes.has("tools:use") === true && Bun.deepEquals(now.tools, principal.tools);
+    const nowLocal = now.reach?.neverLeaves === true && principal.reach?.neverLeaves !== true;
+    return !nowLocal && Bun.deepEquals(now.tools, principal.tools);
   }
 
   /** Undefined where it has ended; as it was, where that cannot be found out at the moment. */

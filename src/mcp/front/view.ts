@@ -1,7 +1,8 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
-import { reachesAllOf, reachesServer, reachesTool } from "../../domain/tools/tool-reach.ts";
+import { reachesAllOf, reachesTool } from "../../domain/tools/tool-reach.ts";
 import { offersTool, type ToolServer, type ToolServers } from "../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
 
 /** In the order of their names. */
 export function usableServers(servers: Pick<ToolServers, "all">, principal: Principal): ToolServer[] {
@@ -9,17 +10,6 @@ export function usableServers(servers: Pick<ToolServers, "all">, principal: Prin
     .all()
     .filter((server) => mayUseServer(server, principal))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-export function mayUseServer(
-  server: ToolServer,
-  { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
-): boolean {
-  if (!server.enabled) return false;
-  if (reach?.neverLeaves && !server.local) return false;
-  if (server.environments && !server.environments.includes(environment)) return false;
-  if (server.accounts && !server.accounts.includes(account.id)) return false;
-  return reachesServer(tools, server.name);
 }
 
 /** `name`: the server's own, of a tool or prompt. */

@@ -231,6 +231,7 @@ test("each person has an own connection with an own token; one that is refused i
     accessToken: async (_server, { personId }) =>
       personId === "person_none" ? undefined : `${personId}-${refused.length}`,
     refused: async (_server, _of, token) => void refused.push(token),
+    connectionId: async (_server, { personId }) => personId,
     insufficient: async () => {},
   };
   const isGood = (request: Request) =>
@@ -241,7 +242,7 @@ test("each person has an own connection with an own token; one that is refused i
   });
   await using world = new LinkWorld({ connections });
   const at = toolServerAt(server.url, {
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
     sharing: "all",
   });
   expect(textOf(await world.call(at, "text", { key: "key_1" }))).toBe("fine");
@@ -257,11 +258,39 @@ test("each person has an own connection with an own token; one that is refused i
   }
 });
 
+test("an account that is connected in the place of another one has a session of its own, and the former one's is asked nothing more", async () => {
+  let account = "tcn_1";
+  const connections: ToolConnections = {
+    connectionId: async () => account,
+    accessToken: async () => account,
+    refused: async () => {},
+    insufficient: async () => {},
+  };
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld({ connections });
+  const at = toolServerAt(server.url, {
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
+  });
+  const sessions = async () => {
+    await world.call(at, "text", { key: "key_1" });
+    const calls = server.requests.filter(({ body }) => body["method"] === "tools/call");
+    return calls.map(({ headers }) => headers.get("mcp-session-id"));
+  };
+  await sessions();
+  const [first, again] = await sessions();
+  expect(again).toBe(first ?? null);
+  account = "tcn_2";
+  const [, , other] = await sessions();
+  expect(other).toBeString();
+  expect(other).not.toBe(first ?? null);
+});
+
 test("who has given too few rights is told to connect once more, and what the server wants is noted; no fixed header is told so", async () => {
   const wanted: string[][] = [];
   const connections: ToolConnections = {
     accessToken: async () => "token_1",
     refused: async () => {},
+    connectionId: async () => "tcn_1",
     insufficient: async (server, { personId }, token, scope) => void wanted.push([server, personId, token, scope]),
   };
   const challenge = 'Bearer error="insufficient_scope", scope="files:read files:write"';
@@ -274,7 +303,7 @@ test("who has given too few rights is told to connect once more, and what the se
   });
   await using world = new LinkWorld({ connections });
   const personal = toolServerAt(server.url, {
-    credentials: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
   });
   await expect(world.call(personal, "text", { key: "key_1" })).rejects.toMatchObject({
     code: "permission_denied",

@@ -6,7 +6,7 @@ import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
 import { isPlaceThere } from "../../domain/tools/node-tools.ts";
-import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import type { ToolConnections, ToolPerson } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
@@ -83,9 +83,9 @@ export class ServerLinks implements ToolLinks {
   }
 
   async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
+    const key = await this.#keyOf(server, principal);
     if (this.#isClosed) throw unavailable("The server is about to stop.");
     const linked = this.#linkedOf(server);
-    const key = keyOf(server, principal);
     let link = linked.links.get(key);
     if (!link) {
       this.#makeRoom(server, linked);
@@ -206,6 +206,19 @@ export class ServerLinks implements ToolLinks {
     });
   }
 
+  /**
+   * Who shares one: nobody with anybody else, unless the server is the same for all. A session there may stay that of the account
+   * with which it began, so that another account has another one.
+   */
+  async #keyOf({ name, sharing, credentials }: ToolServer, principal: Principal): Promise<string> {
+    const isPersonal = credentials.kind === "person";
+    if (sharing === "all" && !isPersonal) return "";
+    const of = isPersonal ? accountOf(principal) : undefined;
+    const connection = of && (await this.#deps.connections.connectionId(name, of));
+    const who = isPersonal ? [of?.personId, connection] : [partyOf(principal)];
+    return JSON.stringify([principal.account.id, principal.environment, ...who]);
+  }
+
   #credentialsOf({ name, credentials }: ToolServer, principal: Principal): Credentials {
     if (credentials.kind !== "person") {
       const fields = credentials.kind === "headers" ? credentials.headers : {};
@@ -213,8 +226,7 @@ export class ServerLinks implements ToolLinks {
       return { headers: async () => headers, refused: async () => false, insufficient: async () => {} };
     }
     const { connections, connectAt } = this.#deps;
-    const personId = personOf(principal);
-    const of = personId === null ? undefined : { accountId: principal.account.id, personId };
+    const of = accountOf(principal);
     return {
       headers: async () => {
         if (!of) throw noPerson(name);
@@ -305,16 +317,10 @@ export class ServerLinks implements ToolLinks {
   }
 }
 
-/** Who shares one: nobody with anybody else, unless the server is the same for all. */
-function keyOf({ sharing, credentials }: ToolServer, principal: Principal): string {
-  if (sharing === "all" && credentials.kind !== "person") return "";
-  const { account, environment } = principal;
-  const who = credentials.kind === "person" ? (personOf(principal) ?? "") : partyOf(principal);
-  return JSON.stringify([account.id, environment, who]);
-}
-
-function personOf({ keys }: Principal): string | null {
-  return keys[0].personId;
+/** Whose account there is meant; undefined: it is nobody's key. */
+function accountOf(principal: Principal): ToolPerson | undefined {
+  const { personId } = principal.keys[0];
+  return personId === null ? undefined : { accountId: principal.account.id, personId };
 }
 
 function noPerson(server: string): GatewayError {

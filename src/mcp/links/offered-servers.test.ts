@@ -75,7 +75,7 @@ const shared = (own: Partial<ToolServer> = {}) =>
 const list = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "ping" });
 
 test("only what is shared, enabled, and nobody else's, is offered", async () => {
-  const person = { kind: "person", clientId: null, clientSecret: null, scopes: null } as const;
+  const person = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
   const others: Partial<ToolServer>[] = [
     { isShared: false },
     { enabled: false },

@@ -302,7 +302,7 @@ export class ManagedServers implements ToolServers {
 const emptyCredentials = {
   none: { kind: "none" },
   headers: { kind: "headers", headers: {} },
-  person: { kind: "person", clientId: null, clientSecret: null, scopes: null },
+  person: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
 } as const satisfies Record<ToolCredentials["kind"], ToolCredentials>;
 
 /** Servers over HTTP alone have credentials. */

@@ -3,7 +3,13 @@ import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
-import { type TextRule, toolServerTexts as texts, toolCredentialsFault } from "../../domain/tools/server-rules.ts";
+import {
+  isToolIssuer,
+  type TextRule,
+  toolServerTexts as texts,
+  toolCredentialsFault,
+  toolIssuerRule,
+} from "../../domain/tools/server-rules.ts";
 import type { ToolCredentials, ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
 import { toolServerDefaults } from "../../domain/tools/tool-server-store.ts";
 import type { CreateToolServerRequest, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
@@ -101,11 +107,11 @@ function changedCredentials(current: ToolServer, request: UpdateToolServerReques
   const member = credentials.kind === "headers" ? "headers" : "oauth";
   if (url === undefined) throw fieldError(member, "is for servers with a url. Give null for none.");
   if (isSameServer || (credentials.kind === "person" && credentials.clientSecret === null)) return credentials;
-  throw fieldError(
-    member === "headers" ? member : "oauth.client_secret",
-    "is required where url moves to another scheme, host or port, as what is stored is sent to no other server; null for none.",
-  );
+  throw fieldError(member === "headers" ? member : "oauth.client_secret", secretMoves);
 }
+
+const secretMoves =
+  "is required where url, or issuer, becomes that of another server, as what is stored is sent to no other; null for none.";
 
 type OAuth = NonNullable<UpdateToolServerRequest["oauth"]>;
 
@@ -113,27 +119,27 @@ function withClient(current: ToolCredentials, { client_id: id, client_secret: se
   return { client_id: id === undefined && current.kind === "person" ? current.clientId : id, client_secret: secret };
 }
 
+const noPerson = { issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
+
 function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean): ToolCredentials {
-  const { client_id: id, client_secret: secret, scopes } = given;
-  if (id) requireText("oauth.client_id", id, texts.clientId);
+  const current = before.kind === "person" ? before : noPerson;
+  const {
+    issuer = current.issuer,
+    client_id: clientId = current.clientId,
+    client_secret: secret,
+    scopes = current.scopes,
+  } = given;
+  if (given.issuer && !isToolIssuer(given.issuer)) throw fieldError("oauth.issuer", textFault(toolIssuerRule));
+  if (clientId) requireText("oauth.client_id", clientId, texts.clientId);
   if (secret) requireText("oauth.client_secret", secret, texts.clientSecret);
   for (const [index, scope] of (scopes ?? []).entries()) requireText(`oauth.scopes[${index}]`, scope, texts.scope);
-  const current = before.kind === "person" ? before : { clientId: null, clientSecret: null, scopes: null };
-  const clientId = id === undefined ? current.clientId : id;
   const isSameClient = clientId === current.clientId;
-  if (secret === undefined && isSameClient && !isSameServer && current.clientSecret !== null) {
-    throw fieldError(
-      "oauth.client_secret",
-      "is required where url moves to another scheme, host or port, as what is stored is sent to no other server; null for none.",
-    );
+  const isSamePlace = isSameServer && issuer === current.issuer;
+  if (secret === undefined && isSameClient && !isSamePlace && current.clientSecret !== null) {
+    throw fieldError("oauth.client_secret", secretMoves);
   }
-  const kept = isSameClient && isSameServer ? current.clientSecret : null;
-  return {
-    kind: "person",
-    clientId,
-    clientSecret: secret === undefined ? kept : secret,
-    scopes: scopes === undefined ? current.scopes : scopes,
-  };
+  const kept = isSameClient && isSamePlace ? current.clientSecret : null;
+  return { kind: "person", issuer, clientId, clientSecret: secret === undefined ? kept : secret, scopes };
 }
 
 /** Throws `invalid_request`; no value is in its message. */
@@ -153,6 +159,10 @@ function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
 }
 
 /** How long it may be is said by its shape. */
-function requireText(member: string, text: string, { pattern, must, fix }: TextRule): void {
-  if (!pattern.test(text)) throw fieldError(member, `must be ${must}. ${fix}`);
+function requireText(member: string, text: string, rule: TextRule): void {
+  if (!rule.pattern.test(text)) throw fieldError(member, textFault(rule));
+}
+
+function textFault({ must, fix }: Pick<TextRule, "must" | "fix">): string {
+  return `must be ${must}. ${fix}`;
 }

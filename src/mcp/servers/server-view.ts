@@ -15,6 +15,7 @@ export function settingsToWire(server: ToolServer) {
     oauth:
       credentials.kind === "person"
         ? {
+            issuer: credentials.issuer,
             client_id: credentials.clientId,
             has_client_secret: credentials.clientSecret !== null,
             scopes: credentials.scopes && [...credentials.scopes],

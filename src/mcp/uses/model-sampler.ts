@@ -20,6 +20,8 @@ export interface ModelSamplerOptions {
   inference: InferenceDeps;
   catalog: Pick<Catalog, "list">;
   openRequests: Pick<OpenRequests, "enter">;
+  /** What is left by now of the rights with which a call was admitted. Rejects with a GatewayError where nothing is. */
+  still(principal: Principal): Promise<Principal>;
   /** The model for servers that name none which the principal may use; undefined: there is none. */
   defaultModel(): string | undefined;
   /** Checks the body of a chat request as a client's. Throws a GatewayError. */
@@ -47,7 +49,9 @@ export class ModelSampler implements ToolSampler {
     this.#options = options;
   }
 
-  async sample(principal: Principal, params: Json, signal: AbortSignal): Promise<Json> {
+  async sample(caller: Principal, params: Json, signal: AbortSignal): Promise<Json> {
+    // A call of a tool may take long: what was taken from its caller meanwhile, no server spends.
+    const principal = await this.#options.still(caller);
     requireScope(principal, "chat:write");
     const asked = this.#admit(signal);
     const place = this.#options.openRequests.enter(principal);

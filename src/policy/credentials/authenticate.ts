@@ -160,6 +160,15 @@ export class Authenticator {
     return entry.principal;
   }
 
+  /**
+   * What is left by now of the rights with which a request was admitted, for what it begins anew on its way. Rejects as
+   * `behind` does.
+   */
+  async still(admitted: Principal): Promise<Principal> {
+    const now = await this.behind(admitted.keys[0].id);
+    return { ...now, scopes: now.scopes.intersection(admitted.scopes) };
+  }
+
   #check(presented: PresentedCredentials): Principal | Promise<Principal> {
     const { authorization, apiKey: header } = presented;
     const apiKey = header === "" ? null : header;

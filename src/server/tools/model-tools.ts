@@ -5,11 +5,11 @@ import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { errorTable } from "../../http/exchange/errors.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
-import { mayUseServer } from "../../mcp/front/view.ts";
 
 /** JSON-RPC 2.0, 5.1. */
 const internalError = -32_603;

@@ -44,6 +44,7 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
     }),
     toolSampler: new ModelSampler({
       ...{ inference, catalog, openRequests, renderError },
+      still: (principal) => governance.authenticator.still(principal),
       defaultModel: () => current().tools.samplingModel,
       decode: (body) => decodeRequest("chat", ByteSpan.of(body), current().limits),
       noteRefused: ({ requestId, model, principal }, error) =>

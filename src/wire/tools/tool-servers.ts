@@ -21,8 +21,16 @@ const node = z
 const headers = z
   .record(z.string().min(1).max(128), z.string().min(1).max(8_192))
   .describe("Headers of each request to it, the same for everybody. They are kept sealed and not shown again.");
+const issuer = z
+  .string()
+  .min(1)
+  .max(2_048)
+  .describe(
+    "Its authorization server, which may then be inside of your network, and no other is taken. null: the one that the server names.",
+  );
 const oauth = z
   .strictObject({
+    issuer: issuer.nullish(),
     client_id: z
       .string()
       .min(1)
@@ -122,6 +130,7 @@ export const toolServerShape = z
     header_names: z.array(z.string()).describe("Names of its headers; their values are not shown."),
     oauth: z
       .object({
+        issuer: issuer.nullable(),
         client_id: z.string().nullable(),
         has_client_secret: z.boolean(),
         scopes: z.array(z.string()).nullable(),

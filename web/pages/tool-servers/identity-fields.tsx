@@ -133,10 +133,25 @@ interface OAuthProps extends Pick<PartProps, "draft" | "change"> {
 }
 
 function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
-  const isSet = draft.clientId !== "" || draft.scopes.length > 0;
+  const isSet = draft.issuer !== "" || draft.clientId !== "" || draft.scopes.length > 0;
   return (
-    <MoreSettings label="A client of your own" shown={isSet} hasProblem={error !== undefined}>
+    <MoreSettings
+      label="Its authorization server, and a client of your own"
+      shown={isSet}
+      hasProblem={error !== undefined}
+    >
       <Note>Most servers need none of this: Headrace describes or registers itself there.</Note>
+      <TextInput
+        label="Authorization server"
+        description="Its issuer, where it is inside of your network, or no other is to be taken; empty: the one that the server names."
+        placeholder="https://login.example.com"
+        value={draft.issuer}
+        onChange={(event) => change({ issuer: event.currentTarget.value })}
+        error={error !== undefined}
+        maxLength={2_048}
+        autoComplete="off"
+        spellCheck={false}
+      />
       <TextInput
         label="Client id"
         description="Of a client that you registered there, with the redirect URI /oauth/tools/callback below the public URL."

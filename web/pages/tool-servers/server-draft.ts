@@ -20,6 +20,8 @@ export interface ServerDraft {
   credentials: ToolServer["credentials"];
   /** Those that are stored stay where it is null. */
   headers: readonly TypedHeader[] | null;
+  /** Empty: the one that the server names. */
+  issuer: string;
   clientId: string;
   /** Empty: the one that is stored stays, where there is one. */
   clientSecret: string;
@@ -42,7 +44,7 @@ export const newHeader = (key: number): TypedHeader => ({ key, name: key === 0 ?
 export const newServer: ServerDraft = {
   ...{ name: "", title: "", description: "" },
   ...{ place: "http", url: "", node: "", nodeServer: "" },
-  ...{ credentials: "none", headers: [newHeader(0)], clientId: "", clientSecret: "", scopes: [] },
+  ...{ credentials: "none", headers: [newHeader(0)], issuer: "", clientId: "", clientSecret: "", scopes: [] },
   ...{ environments: allEnvironments, accounts: [], tools: [], approval: "first", isLocal: false, isShared: false },
   ...{ timeoutSeconds: 60, maxResultBytes: 4_194_304, maxConcurrency: 32, price: "" },
 };
@@ -64,7 +66,7 @@ export function draftOf(server: ToolServer): ServerDraft {
     ...{ place: place === "node" ? "node" : "http", url: url ?? "" },
     ...{ node: node?.node ?? "", nodeServer: node?.server ?? "" },
     ...{ credentials, headers: credentials === "headers" && !isUnreadable ? null : [newHeader(0)] },
-    ...{ clientId: oauth?.client_id ?? "", clientSecret: "", scopes: oauth?.scopes ?? [] },
+    ...{ issuer: oauth?.issuer ?? "", clientId: oauth?.client_id ?? "", clientSecret: "", scopes: oauth?.scopes ?? [] },
     environments: server.environments ?? allEnvironments,
     ...{ accounts: server.accounts ?? [], tools: server.tools ?? [] },
     ...{ approval: server.approval, isLocal: server.local, isShared: server.sharing === "all" },
@@ -133,10 +135,11 @@ function headersOf({ headers }: ServerDraft): Record<string, string> {
 
 /** Both, as one takes the place of the other. */
 function identityOf(draft: ServerDraft) {
-  const { credentials, headers, clientId, clientSecret, scopes } = draft;
+  const { credentials, headers, issuer, clientId, clientSecret, scopes } = draft;
   if (credentials === "none") return { headers: null, oauth: null };
   if (credentials === "headers") return { ...(headers === null ? {} : { headers: headersOf(draft) }), oauth: null };
   const oauth = {
+    issuer: issuer.trim() === "" ? null : issuer.trim(),
     client_id: clientId.trim() === "" ? null : clientId.trim(),
     ...(clientSecret === "" ? {} : { client_secret: clientSecret }),
     scopes: scopes.length === 0 ? null : [...scopes],

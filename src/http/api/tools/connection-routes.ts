@@ -6,9 +6,10 @@ import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
 import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import { type ConnectFlow, clientDocumentPath } from "../../../mcp/connections/connect-flow.ts";
-import { isServerOf, personalServer } from "../../../mcp/connections/personal-server.ts";
+import { isConnectedTo, personalServer } from "../../../mcp/connections/personal-server.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import {
   connectedPersonShape,
@@ -64,8 +65,13 @@ const list = endpoint("GET", "/v1/tools/connections", {
   async answer({ deps: { toolServers, toolConnections }, principal }) {
     const of = { accountId: principal.account.id, personId: principal.person.id };
     const connected = new Map((await toolConnections.listOf(of)).map((one) => [one.server, one]));
-    const servers = toolServers.all().filter((server) => personalServer(server) && isServerOf(principal, server));
-    return { object: "list", data: servers.map((server) => toWire(server, connected.get(server.name))) };
+    const data = toolServers.all().flatMap((server) => {
+      const personal = personalServer(server);
+      if (!personal || !mayUseServer(server, principal)) return [];
+      const connection = connected.get(server.name);
+      return [toWire(server, connection && isConnectedTo(personal, connection) ? connection : undefined)];
+    });
+    return { object: "list", data };
   },
 });
 

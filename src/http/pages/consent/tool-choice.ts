@@ -7,7 +7,7 @@ import type { KeyStore } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
 import { reachesServer } from "../../../domain/tools/tool-reach.ts";
 import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
-import { mayUseServer } from "../../../mcp/front/view.ts";
+import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
 import { type Html, html } from "../html.ts";
 import { plainName } from "./plain-name.ts";
