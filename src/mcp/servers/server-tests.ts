@@ -110,7 +110,7 @@ export class ServerTests {
   async #look(
     { open }: SeparateLink,
     {
-      server: { name },
+      server,
       cancellation,
       isKnown,
       onSeen,
@@ -128,7 +128,7 @@ export class ServerTests {
     const lists = new ServerLists(clock);
     const exchange = { holder: heldBytes.visitors, cancellation };
     const shown = (await lists.of(link, "tools", exchange)).slice(0, mostTools);
-    const states = isKnown ? await definitions.statesOf(name, "tool", shown) : [];
+    const states = isKnown ? await definitions.statesOf(server, "tool", shown) : [];
     const tools = shown.map((tool, index) => ({
       name: textOf(tool["name"]) ?? "",
       title: textOf(tool["title"]),

@@ -111,12 +111,12 @@ export async function openTools(options: ToolsOptions) {
 
 /** Those of the file and of the database, and what is approved of them. */
 async function openServers(options: ToolsOptions) {
-  const { db, feed, watcher, governance, current, clock, log } = options;
+  const { db, feed, watcher, governance, current, nodes, clock, log } = options;
   const announce = () => feed.announce("routing");
-  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), announce, clock, log });
-  const nodes = new SqlNodeStore(db, feed);
+  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), nodes, announce, clock, log });
+  const nodeStore = new SqlNodeStore(db, feed);
   const findNode = async (asked: string) =>
-    (await nodes.listNodes()).find(({ id, name }) => id === asked || name === asked);
+    (await nodeStore.listNodes()).find(({ id, name }) => id === asked || name === asked);
   const toolServers = new ManagedServers({
     file: options.servers ?? (() => current().tools.servers),
     store: new SqlToolServerStore(db),
