@@ -140,6 +140,18 @@ test("what is no message, and a tool that is not offered, is refused without the
   expect(codes).toEqual([-32_700, -32_602, -32_602]);
 });
 
+test("a gateway that takes nothing of what a process says cannot have refusals pile up at the node", async () => {
+  const node = nodeWith(shared({ tools: ["where"] }));
+  const { session, body, said } = await node.start();
+  const call = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "child" } });
+  body.pause();
+  await expect(node.ask("POST", { session, body: call })).rejects.toMatchObject({ code: "service_unavailable" });
+  expect(said()).toBe("");
+  body.resume();
+  expect((await node.ask("POST", { session, body: call })).status).toBe(202);
+  expect(said()).toContain("Unknown tool: child");
+});
+
 test("a server over HTTP that cannot be reached is said to be that, and not where it is", async () => {
   const node = nodeWith(toolServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
   const asked = node.ask("POST", { body: list });

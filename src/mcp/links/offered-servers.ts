@@ -121,7 +121,7 @@ export class OfferedServers implements OfferedTools {
     if (process && !Bun.deepEquals(process.server, server)) void process.ended();
     else if (process && method === "POST") {
       const asked = checked(textOf(body), server.tools);
-      if ("refusal" in asked) process.tell(asked.refusal);
+      if ("refusal" in asked) process.refuse(asked.refusal);
       else await process.take(asked.text);
       return answerOf(202, "");
     }
@@ -172,6 +172,7 @@ class OfferedProcess implements BodySource {
   readonly #line: ProcessLine;
   #sink: BodySink | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
+  #isPaused = false;
 
   constructor(server: ToolServer, line: ProcessLine, take: (text: string) => Promise<void>) {
     this.server = server;
@@ -179,9 +180,11 @@ class OfferedProcess implements BodySource {
     this.#line = line;
   }
 
-  /** Says something in its place. */
-  tell(text: string): void {
-    this.#sink?.data(ByteSpan.of(`${text}\n`));
+  /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
+  refuse(text: string): void {
+    if (!this.#isPaused) return this.#tell(text);
+    const message = `The process of the server of tools "${this.server.name}" has said what nobody takes.`;
+    throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
   }
 
   /** Ends it, and resolves once nothing of it is left. */
@@ -192,23 +195,27 @@ class OfferedProcess implements BodySource {
   flow(sink: BodySink): void {
     this.#sink = sink;
     const line = this.#line;
-    line.onmessage = (message) => this.tell(JSON.stringify(message));
+    line.onmessage = (message) => this.#tell(JSON.stringify(message));
     line.onclose = () => {
       this.#sink = undefined;
       clearInterval(this.#timer);
       if (line.endedItself) sink.end();
       else sink.fail(line.fault() ?? notOffered(this.server.name));
     };
-    this.#timer = setInterval(() => this.tell(""), aliveMs);
+    this.#timer = setInterval(() => {
+      if (!this.#isPaused) this.#tell("");
+    }, aliveMs);
     // It is closed by then, with the reason.
     line.start().catch(() => {});
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#line.pause();
   }
 
   resume(): void {
+    this.#isPaused = false;
     this.#line.resume();
   }
 
@@ -217,6 +224,10 @@ class OfferedProcess implements BodySource {
     clearInterval(this.#timer);
     this.#line.onclose = undefined;
     void this.#line.close();
+  }
+
+  #tell(text: string): void {
+    this.#sink?.data(ByteSpan.of(`${text}\n`));
   }
 }
 
