@@ -5,7 +5,7 @@ import { type Clock, wallMs } from "../../base/clock.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
-import { isPlaceThere } from "../../domain/tools/node-tools.ts";
+import { standingOf } from "../../domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -52,8 +52,8 @@ class LinkedServer {
   readonly places: Places;
   readonly server: ToolServer;
   processes = 0;
-  /** Whether its node takes requests; true of what is at none. */
-  isThere = true;
+  /** Where requests go now. */
+  standing: string | undefined;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
@@ -134,13 +134,16 @@ export class ServerLinks implements ToolLinks {
     for (const link of linked?.links.values() ?? []) this.#end(link);
   }
 
-  /** Nodes came or went: connections to servers at those that went take nothing new, and who listens hears of both. */
+  /** Nodes came, went or have something else: connections to what is not there any more take nothing new, and who listens hears of it. */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
-      const isThere = isPlaceThere(linked.server, this.#deps.nodes);
-      if (isThere === linked.isThere) continue;
-      linked.isThere = isThere;
-      for (const link of linked.links.values()) link.moved(isThere);
+      const standing = standingOf(linked.server, this.#deps.nodes);
+      if (standing === linked.standing) continue;
+      const isLost = linked.standing !== undefined;
+      linked.standing = standing;
+      // It may have come back as one that speaks another revision.
+      linked.legacyUntilMs = 0;
+      for (const link of linked.links.values()) link.moved(isLost);
     }
   }
 
@@ -170,7 +173,7 @@ export class ServerLinks implements ToolLinks {
     // It has changed since: whatever holds for it now holds from here on.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
-    linked.isThere = isPlaceThere(server, this.#deps.nodes);
+    linked.standing = standingOf(server, this.#deps.nodes);
     this.#servers.set(server.name, linked);
     return linked;
   }

@@ -182,9 +182,11 @@ class OfferedProcess implements BodySource {
 
   /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
   refuse(text: string): void {
-    if (!this.#isPaused) return this.#tell(text);
-    const message = `The process of the server of tools "${this.server.name}" has said what nobody takes.`;
-    throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+    if (this.#isPaused) {
+      const message = `The process of the server of tools "${this.server.name}" has said what nobody takes.`;
+      throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+    }
+    this.#tell(text);
   }
 
   /** Ends it, and resolves once nothing of it is left. */
