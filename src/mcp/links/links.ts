@@ -202,7 +202,10 @@ export class ServerLinks implements ToolLinks {
         };
         const { output } = linked;
         const connecting = { server, credentials, isLegacy, output, signal, onNews, onProcess };
-        const connection = await connect(connecting, this.#deps);
+        const connection = await connect(connecting, this.#deps).catch((error: unknown) => {
+          if (isFullNode(error, server)) this.#makeRoomAtNode(linked);
+          throw error;
+        });
         if (connection.isLegacy && !isLegacy) linked.legacyUntilMs = clock.monotonicMs() + eraMs;
         return connection;
       },
@@ -257,6 +260,12 @@ export class ServerLinks implements ToolLinks {
     // It takes a while to be gone: the next one who asks has its place.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the server of tools "${server.name}" as may.`);
+  }
+
+  /** It takes a while until the node knows: the next one who asks has its place. */
+  #makeRoomAtNode(linked: LinkedServer): void {
+    if (this.#endOldest([linked])) return;
+    this.#endOldest([...this.#servers.values()].filter(({ standing }) => standing === linked.standing));
   }
 
   /** The directories of processes of an earlier gateway, which was killed, are nobody's any more. */
@@ -314,6 +323,10 @@ function keyOf({ sharing, credentials }: ToolServer, principal: Principal): stri
   const { account, environment } = principal;
   const who = credentials.kind === "person" ? (personOf(principal) ?? "") : partyOf(principal);
   return JSON.stringify([account.id, environment, who]);
+}
+
+function isFullNode(error: unknown, { place }: ToolServer): boolean {
+  return place.kind === "node" && error instanceof GatewayError && error.code === "service_unavailable";
 }
 
 function personOf({ keys }: Principal): string | null {
