@@ -23,7 +23,7 @@ onEachDatabase((databases) => {
   let reads = 0;
   /** The machine that has the name gpu-1. */
   let machine = "node_1";
-  const nodes = { find: () => ({ id: machine, name: "gpu-1", isThere: true, offers: [] }) };
+  const nodes = { find: () => ({ id: machine, name: "gpu-1", isThere: true, isLocal: false, offers: [] }) };
 
   beforeEach(async () => {
     opened = await databases.open();

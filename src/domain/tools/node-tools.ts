@@ -54,6 +54,8 @@ export interface ToolNode {
   readonly name: string;
   /** False while it is not connected, or takes nothing new. */
   readonly isThere: boolean;
+  /** Whether an operator marked it as local. */
+  readonly isLocal: boolean;
   readonly offers: readonly OfferedToolServer[];
 }
 

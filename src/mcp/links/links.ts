@@ -84,6 +84,7 @@ export class ServerLinks implements ToolLinks {
 
   async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
     if (this.#isClosed) throw unavailable("The server is about to stop.");
+    this.#requireLocal(server, principal);
     const linked = this.#linkedOf(server);
     const key = keyOf(server, principal);
     let link = linked.links.get(key);
@@ -242,6 +243,16 @@ export class ServerLinks implements ToolLinks {
         );
       },
     };
+  }
+
+  /** That a server is local is said of the node that had its name then; the mark of a node is that machine's own. */
+  #requireLocal({ name, place }: ToolServer, { reach }: Principal): void {
+    if (place.kind !== "node" || !reach?.neverLeaves) return;
+    const node = this.#deps.nodes.find(place.nodeId);
+    if (!node || node.isLocal) return;
+    throw forbidden(
+      `The server of tools "${name}" is at the node ${node.name}, which is not marked as local, and what this key asks never leaves. An operator marks it by headrace nodes mark-local ${node.name}.`,
+    );
   }
 
   /** Throws where there is none, and nobody can go. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
-import { LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { callerOf, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
 import { HttpToolServer, textResult, toolServerAt } from "../../../tests/support/tool-servers.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
@@ -19,6 +19,7 @@ const program = [process.execPath, script, "fine"] as const;
 /** A node without its tunnel. */
 class Node implements ToolNodes, AsyncDisposable {
   id = "node_1";
+  isLocal = false;
   mostProcesses = Number.POSITIVE_INFINITY;
   server: ToolServer;
   readonly #dataDir = mkdtempSync(join(tmpdir(), "node-links-"));
@@ -35,7 +36,7 @@ class Node implements ToolNodes, AsyncDisposable {
   }
 
   find() {
-    return { id: this.id, name: "gpu-1", isThere: true, offers: this.#offered.offers() };
+    return { id: this.id, name: "gpu-1", isThere: true, isLocal: this.isLocal, offers: this.#offered.offers() };
   }
 
   async send(_: string, ...[request, cancellation]: Parameters<OfferedServers["handle"]>) {
@@ -86,4 +87,15 @@ test("what is connected to a node takes nothing more once another machine has it
   node.id = "node_2";
   world.links.nodesChanged();
   expect(JSON.parse(textOf(await world.call(atNode, "where"))).pid).not.toBe(before);
+});
+
+test("what never leaves goes to a server at a node once that node is marked as local, and not before", async () => {
+  await using node = new Node(program);
+  await using world = new LinkWorld({ nodes: node });
+  const principal = { ...callerOf("key_1"), reach: { models: [], neverLeaves: true } };
+  const open = () => world.links.open({ ...atNode, local: true }, { principal });
+  await expect(open()).rejects.toThrow(/gpu-1, which is not marked as local.*mark-local gpu-1/);
+  expect(node.processes).toEqual([]);
+  node.isLocal = true;
+  expect((await open()).serverInfo["name"]).toBeString();
 });

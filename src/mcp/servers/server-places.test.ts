@@ -6,7 +6,7 @@ import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { ServerPlaces } from "./server-places.ts";
 
 const node = (own: Partial<ToolNode> = {}): ToolNode => ({
-  ...{ id: "node_1", name: "gpu-1", isThere: true },
+  ...{ id: "node_1", name: "gpu-1", isThere: true, isLocal: false },
   offers: [{ name: "own", title: null, kind: "http" }],
   ...own,
 });

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
+import { nodeCalled } from "../../domain/models/node.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
@@ -115,8 +116,7 @@ async function openServers(options: ToolsOptions) {
   const announce = () => feed.announce("routing");
   const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), nodes, announce, clock, log });
   const nodeStore = new SqlNodeStore(db, feed);
-  const findNode = async (asked: string) =>
-    (await nodeStore.listNodes()).find(({ id, name }) => id === asked || name === asked);
+  const findNode = async (asked: string) => nodeCalled(await nodeStore.listNodes(), asked);
   const toolServers = new ManagedServers({
     file: options.servers ?? (() => current().tools.servers),
     store: new SqlToolServerStore(db),
