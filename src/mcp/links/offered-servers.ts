@@ -63,8 +63,21 @@ export class OfferedServers implements OfferedTools {
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
+  /** To be called after a change of the configuration: what it does not offer any more ends, whoever listens to it. */
+  reconfigured(): void {
+    for (const process of this.#processes.values()) {
+      if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
+    }
+    for (const [name, { url, client }] of this.#clients) {
+      const place = this.#find(name)?.place;
+      if (place?.kind === "http" && new URL(place.url).href === url) continue;
+      client.close();
+      this.#clients.delete(name);
+    }
+  }
+
   async handle(request: Request, cancellation: Cancellation): Promise<EngineResponse> {
-    const server = this.#options.servers().find((one) => one.name === request.server && isOffered(one));
+    const server = this.#find(request.server);
     if (!server || this.#isClosed) throw notOffered(request.server);
     const { place } = server;
     if (place.kind === "http") return await this.#overHttp({ ...server, place }, request, cancellation);
@@ -77,6 +90,10 @@ export class OfferedServers implements OfferedTools {
     this.#isClosed = true;
     for (const { client } of this.#clients.values()) client.close();
     await Promise.all([...this.#processes.values()].map((process) => process.ended()));
+  }
+
+  #find(name: string): ToolServer | undefined {
+    return this.#options.servers().find((one) => one.name === name && isOffered(one));
   }
 
   async #overHttp(
@@ -101,8 +118,10 @@ export class OfferedServers implements OfferedTools {
       return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body: response.body };
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
+      // Where it is, is no matter of the gateway's.
+      this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
       const message = `The server of tools "${name}" of this node cannot be reached.`;
-      throw new GatewayError("upstream_error", message, { detail: error.message, cause: error });
+      throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
     }
   }
 
