@@ -2,6 +2,7 @@
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
+import { nodeCalled } from "../domain/models/node.ts";
 import type { NodeToolRequest, ToolNode, ToolNodes } from "../domain/tools/node-tools.ts";
 import type { Router } from "../inference/routing/route.ts";
 import type { NodeDirectory } from "./node-directory.ts";
@@ -21,11 +22,10 @@ export class DirectoryToolNodes implements ToolNodes {
 
   find(node: string): ToolNode | undefined {
     const { directory, router } = this.#options;
-    const records = directory.records();
-    const record = records.find(({ id }) => id === node) ?? records.find(({ name }) => name === node);
+    const record = nodeCalled(directory.records(), node);
     if (!record) return undefined;
-    const { id, name, toolServers: offers } = record;
-    return { id, name, offers, isThere: directory.isReachable(id) && !router.drained.has(name) };
+    const { id, name, local: isLocal, toolServers: offers } = record;
+    return { id, name, offers, isLocal, isThere: directory.isReachable(id) && !router.drained.has(name) };
   }
 
   async send(nodeId: string, request: NodeToolRequest, cancellation: Cancellation): Promise<EngineResponse> {

@@ -143,7 +143,10 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       replicaId,
     },
     /** To be called after a change of the configuration file. */
-    reconfigured: warnOfHidden,
+    reconfigured(): void {
+      warnOfHidden();
+      tools.reconfigured();
+    },
     /** To be called once the server listens. */
     start(): void {
       directory.start();

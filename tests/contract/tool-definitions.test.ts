@@ -9,7 +9,12 @@ import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { principalFor } from "../support/principal.ts";
 
-const server = { name: "files", approval: "first" } as const;
+const server = {
+  name: "files",
+  approval: "first",
+  place: { kind: "http", url: "https://files.example.com/mcp" },
+} as const;
+const atNode = { ...server, place: { kind: "node", nodeId: "gpu-1", server: "own" } } as const;
 const tool = (name: string, description = "Reads."): JsonObject => ({ name, description, inputSchema: {} });
 const namesOf = (offered: readonly JsonObject[]) => offered.map(({ name }) => name);
 
@@ -18,6 +23,9 @@ onEachDatabase((databases) => {
   let clock: ReturnType<typeof manualClock>;
   let definitions: Definitions;
   let reads = 0;
+  /** The machine that has the name gpu-1. */
+  let machine = "node_1";
+  const nodes = { find: () => ({ id: machine, name: "gpu-1", isThere: true, isLocal: false, offers: [] }) };
 
   beforeEach(async () => {
     opened = await databases.open();
@@ -34,10 +42,40 @@ onEachDatabase((databases) => {
         decide: (...decision) => store.decide(...decision),
         countWaiting: () => store.countWaiting(),
       },
-      ...{ clock, log: silentLog, announce() {} },
+      ...{ nodes, clock, log: silentLog, announce() {} },
     });
   });
   afterEach(() => opened.close());
+
+  describe("a server that is elsewhere now", () => {
+    const isOffered = async (at: Parameters<Definitions["offered"]>[0]) =>
+      (await definitions.offered(at, "tool", [tool("read")])).length > 0;
+
+    test("what was approved at one origin waits at another one, and holds again once it is back", async () => {
+      expect(await isOffered(server)).toBe(true);
+      const moved = { ...server, place: { ...server.place, url: "https://files.example.net/mcp" } };
+      expect(await isOffered(moved)).toBe(false);
+      const [waiting] = await definitions.list("files");
+      expect(waiting?.state).toBe("changed");
+      expect(await isOffered({ ...server, place: { ...server.place, url: "https://files.example.com/v2/mcp" } })).toBe(
+        true,
+      );
+    });
+
+    test("what was approved of one node waits where another machine has its name", async () => {
+      machine = "node_1";
+      expect(await isOffered(atNode)).toBe(true);
+      machine = "node_2";
+      expect(await isOffered(atNode)).toBe(false);
+      expect(await definitions.statesOf(atNode, "tool", [tool("read")])).toEqual(["changed"]);
+    });
+
+    test("a list that was compared before is compared anew at another origin", async () => {
+      const listed = [tool("read")];
+      expect(namesOf(await definitions.offered(server, "tool", listed))).toEqual(["read"]);
+      expect(namesOf(await definitions.offered(atNode, "tool", listed))).toEqual([]);
+    });
+  });
 
   describe("a list", () => {
     test("a list that was compared is not looked at again while nothing changes, and the database is not asked", async () => {
@@ -59,9 +97,7 @@ onEachDatabase((databases) => {
       expect(namesOf(await definitions.offered(server, "tool", changed))).toEqual([]);
       const elsewhere = new Definitions({
         store: new SqlDefinitionStore(opened.db),
-        announce() {},
-        clock,
-        log: silentLog,
+        ...{ nodes, announce() {}, clock, log: silentLog },
       });
       await elsewhere.offered({ ...server, approval: "all" }, "tool", changed);
       clock.advance(11_000);
@@ -124,6 +160,7 @@ onEachDatabase((databases) => {
     test("stays so where another replica has not heard of it yet", async () => {
       const elsewhere = new Definitions({
         store: new SqlDefinitionStore(opened.db),
+        nodes,
         announce() {},
         clock,
         log: silentLog,

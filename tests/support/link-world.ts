@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Principal } from "../../src/domain/principal.ts";
+import type { ToolNodes } from "../../src/domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../src/domain/tools/tool-connection.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
 import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
@@ -19,7 +20,13 @@ export class LinkWorld implements AsyncDisposable {
   readonly links: ServerLinks;
 
   constructor(
-    options: { bounds?: Partial<LinkBounds>; connections?: ToolConnections; dataDir?: string; connectMs?: number } = {},
+    options: {
+      bounds?: Partial<LinkBounds>;
+      connections?: ToolConnections;
+      nodes?: ToolNodes;
+      dataDir?: string;
+      connectMs?: number;
+    } = {},
   ) {
     this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "links-"));
     const none: ToolConnections = {
@@ -36,7 +43,7 @@ export class LinkWorld implements AsyncDisposable {
         stopMs: 500,
         connectMs: options.connectMs ?? 5_000,
       },
-      nodes: {
+      nodes: options.nodes ?? {
         find: () => undefined,
         send: () => Promise.reject(new Error("There are no nodes.")),
         onChange: () => () => {},

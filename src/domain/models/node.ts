@@ -26,6 +26,17 @@ export interface AnnouncedModel extends Omit<EngineModel, "environments"> {
   continues?: ChatContinuation;
 }
 
+const nodeId = /^node_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The node of this id, or else of this name; a machine that calls itself by the id of another one is not taken for it. */
+export function nodeCalled<Node extends Pick<NodeRecord, "id" | "name">>(
+  nodes: readonly Node[],
+  asked: string,
+): Node | undefined {
+  const member = nodeId.test(asked) ? "id" : "name";
+  return nodes.find((node) => node[member] === asked);
+}
+
 export interface NodeRecord {
   /** `node_` and a UUIDv7. */
   id: string;

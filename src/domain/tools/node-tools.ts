@@ -54,6 +54,8 @@ export interface ToolNode {
   readonly name: string;
   /** False while it is not connected, or takes nothing new. */
   readonly isThere: boolean;
+  /** Whether an operator marked it as local. */
+  readonly isLocal: boolean;
   readonly offers: readonly OfferedToolServer[];
 }
 
@@ -66,11 +68,15 @@ export interface ToolNodes {
   onChange(listener: () => void): () => void;
 }
 
-/** Whether the node of a server takes requests for it; true of what is at none. */
-export function isPlaceThere({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): boolean {
-  if (place.kind !== "node") return true;
+/**
+ * Where requests for a server go now: which node, and what it offers by that name. Another text says that whatever it was
+ * connected to is something else by now; the same for all that are at none; undefined: they go nowhere.
+ */
+export function standingOf({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
+  if (place.kind !== "node") return "";
   const node = nodes.find(place.nodeId);
-  return node?.isThere === true && node.offers.some(({ name }) => name === place.server);
+  const offered = node?.isThere ? node.offers.find(({ name }) => name === place.server) : undefined;
+  return node && offered && `${node.id} ${offered.kind}`;
 }
 
 /** What a node answers out of its own servers of tools. */

@@ -15,7 +15,7 @@ export interface ToolDefinition {
   readonly state: DefinitionState;
   /** Hex SHA-256 of its canonical JSON, as it was approved; null where it never was. */
   readonly approvedDigest: string | null;
-  /** JSON text: as it was approved, and as it is now. */
+  /** JSON text with the origin of its server: as it was approved, and as it is now. */
   readonly approved: string | null;
   readonly seen: string;
   readonly seenAt: number;
@@ -42,7 +42,7 @@ export interface DefinitionGuard {
    * changed is put on record, and so is that it had none. `lacks`: whether the server says that it has none of the other kind.
    */
   offered(
-    server: Pick<ToolServer, "name" | "approval">,
+    server: Pick<ToolServer, "name" | "approval" | "place">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
     lacks?: boolean,

@@ -67,8 +67,10 @@ function lineAtNode(
 ): Line {
   const node = nodes.find(place.nodeId);
   if (!node?.isThere) {
-    const what = `The node ${node?.name ?? place.nodeId} of the server of tools "${name}" is not connected.`;
-    throw new GatewayError("service_unavailable", `${what} Start Headrace there, and retry.`, { retryAfterSeconds: 2 });
+    const what = `The node ${node?.name ?? place.nodeId} of the server of tools "${name}" is not connected, or drained.`;
+    throw new GatewayError("service_unavailable", `${what} headrace nodes shows which; retry once it is online.`, {
+      retryAfterSeconds: 2,
+    });
   }
   const offered = node.offers.find((one) => one.name === place.server);
   if (!offered) {

@@ -1,6 +1,6 @@
 // The way to a server over HTTP: to its one origin and nowhere else, within bounds of bytes and time, as whoever asks.
 import { extractWWWAuthenticateParams, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -111,7 +111,8 @@ export class HttpLine implements Line {
     const cancellation = new Cancellation();
     const abort = () => cancellation.cancel(signal?.reason);
     if (signal?.aborted) throw signal.reason;
-    signal?.addEventListener("abort", abort, { once: true });
+    signal?.addEventListener("abort", abort);
+    const over = () => signal?.removeEventListener("abort", abort);
     const own = Object.fromEntries(new Headers(headers));
     const timeouts: AnswerTimeouts = call
       ? { firstByteTimeoutMs: call.hardMs, idleTimeoutMs: call.hardMs }
@@ -120,10 +121,16 @@ export class HttpLine implements Line {
     // A body that is compressed could be of any length.
     const sent = { ...credentials, ...own, "accept-encoding": "identity" };
     const content = typeof body === "string" ? { body } : {};
-    const response = await this.#options.way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
-    // From here on the body is cancelled, and not the request.
-    cancellation.onCancel(() => response.body.cancel());
-    return response;
+    const { way } = this.#options;
+    try {
+      const answer = await way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
+      // From here on the body is cancelled, and not the request.
+      cancellation.onCancel(() => answer.body.cancel());
+      return { status: answer.status, headers: answer.headers, body: new WatchedBody(answer.body, over) };
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   #responseOf({ status, headers, body }: WayAnswer, call: Call | undefined): Response {
@@ -219,6 +226,44 @@ function eventsIn(piece: Buffer): number {
   let count = 0;
   for (let end = piece.indexOf("\n\n"); end >= 0; end = piece.indexOf("\n\n", end + 2)) count++;
   return count;
+}
+
+/** Tells once it is over: a signal that outlives it, as a connection's does, would keep all of it otherwise. */
+class WatchedBody implements BodySource {
+  readonly #body: BodySource;
+  readonly #over: () => void;
+
+  constructor(body: BodySource, over: () => void) {
+    this.#body = body;
+    this.#over = over;
+  }
+
+  flow(sink: BodySink): void {
+    this.#body.flow({
+      data: (bytes) => sink.data(bytes),
+      end: () => {
+        this.#over();
+        sink.end();
+      },
+      fail: (error) => {
+        this.#over();
+        sink.fail(error);
+      },
+    });
+  }
+
+  pause(): void {
+    this.#body.pause();
+  }
+
+  resume(): void {
+    this.#body.resume();
+  }
+
+  cancel(): void {
+    this.#over();
+    this.#body.cancel();
+  }
 }
 
 /** The bytes of one answer: how many there are, of its last event and in all, and on whose account they are. */

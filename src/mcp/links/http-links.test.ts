@@ -1,3 +1,4 @@
+import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
@@ -377,6 +378,20 @@ test("an answer that drips for ever ends with the time that a call has", async (
   await world.open(at);
   isHostile = true;
   await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_timeout" });
+});
+
+test.each([true, false])("nothing of a call is kept by its link once it has ended (sessions: %p)", async (isLegacy) => {
+  await using server = new HttpToolServer({ isLegacy, tools });
+  await using world = new LinkWorld();
+  const at = toolServerAt(server.url);
+  const call = async (times: number) => {
+    for (let time = 0; time < times; time++) await world.call(at, "text");
+    server.requests.length = 0;
+    Bun.gc(true);
+    return heapStats().objectTypeCounts["AbortSignal"] ?? 0;
+  };
+  const before = await call(20);
+  expect((await call(300)) - before).toBeLessThan(100);
 });
 
 test("of many who wait for a server one connects for all", async () => {

@@ -5,7 +5,7 @@ import { type Clock, wallMs } from "../../base/clock.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
-import { isPlaceThere } from "../../domain/tools/node-tools.ts";
+import { standingOf } from "../../domain/tools/node-tools.ts";
 import type { ToolConnections, ToolPerson } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -52,8 +52,8 @@ class LinkedServer {
   readonly places: Places;
   readonly server: ToolServer;
   processes = 0;
-  /** Whether its node takes requests; true of what is at none. */
-  isThere = true;
+  /** Where requests go now. */
+  standing: string | undefined;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
@@ -85,6 +85,7 @@ export class ServerLinks implements ToolLinks {
   async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
     const key = await this.#keyOf(server, principal);
     if (this.#isClosed) throw unavailable("The server is about to stop.");
+    this.#requireLocal(server, principal);
     const linked = this.#linkedOf(server);
     let link = linked.links.get(key);
     if (!link) {
@@ -134,13 +135,16 @@ export class ServerLinks implements ToolLinks {
     for (const link of linked?.links.values() ?? []) this.#end(link);
   }
 
-  /** Nodes came or went: connections to servers at those that went take nothing new, and who listens hears of both. */
+  /** Nodes came, went or have something else: connections to what is not there any more take nothing new, and who listens hears of it. */
   nodesChanged(): void {
     for (const linked of this.#servers.values()) {
-      const isThere = isPlaceThere(linked.server, this.#deps.nodes);
-      if (isThere === linked.isThere) continue;
-      linked.isThere = isThere;
-      for (const link of linked.links.values()) link.moved(isThere);
+      const standing = standingOf(linked.server, this.#deps.nodes);
+      if (standing === linked.standing) continue;
+      const isLost = linked.standing !== undefined;
+      linked.standing = standing;
+      // It may have come back as one that speaks another revision.
+      linked.legacyUntilMs = 0;
+      for (const link of linked.links.values()) link.moved(isLost);
     }
   }
 
@@ -170,7 +174,7 @@ export class ServerLinks implements ToolLinks {
     // It has changed since: whatever holds for it now holds from here on.
     if (known) this.close(server.name);
     const linked = new LinkedServer(server);
-    linked.isThere = isPlaceThere(server, this.#deps.nodes);
+    linked.standing = standingOf(server, this.#deps.nodes);
     this.#servers.set(server.name, linked);
     return linked;
   }
@@ -199,7 +203,10 @@ export class ServerLinks implements ToolLinks {
         };
         const { output } = linked;
         const connecting = { server, credentials, isLegacy, output, signal, onNews, onProcess };
-        const connection = await connect(connecting, this.#deps);
+        const connection = await connect(connecting, this.#deps).catch((error: unknown) => {
+          if (isFullNode(error, server)) this.#makeRoomAtNode(linked);
+          throw error;
+        });
         if (connection.isLegacy && !isLegacy) linked.legacyUntilMs = clock.monotonicMs() + eraMs;
         return connection;
       },
@@ -250,6 +257,16 @@ export class ServerLinks implements ToolLinks {
     };
   }
 
+  /** That a server is local is said of the node that had its name then; the mark of a node is that machine's own. */
+  #requireLocal({ name, place }: ToolServer, { reach }: Principal): void {
+    if (place.kind !== "node" || !reach?.neverLeaves) return;
+    const node = this.#deps.nodes.find(place.nodeId);
+    if (!node || node.isLocal) return;
+    throw forbidden(
+      `The server of tools "${name}" is at the node ${node.name}, which is not marked as local, and what this key asks never leaves. An operator marks it by headrace nodes mark-local ${node.name}.`,
+    );
+  }
+
   /** Throws where there is none, and nobody can go. */
   #makeRoom(server: ToolServer, linked: LinkedServer): void {
     const { mostLinks, mostOfServer } = this.#bounds;
@@ -266,6 +283,12 @@ export class ServerLinks implements ToolLinks {
     // It takes a while to be gone: the next one who asks has its place.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the server of tools "${server.name}" as may.`);
+  }
+
+  /** It takes a while until the node knows: the next one who asks has its place. */
+  #makeRoomAtNode(linked: LinkedServer): void {
+    if (this.#endOldest([linked])) return;
+    this.#endOldest([...this.#servers.values()].filter(({ standing }) => standing === linked.standing));
   }
 
   /** The directories of processes of an earlier gateway, which was killed, are nobody's any more. */
@@ -321,6 +344,10 @@ export class ServerLinks implements ToolLinks {
 function accountOf(principal: Principal): ToolPerson | undefined {
   const { personId } = principal.keys[0];
   return personId === null ? undefined : { accountId: principal.account.id, personId };
+}
+
+function isFullNode(error: unknown, { place }: ToolServer): boolean {
+  return place.kind === "node" && error instanceof GatewayError && error.code === "service_unavailable";
 }
 
 function noPerson(server: string): GatewayError {

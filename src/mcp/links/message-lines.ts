@@ -1,5 +1,6 @@
 // Messages out of the bytes of a process as they come, one on each line: none larger than may be, and none that is not of the protocol.
 import { deserializeMessage, type JSONRPCMessage } from "@modelcontextprotocol/client";
+import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 
 const lineFeed = 10;
@@ -7,6 +8,8 @@ const lineFeed = 10;
 const mostLines = 4;
 /** Short ones count as so many bytes: each is work. */
 const leastCounted = 1_024;
+/** Lines without anything are less work, and a node sends one each minute to say that it is there. */
+const emptyCounted = 16;
 
 export interface MessageTaker {
   take(message: JSONRPCMessage): void;
@@ -17,8 +20,8 @@ export interface MessageTaker {
 export class MessageLines {
   readonly #mostBytes: number;
   readonly #taker: MessageTaker;
-  #pieces: Uint8Array[] = [];
-  #length = 0;
+  /** What waits for its end, however small the pieces are in which it comes. */
+  readonly #begun = new GatheredBytes();
   /** Bytes since it answered. */
   #unasked = 0;
 
@@ -28,35 +31,36 @@ export class MessageLines {
     this.#taker = taker;
   }
 
-  /** Keeps `bytes`, which must not change. False once nothing more is taken. */
+  /** False once nothing more is taken. */
   push(bytes: Uint8Array): boolean {
     let from = 0;
     for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, from)) {
-      this.#pieces.push(bytes.subarray(from, end));
-      const line = Buffer.concat(this.#pieces);
-      this.end();
-      if (!this.#line(line)) return false;
+      if (!this.#line(this.#endOfLine(bytes.subarray(from, end)))) return false;
       from = end + 1;
     }
     const rest = bytes.subarray(from);
     if (rest.length === 0) return true;
-    this.#pieces.push(rest);
-    this.#length += rest.length;
+    this.#begun.add(rest);
     heldBytes.bounded.take("answers", rest.length);
-    return this.#length <= this.#mostBytes || this.#tooLong();
+    return this.#begun.length <= this.#mostBytes || this.#tooLong();
   }
 
   /** What waits for its end is let go of. */
   end(): void {
-    heldBytes.bounded.release("answers", this.#length);
-    this.#pieces = [];
-    this.#length = 0;
+    heldBytes.bounded.release("answers", this.#begun.take().length);
+  }
+
+  #endOfLine(last: Uint8Array): Buffer {
+    if (this.#begun.length === 0) return Buffer.from(last.buffer, last.byteOffset, last.byteLength);
+    heldBytes.bounded.release("answers", this.#begun.length);
+    this.#begun.add(last);
+    return this.#begun.take();
   }
 
   #line(bytes: Buffer): boolean {
     if (bytes.length > this.#mostBytes) return this.#tooLong();
     const text = bytes.toString().trim();
-    if (text === "") return true;
+    if (text === "") return this.#said(Math.max(bytes.length, emptyCounted));
     let message: JSONRPCMessage;
     try {
       message = deserializeMessage(text);
@@ -64,12 +68,17 @@ export class MessageLines {
       const what = "wrote what is no message of the protocol to its standard output, and was ended";
       return this.#refuse(what, "logs belong to standard error");
     }
-    this.#unasked = "method" in message ? this.#unasked + Math.max(bytes.length, leastCounted) : 0;
-    if (this.#unasked > mostLines * this.#mostBytes) {
-      return this.#refuse("said too much without an answer, and was ended", `${this.#unasked} bytes`);
-    }
+    if (!("method" in message)) this.#unasked = 0;
+    else if (!this.#said(Math.max(bytes.length, leastCounted))) return false;
     this.#taker.take(message);
     return true;
+  }
+
+  /** Something that answers nothing. */
+  #said(bytes: number): boolean {
+    this.#unasked += bytes;
+    if (this.#unasked <= mostLines * this.#mostBytes) return true;
+    return this.#refuse("said too much without an answer, and was ended", `${this.#unasked} bytes`);
   }
 
   #tooLong(): false {

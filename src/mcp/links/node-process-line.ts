@@ -67,9 +67,8 @@ export class NodeProcessLine implements Line, Transport {
       refuse: (what, detail) => this.#failed(what, detail),
     });
     body.flow({
-      // Bytes are lent.
       data: (piece) => {
-        if (!lines.push(Uint8Array.from(piece.view))) body.cancel();
+        if (!lines.push(piece.view)) body.cancel();
       },
       end: () => {
         lines.end();

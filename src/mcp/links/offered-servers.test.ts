@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
-import { toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { HttpToolServer, toolServerAt } from "../../../tests/support/tool-servers.ts";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
@@ -116,6 +116,21 @@ test("a process of a server that is another one now takes nothing more, and is e
   await until(() => node.processes === 0 && how() !== "goes on", "it is gone");
 });
 
+test("what is not shared any more ends, also where the gateway goes on listening to it", async () => {
+  await using http = new HttpToolServer();
+  const node = nodeWith(shared(), toolServerAt(http.url, { name: "remote", isShared: true }));
+  const { how } = await node.start();
+  const { body } = await node.ask("POST", { server: "remote", body: list });
+  body.cancel();
+  await until(() => node.processes > 0, "it runs");
+  node.offered.reconfigured();
+  await Bun.sleep(100);
+  expect(how()).toBe("goes on");
+  node.servers = [];
+  node.offered.reconfigured();
+  await until(() => node.processes === 0 && how() !== "goes on", "it is gone");
+});
+
 test("as many processes run for the gateway as may, and the next one has to wait until one is gone", async () => {
   const node = nodeWith(shared());
   // Nothing of them runs before what they say is taken.
@@ -140,11 +155,24 @@ test("what is no message, and a tool that is not offered, is refused without the
   expect(codes).toEqual([-32_700, -32_602, -32_602]);
 });
 
+test("a gateway that takes nothing of what a process says cannot have refusals pile up at the node", async () => {
+  const node = nodeWith(shared({ tools: ["where"] }));
+  const { session, body, said } = await node.start();
+  const call = JSON.stringify({ jsonrpc: "2.0", id: 7, method: "tools/call", params: { name: "child" } });
+  body.pause();
+  await expect(node.ask("POST", { session, body: call })).rejects.toMatchObject({ code: "service_unavailable" });
+  expect(said()).toBe("");
+  body.resume();
+  expect((await node.ask("POST", { session, body: call })).status).toBe(202);
+  expect(said()).toContain("Unknown tool: child");
+});
+
 test("a server over HTTP that cannot be reached is said to be that, and not where it is", async () => {
   const node = nodeWith(toolServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
   const asked = node.ask("POST", { body: list });
   await expect(asked).rejects.toMatchObject({
     code: "upstream_error",
     message: 'The server of tools "files" of this node cannot be reached.',
+    detail: "connect",
   });
 });

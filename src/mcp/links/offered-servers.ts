@@ -63,8 +63,21 @@ export class OfferedServers implements OfferedTools {
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
+  /** To be called after a change of the configuration: what it does not offer any more ends, whoever listens to it. */
+  reconfigured(): void {
+    for (const process of this.#processes.values()) {
+      if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
+    }
+    for (const [name, { url, client }] of this.#clients) {
+      const place = this.#find(name)?.place;
+      if (place?.kind === "http" && new URL(place.url).href === url) continue;
+      client.close();
+      this.#clients.delete(name);
+    }
+  }
+
   async handle(request: Request, cancellation: Cancellation): Promise<EngineResponse> {
-    const server = this.#options.servers().find((one) => one.name === request.server && isOffered(one));
+    const server = this.#find(request.server);
     if (!server || this.#isClosed) throw notOffered(request.server);
     const { place } = server;
     if (place.kind === "http") return await this.#overHttp({ ...server, place }, request, cancellation);
@@ -77,6 +90,10 @@ export class OfferedServers implements OfferedTools {
     this.#isClosed = true;
     for (const { client } of this.#clients.values()) client.close();
     await Promise.all([...this.#processes.values()].map((process) => process.ended()));
+  }
+
+  #find(name: string): ToolServer | undefined {
+    return this.#options.servers().find((one) => one.name === name && isOffered(one));
   }
 
   async #overHttp(
@@ -101,8 +118,10 @@ export class OfferedServers implements OfferedTools {
       return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body: response.body };
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
+      // Where it is, is no matter of the gateway's.
+      this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
       const message = `The server of tools "${name}" of this node cannot be reached.`;
-      throw new GatewayError("upstream_error", message, { detail: error.message, cause: error });
+      throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
     }
   }
 
@@ -121,7 +140,7 @@ export class OfferedServers implements OfferedTools {
     if (process && !Bun.deepEquals(process.server, server)) void process.ended();
     else if (process && method === "POST") {
       const asked = checked(textOf(body), server.tools);
-      if ("refusal" in asked) process.tell(asked.refusal);
+      if ("refusal" in asked) process.refuse(asked.refusal);
       else await process.take(asked.text);
       return answerOf(202, "");
     }
@@ -172,6 +191,7 @@ class OfferedProcess implements BodySource {
   readonly #line: ProcessLine;
   #sink: BodySink | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
+  #isPaused = false;
 
   constructor(server: ToolServer, line: ProcessLine, take: (text: string) => Promise<void>) {
     this.server = server;
@@ -179,9 +199,13 @@ class OfferedProcess implements BodySource {
     this.#line = line;
   }
 
-  /** Says something in its place. */
-  tell(text: string): void {
-    this.#sink?.data(ByteSpan.of(`${text}\n`));
+  /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
+  refuse(text: string): void {
+    if (this.#isPaused) {
+      const message = `The process of the server of tools "${this.server.name}" has said what nobody takes.`;
+      throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+    }
+    this.#tell(text);
   }
 
   /** Ends it, and resolves once nothing of it is left. */
@@ -192,23 +216,27 @@ class OfferedProcess implements BodySource {
   flow(sink: BodySink): void {
     this.#sink = sink;
     const line = this.#line;
-    line.onmessage = (message) => this.tell(JSON.stringify(message));
+    line.onmessage = (message) => this.#tell(JSON.stringify(message));
     line.onclose = () => {
       this.#sink = undefined;
       clearInterval(this.#timer);
       if (line.endedItself) sink.end();
       else sink.fail(line.fault() ?? notOffered(this.server.name));
     };
-    this.#timer = setInterval(() => this.tell(""), aliveMs);
+    this.#timer = setInterval(() => {
+      if (!this.#isPaused) this.#tell("");
+    }, aliveMs);
     // It is closed by then, with the reason.
     line.start().catch(() => {});
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#line.pause();
   }
 
   resume(): void {
+    this.#isPaused = false;
     this.#line.resume();
   }
 
@@ -217,6 +245,10 @@ class OfferedProcess implements BodySource {
     clearInterval(this.#timer);
     this.#line.onclose = undefined;
     void this.#line.close();
+  }
+
+  #tell(text: string): void {
+    this.#sink?.data(ByteSpan.of(`${text}\n`));
   }
 }
 

@@ -109,9 +109,12 @@ export class PooledLink implements ToolLink {
     };
   }
 
-  /** The place of the server came back, or went: what is under way goes on, and what it lists is asked for anew. */
-  moved(isThere: boolean): void {
-    if (!isThere) this.#connection?.retire();
+  /** The server came back, or, where it `isLost`, went or is another one: what is under way goes on, and lists are asked for anew. */
+  moved(isLost: boolean): void {
+    if (isLost) {
+      this.#connection?.retire();
+      this.#connecting?.then((connection) => connection.retire()).catch(() => {});
+    }
     for (const method of listChanges) this.#onNews(method, {});
   }
 

@@ -5,6 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { actorOf } from "../../domain/principal.ts";
+import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type {
   DefinitionGuard,
   DefinitionState,
@@ -13,9 +14,12 @@ import type {
 } from "../../domain/tools/tool-definition.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
+import { originOf } from "./server-values.ts";
 
 export interface DefinitionsOptions {
   store: DefinitionStore;
+  /** Tells which machine a server is at, of which its name says nothing for sure. */
+  nodes: Pick<ToolNodes, "find">;
   /** After each decision that was made here: others look. */
   announce(): void;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
@@ -42,6 +46,7 @@ interface Offer {
   readonly known: Known;
   readonly changes: number;
   readonly approval: ToolServer["approval"];
+  readonly origin: string;
   readonly offered: readonly Json[];
 }
 
@@ -73,17 +78,22 @@ export class Definitions implements DefinitionGuard {
   }
 
   async offered(
-    { name: server, approval }: Pick<ToolServer, "name" | "approval">,
+    { name: server, approval, place }: Pick<ToolServer, "name" | "approval" | "place">,
     kind: Kind,
     listed: readonly Json[],
     lacks = false,
   ): Promise<readonly Json[]> {
     const known = await this.#of(server);
     const before = this.#offers.get(listed);
-    const holds = before?.known === known && before.changes === known.changes && before.approval === approval;
+    const origin = this.#originOf(place);
+    const holds =
+      before?.known === known &&
+      before.changes === known.changes &&
+      before.approval === approval &&
+      before.origin === origin;
     if (holds) return before.offered;
-    const offered = await this.#compare(known, { server, approval, kind, listed, lacks });
-    this.#offers.set(listed, { known, changes: known.changes, approval, offered });
+    const offered = await this.#compare(known, { server, approval, origin, kind, listed, lacks });
+    this.#offers.set(listed, { known, changes: known.changes, approval, origin, offered });
     return offered;
   }
 
@@ -92,10 +102,14 @@ export class Definitions implements DefinitionGuard {
     {
       server,
       approval,
+      origin,
       kind,
       listed,
       lacks,
-    }: { server: string; kind: Kind; listed: readonly Json[]; lacks: boolean } & Pick<ToolServer, "approval">,
+    }: { server: string; origin: string; kind: Kind; listed: readonly Json[]; lacks: boolean } & Pick<
+      ToolServer,
+      "approval"
+    >,
   ): Promise<readonly Json[]> {
     const { all } = known;
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
@@ -109,7 +123,14 @@ export class Definitions implements DefinitionGuard {
       if (typeof name !== "string" || !isPlain(name) || looks.has(lookOf(name))) return false;
       // Two that look the same to a person, or have the same name: the first is meant.
       looks.add(lookOf(name));
-      const definition = this.#seen(all, { server, kind, name, item, isApproved: isFirst || approval === "all" });
+      const definition = this.#seen(all, {
+        server,
+        origin,
+        kind,
+        name,
+        item,
+        isApproved: isFirst || approval === "all",
+      });
       if (!definition) return false;
       const before = all.get(keyOf(kind, name));
       if (before === definition) return definition.state === "approved";
@@ -199,13 +220,24 @@ export class Definitions implements DefinitionGuard {
   }
 
   /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
-  async statesOf(server: string, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
+  async statesOf(
+    { name: server, place }: Pick<ToolServer, "name" | "place">,
+    kind: Kind,
+    listed: readonly Json[],
+  ): Promise<(DefinitionState | "new")[]> {
     const { all } = await this.#of(server);
+    const origin = this.#originOf(place);
     return listed.map((item) => {
       const name = String(item["name"]);
       if (!all.has(keyOf(kind, name))) return "new";
-      return this.#seen(all, { server, kind, name, item, isApproved: false })?.state ?? "changed";
+      return this.#seen(all, { server, origin, kind, name, item, isApproved: false })?.state ?? "changed";
     });
+  }
+
+  /** By its id, as another machine may have the name of a node by now. */
+  #originOf(place: ToolServer["place"]): string {
+    if (place.kind !== "node") return originOf(place);
+    return originOf({ ...place, nodeId: this.#options.nodes.find(place.nodeId)?.id ?? place.nodeId });
   }
 
   #of(server: string): Promise<Known> {
@@ -249,14 +281,16 @@ export class Definitions implements DefinitionGuard {
     known: ReadonlyMap<string, ToolDefinition>,
     {
       server,
+      origin,
       kind,
       name,
       item,
       isApproved,
-    }: { server: string; kind: Kind; name: string; item: Json; isApproved: boolean },
+    }: { server: string; origin: string; kind: Kind; name: string; item: Json; isApproved: boolean },
   ): ToolDefinition | undefined {
     const before = known.get(keyOf(kind, name));
-    const seen = canonical(Object.fromEntries(members.map((member) => [member, item[member]])));
+    // What was approved of one machine is not approved of another one that says the same.
+    const seen = canonical({ ...Object.fromEntries(members.map((member) => [member, item[member]])), origin });
     if (before?.seen === seen && !(isApproved && before.state !== "approved" && before.state !== "refused"))
       return before;
     if (seen.length > mostCharacters || (!before && known.size >= mostOfServer)) return undefined;

@@ -1,19 +1,23 @@
-// Watches the nodes at which servers of tools are: that one came or went is a change of what there is.
-import { isPlaceThere, type ToolNodes } from "../../domain/tools/node-tools.ts";
+// Watches the nodes at which servers of tools are: that one came, went or was replaced is a change of what there is.
+import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
 
 export class ServerPlaces {
-  readonly #servers: Pick<ToolServers, "all">;
+  readonly #servers: Pick<ToolServers, "all" | "onChange">;
   readonly #nodes: ToolNodes;
   readonly #listeners = new Set<() => void>();
-  readonly #unlisten: () => void;
-  #away: string;
+  readonly #unlisten: readonly (() => void)[];
+  #standing: string;
 
-  constructor(servers: Pick<ToolServers, "all">, nodes: ToolNodes) {
+  constructor(servers: Pick<ToolServers, "all" | "onChange">, nodes: ToolNodes) {
     this.#servers = servers;
     this.#nodes = nodes;
-    this.#away = this.#awayNow();
-    this.#unlisten = nodes.onChange(() => this.#look());
+    this.#standing = this.#standingNow();
+    // Whoever listens hears of other servers anyway: from there on it is those of which it is told.
+    const changed = () => {
+      this.#standing = this.#standingNow();
+    };
+    this.#unlisten = [nodes.onChange(() => this.#look()), servers.onChange(changed)];
   }
 
   /** Calls `listener` after the node of a server came or went; gives what ends that. */
@@ -26,18 +30,18 @@ export class ServerPlaces {
 
   /** Hears of nothing any more. */
   close(): void {
-    this.#unlisten();
+    for (const unlisten of this.#unlisten) unlisten();
   }
 
   #look(): void {
-    const away = this.#awayNow();
-    if (away === this.#away) return;
-    this.#away = away;
+    const standing = this.#standingNow();
+    if (standing === this.#standing) return;
+    this.#standing = standing;
     for (const listener of [...this.#listeners]) listener();
   }
 
-  #awayNow(): string {
-    const away = this.#servers.all().filter((server) => !isPlaceThere(server, this.#nodes));
-    return away.map(({ name }) => name).join(" ");
+  #standingNow(): string {
+    const servers = this.#servers.all();
+    return JSON.stringify(servers.map((server) => [server.name, standingOf(server, this.#nodes) ?? null]));
   }
 }

@@ -107,7 +107,7 @@ export class ServerTests {
   async #look(
     { open }: SeparateLink,
     {
-      server: { name },
+      server,
       isKnown,
       safe,
       onSeen,
@@ -125,7 +125,7 @@ export class ServerTests {
     });
     const lists = new ServerLists(clock);
     const shown = (await lists.of(link, "tools")).slice(0, mostTools);
-    const states = isKnown ? await definitions.statesOf(name, "tool", shown) : [];
+    const states = isKnown ? await definitions.statesOf(server, "tool", shown) : [];
     const tools = shown.map((tool, index) => ({
       name: textOf(tool["name"]) ?? "",
       title: textOf(tool["title"]),

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
+import { nodeCalled } from "../../domain/models/node.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
@@ -111,12 +112,11 @@ export async function openTools(options: ToolsOptions) {
 
 /** Those of the file and of the database, and what is approved of them. */
 async function openServers(options: ToolsOptions) {
-  const { db, feed, watcher, governance, current, clock, log } = options;
+  const { db, feed, watcher, governance, current, nodes, clock, log } = options;
   const announce = () => feed.announce("routing");
-  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), announce, clock, log });
-  const nodes = new SqlNodeStore(db, feed);
-  const findNode = async (asked: string) =>
-    (await nodes.listNodes()).find(({ id, name }) => id === asked || name === asked);
+  const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), nodes, announce, clock, log });
+  const nodeStore = new SqlNodeStore(db, feed);
+  const findNode = async (asked: string) => nodeCalled(await nodeStore.listNodes(), asked);
   const toolServers = new ManagedServers({
     file: options.servers ?? (() => current().tools.servers),
     store: new SqlToolServerStore(db),

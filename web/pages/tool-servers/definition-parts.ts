@@ -17,6 +17,7 @@ const labels = {
   arguments: "What it takes",
   outputSchema: "What it gives",
   annotations: "What it says of its effects",
+  origin: "Where its server is",
 } as const;
 
 /** Those of which anything is said, or was. */
@@ -39,7 +40,8 @@ function isStructure(said: unknown): boolean {
 
 /** Hosts of the addresses in what it says now: a model may be led there. */
 export function hostsIn(parts: readonly DefinitionPart[]): string[] {
-  const text = parts.filter(({ label }) => label !== labels.outputSchema).map(({ now }) => now);
+  const without: string[] = [labels.outputSchema, labels.origin];
+  const text = parts.filter(({ label }) => !without.includes(label)).map(({ now }) => now);
   const found = text.join("\n").matchAll(/https?:\/\/([^\s/"'<>\\?#]+)/gi);
   return [...new Set([...found].map(([, host = ""]) => host.toLowerCase()))].filter((host) => !schemaHosts.has(host));
 }
