@@ -19,6 +19,8 @@ export interface ModelTools {
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** What the principal may call of it. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
+  /** Whether what was listed earlier in a conversation need not be listed again. */
+  holds(listed: readonly HostedTool[]): boolean;
   /**
    * Calls one that was listed. What the server, or the way there, says against it is a result; rejects only where the
    * client has left.

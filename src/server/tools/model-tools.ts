@@ -7,6 +7,7 @@ import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import { errorTable } from "../../http/exchange/errors.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
+import { accountToolName } from "../../mcp/front/account-tool.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import { mayUseServer } from "../../mcp/front/view.ts";
@@ -46,6 +47,11 @@ export class DeskTools implements ModelTools {
       cursor = page["nextCursor"];
     } while (cursor !== undefined);
     return tools;
+  }
+
+  holds(listed: readonly HostedTool[]): boolean {
+    // The person may have connected their account meanwhile.
+    return !listed.some(({ name }) => name === accountToolName);
   }
 
   async call(server: string, tool: string, args: JsonObject, asker: ToolAsker): Promise<CallResult> {
