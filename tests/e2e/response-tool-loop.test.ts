@@ -1,0 +1,243 @@
+// What holds while the gateway runs tools within a response: each call once, whatever becomes of the model's turns.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import OpenAI from "openai";
+import { z } from "zod";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+
+interface Turn {
+  messages: { role: string; content: unknown }[];
+  tools?: { function: { name: string } }[];
+  stream?: boolean;
+}
+
+let tools: Bun.Server<undefined>;
+let model: Bun.Server<undefined>;
+let headrace: TestServer;
+let client: OpenAI;
+/** What the tool was called with. */
+let called: string[] = [];
+/** What the model was asked, turn by turn. */
+let turns: Turn[] = [];
+/** What it answers to the turn of this number. */
+let answer: (turn: number) => object | Response;
+
+const calls = (...cities: string[]) => ({
+  tool_calls: cities.map((city, index) => ({
+    ...{ index, id: `call_${turns.length}_${index}`, type: "function" },
+    function: { name: "weather__forecast", arguments: JSON.stringify({ city }) },
+  })),
+});
+
+function streamed(said: object, finish: string): Response {
+  const chunk = (choices: unknown[], more = {}) =>
+    `data: ${JSON.stringify({ id: "c", created: 1, model: "m", object: "chat.completion.chunk", choices, ...more })}\n\n`;
+  return new Response(
+    chunk([{ index: 0, delta: { role: "assistant", ...said }, finish_reason: null }]) +
+      chunk([{ index: 0, delta: {}, finish_reason: finish }], { usage }) +
+      "data: [DONE]\n\n",
+    { headers: { "content-type": "text/event-stream" } },
+  );
+}
+
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+beforeAll(async () => {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "weather", version: "1" });
+    const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
+    server.registerTool("forecast", forecast, ({ city }) => {
+      called.push(city);
+      return { content: [{ type: "text", text: city === "Big" ? "x".repeat(3_000_000) : `Rain in ${city}` }] };
+    });
+    return server;
+  });
+  tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
+  model = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
+      const body = (await request.json()) as Turn;
+      turns.push(body);
+      const said = answer(turns.length);
+      if (said instanceof Response) return said;
+      const finish = "tool_calls" in said ? "tool_calls" : "stop";
+      if (body.stream) return streamed(said, finish);
+      const choices = [{ index: 0, message: { role: "assistant", content: null, ...said }, finish_reason: finish }];
+      return Response.json({ id: "c", created: 1, model: "m", object: "chat.completion", choices, usage });
+    },
+  });
+  const yaml = `upstreams: [{ name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }]
+models:
+  - { id: m, deployments: [{ upstream: m }], policies: { cache: { requests: all } } }
+  - { id: guarded, deployments: [{ upstream: m, model: m }], policies: { guardrails: [mask, block] } }
+guardrails:
+  - { name: mask, kind: patterns, sides: [request], action: mask, patterns: [{ name: street, pattern: 'Elm Street' }] }
+  - { name: block, kind: patterns, sides: [request], action: block, patterns: [{ name: city, pattern: 'Rain in Sodom' }] }
+tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }] }
+`;
+  headrace = await startHeadrace({ yaml });
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const made = await headrace.request("/v1/keys", { body: { name: "tools", scopes } });
+  const { key } = (await made.json()) as { key: string };
+  client = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 2 });
+});
+
+beforeEach(() => {
+  called = [];
+  turns = [];
+});
+
+afterAll(async () => {
+  await headrace[Symbol.asyncDispose]();
+  await Promise.all([tools.stop(true), model.stop(true)]);
+});
+
+const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
+const asking = { type: "mcp", server_label: "weather" } as const;
+
+async function approvalOf(input: string): Promise<{ id: string; request: string }> {
+  answer = () => calls("Ulm");
+  const first = await client.responses.create({ model: "m", input, tools: [asking] });
+  const request = first.output.find(({ type }) => type === "mcp_approval_request");
+  return { id: first.id, request: request?.id ?? "" };
+}
+
+const approved = (request: string, approve = true) =>
+  ({ type: "mcp_approval_response", approval_request_id: request, approve }) as const;
+
+test("a call that was approved is not made again by what comes later in the conversation", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  answer = () => ({ content: "It rains." });
+  const second = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(called).toEqual(["Ulm"]);
+  const third = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: second.id, input: "Thanks." },
+  });
+  expect(third.output.map(({ type }) => type)).toEqual(["message"]);
+  expect(called).toEqual(["Ulm"]);
+  expect(turns.at(-1)?.messages.at(-1)).toMatchObject({ role: "user", content: "Thanks." });
+});
+
+test("an approval of what nobody asked for, and a second answer that differs, is refused, and nothing is called", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  for (const input of [[approved("mcpr_other")], [approved(request), approved(request, false)]]) {
+    const asked = client.responses.create({ model: "m", tools: [asking], previous_response_id: id, input });
+    const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+    expect(error).toMatchObject({ status: 400, param: "input" });
+  }
+  expect(called).toEqual([]);
+});
+
+test("a model that fails after a call leaves a failed response with the call in it, so that no client asks for it again", async () => {
+  for (const stream of [false, true]) {
+    [called, turns] = [[], []];
+    answer = (turn) => (turn === 1 ? calls("Ulm") : new Response("{}", { status: 400 }));
+    const request = { model: "m", input: "Weather?", tools: [weather] };
+    let response: OpenAI.Responses.Response;
+    if (stream) {
+      const types: string[] = [];
+      let last: OpenAI.Responses.Response | undefined;
+      for await (const event of await client.responses.create({ ...request, stream })) {
+        types.push(event.type);
+        if (event.type === "response.failed") last = event.response;
+      }
+      expect(types.at(-1)).toBe("response.failed");
+      response = last as OpenAI.Responses.Response;
+    } else response = await client.responses.create({ ...request, tools: [weather] });
+    expect(response.status).toBe("failed");
+    expect(response.error?.code).toBeString();
+    expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
+    expect(called).toEqual(["Ulm"]);
+    expect(await client.responses.retrieve(response.id)).toMatchObject({ status: "failed", output: response.output });
+  }
+});
+
+test("an approved call whose response then fails stands in that response", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  answer = () => new Response("{}", { status: 400 });
+  const failed = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(failed).toMatchObject({ status: "failed", previous_response_id: id });
+  expect(failed.output).toMatchObject([{ type: "mcp_call", status: "completed", approval_request_id: request }]);
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("a model that is not there is told of before anything is listed or called", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  const asked = client.responses.create({
+    ...{ model: "none", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault.status)).toBe(404);
+  expect(called).toEqual([]);
+});
+
+test("what the choice of tools leaves out is not called, whatever the model does", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  for (const choice of ["none", { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "mine" }] }]) {
+    [called, turns] = [[], []];
+    const mine = { type: "function", name: "mine", parameters: {}, strict: false } as const;
+    const response = await client.responses.create({
+      ...{ model: "m", input: "Weather?", tools: [weather, mine], tool_choice: choice as "none" },
+    });
+    expect(response.output.find(({ type }) => type === "mcp_call")).toMatchObject({ status: "failed", output: null });
+    expect(called).toEqual([]);
+  }
+});
+
+test("a hundred calls of one turn are made, and a model that never ends is told to after fifty turns", async () => {
+  const cities = Array.from({ length: 100 }, (_, index) => `C${index}`);
+  answer = (turn) => (turn === 1 ? calls(...cities) : { content: "Well." });
+  const many = await client.responses.create({ model: "m", input: "All?", tools: [weather] });
+  expect(many.output.filter(({ type }) => type === "mcp_call")).toHaveLength(100);
+  expect(called.toSorted()).toEqual(cities.toSorted());
+  [called, turns] = [[], []];
+  answer = () => calls("Ulm");
+  await client.responses.create({ model: "m", input: "On?", tools: [weather] });
+  expect(turns).toHaveLength(51);
+  expect(turns.map((turn) => turn.tools?.length)).toEqual([...Array.from({ length: 50 }, () => 1), undefined]);
+  expect(called).toHaveLength(50);
+});
+
+test("what guardrails mask is kept masked, and a result that they block reaches no model", async () => {
+  answer = (turn) => (turn === 1 ? calls("Elm Street") : { content: "Well." });
+  for (const background of [false, true]) {
+    [called, turns] = [[], []];
+    const begun = await client.responses.create({
+      ...{ model: "guarded", input: "I live in Elm Street.", tools: [weather], background },
+    });
+    await until(async () => (await client.responses.retrieve(begun.id)).status === "completed", "it has ended");
+    expect(JSON.stringify(turns)).not.toContain("Elm Street");
+    const items = await client.responses.inputItems.list(begun.id);
+    expect(JSON.stringify(items.data)).not.toContain("Elm Street");
+  }
+  [called, turns] = [[], []];
+  answer = (turn) => (turn === 1 ? calls("Sodom") : { content: "Well." });
+  const blocked = await client.responses.create({ model: "guarded", input: "Hi", tools: [weather] });
+  expect(blocked.status).toBe("failed");
+  expect(JSON.stringify(turns)).not.toContain("Rain in Sodom");
+});
+
+test("bytes that results hold are given back, however a response ends", async () => {
+  const held = heldBytes.byKind.requests;
+  const ends = [new Response("{}", { status: 400 }), { content: "Well." }, calls()];
+  for (const end of ends) {
+    turns = [];
+    answer = (turn) => (turn === 1 ? calls("Big", "Ulm") : end);
+    await client.responses.create({ model: "m", input: "Big?", tools: [weather] });
+    await until(async () => heldBytes.byKind.requests === held, "they are given back");
+  }
+});
+
+test("the answer is never one that was given before, as tools may give others now", async () => {
+  answer = (turn) => (turn % 2 === 1 ? calls("Ulm") : { content: "Rain." });
+  for (let time = 0; time < 2; time++)
+    await client.responses.create({ model: "m", input: "Again?", temperature: 0, tools: [weather] });
+  expect(turns).toHaveLength(4);
+  expect(called).toEqual(["Ulm", "Ulm"]);
+});
