@@ -4,6 +4,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
 import { z } from "zod";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { type Collector, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 
 interface Turn {
@@ -12,14 +13,21 @@ interface Turn {
   stream?: boolean;
 }
 
+interface NativeTurn {
+  input: Record<string, unknown>[];
+  stream?: boolean;
+}
+
 let tools: Bun.Server<undefined>;
 let model: Bun.Server<undefined>;
 let headrace: TestServer;
+let collector: Collector;
 let client: OpenAI;
 /** What the tool was called with. */
 let called: string[] = [];
 /** What the model was asked, turn by turn. */
 let turns: Turn[] = [];
+let natives: NativeTurn[] = [];
 /** What it answers to the turn of this number. */
 let answer: (turn: number) => object | Response;
 
@@ -41,6 +49,40 @@ function streamed(said: object, finish: string): Response {
   );
 }
 
+/** A server that speaks Responses itself: it thinks, and calls until it is told something. */
+function native(asked: NativeTurn): Response {
+  natives.push(asked);
+  const told = asked.input.findLast(({ type }) => type === "function_call_output");
+  const n = natives.length;
+  const thought = { id: `rs_${n}`, type: "reasoning", summary: [], encrypted_content: `sealed_${n}` };
+  const call = { id: `fc_${n}`, type: "function_call", status: "completed", call_id: `call_${n}` };
+  const text = { type: "output_text", text: `Told: ${told?.["output"]}`, annotations: [] };
+  const said = told
+    ? { id: `msg_${n}`, type: "message", status: "completed", role: "assistant", content: [text] }
+    : { ...call, name: "weather__forecast", arguments: '{"city":"Ulm"}' };
+  const output = [thought, said];
+  const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+  const response = {
+    id: `resp_${n}`,
+    object: "response",
+    created_at: 1,
+    model: "m",
+    status: "completed",
+    output,
+    usage,
+  };
+  if (!asked.stream) return Response.json(response);
+  const events: object[] = [
+    { type: "response.created", response: { ...response, status: "in_progress", output: [], usage: null } },
+    ...output.flatMap((item, output_index) =>
+      ["added", "done"].map((what) => ({ type: `response.output_item.${what}`, output_index, item })),
+    ),
+    { type: "response.completed", response },
+  ];
+  const lines = events.map((event, sequence_number) => `data: ${JSON.stringify({ ...event, sequence_number })}\n\n`);
+  return new Response(`${lines.join("")}data: [DONE]\n\n`, { headers: { "content-type": "text/event-stream" } });
+}
+
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
 beforeAll(async () => {
@@ -58,6 +100,7 @@ beforeAll(async () => {
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request) {
+      if (request.url.endsWith("/v1/responses")) return native((await request.json()) as NativeTurn);
       if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
       const body = (await request.json()) as Turn;
       turns.push(body);
@@ -69,16 +112,21 @@ beforeAll(async () => {
       return Response.json({ id: "c", created: 1, model: "m", object: "chat.completion", choices, usage });
     },
   });
-  const yaml = `upstreams: [{ name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }]
+  collector = startCollector();
+  const yaml = `upstreams:
+  - { name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }
+  - { name: n, url: "http://127.0.0.1:${model.port}/v1", apis: [responses] }
+tracing: { endpoint: "${collector.url}" }
 models:
   - { id: m, deployments: [{ upstream: m }], policies: { cache: { requests: all } } }
+  - { id: native, deployments: [{ upstream: n, model: m }] }
   - { id: guarded, deployments: [{ upstream: m, model: m }], policies: { guardrails: [mask, block] } }
 guardrails:
   - { name: mask, kind: patterns, sides: [request], action: mask, patterns: [{ name: street, pattern: 'Elm Street' }] }
   - { name: block, kind: patterns, sides: [request], action: block, patterns: [{ name: city, pattern: 'Rain in Sodom' }] }
 tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }] }
 `;
-  headrace = await startHeadrace({ yaml });
+  headrace = await startHeadrace({ yaml, spanBounds: { delayMs: 5 } });
   const scopes = ["chat:write", "chat:read", "tools:use"];
   const made = await headrace.request("/v1/keys", { body: { name: "tools", scopes } });
   const { key } = (await made.json()) as { key: string };
@@ -88,11 +136,12 @@ tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }]
 beforeEach(() => {
   called = [];
   turns = [];
+  natives = [];
 });
 
 afterAll(async () => {
   await headrace[Symbol.asyncDispose]();
-  await Promise.all([tools.stop(true), model.stop(true)]);
+  await Promise.all([tools.stop(true), model.stop(true), collector[Symbol.asyncDispose]()]);
 });
 
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
@@ -240,4 +289,71 @@ test("the answer is never one that was given before, as tools may give others no
     await client.responses.create({ model: "m", input: "Again?", temperature: 0, tools: [weather] });
   expect(turns).toHaveLength(4);
   expect(called).toEqual(["Ulm", "Ulm"]);
+});
+
+test("a server of models that speaks Responses itself gets its own thoughts back between turns, and its client events in order", async () => {
+  for (const stream of [false, true]) {
+    natives = [];
+    const request = { model: "native", input: "Weather?", tools: [weather], store: false };
+    let response = stream ? undefined : await client.responses.create(request);
+    const numbers: number[] = [];
+    if (stream) {
+      for await (const event of await client.responses.create({ ...request, stream })) {
+        numbers.push(event.sequence_number);
+        if (event.type === "response.output_item.done") expect(event.item).not.toHaveProperty("encrypted_content");
+        if (event.type === "response.completed") response = event.response;
+      }
+    }
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    const types = response?.output.map(({ type }) => type);
+    expect(types).toEqual(["mcp_list_tools", "reasoning", "mcp_call", "reasoning", "message"]);
+    expect(natives[1]?.input.map(({ type }) => type ?? "message")).toEqual([
+      ...["message", "reasoning", "function_call", "function_call_output"],
+    ]);
+    expect(natives[1]?.input[1]).toMatchObject({ encrypted_content: "sealed_1" });
+  }
+});
+
+test("a label that nobody knows is refused also where the model's server runs no tools at all", async () => {
+  answer = () => ({ content: "Well." });
+  const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "waether" }] });
+  const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+  expect(error).toMatchObject({ status: 400, param: "tools[0].server_label" });
+  expect(turns).toEqual([]);
+});
+
+test("its calls are spans of the request's trace", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
+  await client.responses.create({ model: "m", input: "Traced?", tools: [weather] });
+  const root = () => collector.spans.findLast(({ name }) => name === "POST /v1/responses");
+  const spans = () =>
+    collector.spans.filter(({ name, traceId }) => name.startsWith("tools/call") && traceId === root()?.traceId);
+  await until(async () => spans().length === 2, "both are told");
+});
+
+test("over a connection, what is not kept is gone on from there, calls and all", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${client.apiKey}` },
+  } as never);
+  const ask = (body: object): Promise<OpenAI.Responses.Response> => {
+    const { promise, resolve, reject } = Promise.withResolvers<OpenAI.Responses.Response>();
+    socket.onmessage = ({ data }) => {
+      const event = JSON.parse(String(data)) as OpenAI.Responses.ResponseStreamEvent;
+      if (event.type === "response.completed" || event.type === "response.failed") resolve(event.response);
+      if (event.type === "error") reject(event);
+    };
+    socket.send(JSON.stringify({ type: "response.create", model: "m", store: false, tools: [asking], ...body }));
+    return promise;
+  };
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  const first = await ask({ input: "Weather?" });
+  const request = first.output.find(({ type }) => type === "mcp_approval_request");
+  const second = await ask({ previous_response_id: first.id, input: [approved(request?.id ?? "")] });
+  const third = await ask({ previous_response_id: second.id, input: "Thanks." });
+  socket.close();
+  expect(third.output.map(({ type }) => type)).toEqual(["message"]);
+  expect(called).toEqual(["Ulm"]);
 });

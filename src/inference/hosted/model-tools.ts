@@ -4,14 +4,16 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 
 /** For whom a server is asked. */
 export interface ToolAsker {
   readonly principal: Principal;
-  readonly requestId: string;
   readonly holder: Holder;
   readonly left: Cancellation;
+  /** Where its calls are traced. */
+  readonly trace: RequestTrace | undefined;
 }
 
 export interface ModelTools {

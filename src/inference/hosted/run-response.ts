@@ -47,8 +47,8 @@ export function runResponse<Result>(call: InferenceCall<Result>, deps: Inference
   if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
   const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
-  // None is known here: a model's own server may know them.
-  if (names.every((name) => name === undefined)) return run(call, deps);
+  // None is known here: a model's own server may reach them.
+  if (asked.every(({ url }, index) => url !== undefined && names[index] === undefined)) return run(call, deps);
   const servers = asked.map((server, index) => [server, known(server, names[index])] as const);
   requireScope(call.principal, "tools:use");
   return new HostedRun(call, deps, hosted, servers).start();
@@ -104,8 +104,8 @@ class HostedRun<Result> {
     this.#servers = servers;
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
-    const { principal, requestId, holder, left } = call;
-    this.#asker = { principal, requestId, holder, left };
+    const { principal, holder, left, trace } = call;
+    this.#asker = { principal, holder, left, trace };
   }
 
   async start(): Promise<Result> {

@@ -73,13 +73,13 @@ export class DeskTools implements ModelTools {
     method: string,
     params: JsonObject,
     only: string,
-    { principal, holder, left }: ToolAsker,
+    { principal, holder, left, trace }: ToolAsker,
   ): Promise<JsonObject> {
     const cancellation = new Cancellation();
     const leave = () => cancellation.cancel(left.reason);
     left.onCancel(leave);
     const call: ClientCall = {
-      ...{ principal, holder, left, cancellation, only, listing: "all", trace: undefined },
+      ...{ principal, holder, left, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
       // Nobody is there to fill in a form; a model is one of the gateway's own.
       capabilities: {},

@@ -10,7 +10,7 @@ export interface ToolFilter {
 
 export interface AskedServer {
   readonly label: string;
-  /** Where the client says it is; undefined: nowhere. */
+  /** Where the client says it is, or which connector of the vendor's it is; undefined: it can only be one of the gateway's. */
   readonly url: string | undefined;
   /** Undefined: all. */
   readonly allowed: ToolFilter | undefined;
@@ -66,7 +66,7 @@ function askedServer(tool: Json, place: string): AskedServer {
     throw fieldError(`${place}.server_label`, rule);
   }
   return {
-    ...{ label, place, url: textOf(tool["server_url"]) },
+    ...{ label, place, url: textOf(tool["server_url"]) ?? textOf(tool["connector_id"]) },
     allowed: filterOf(tool["allowed_tools"], `${place}.allowed_tools`),
     approval: approvalOf(tool["require_approval"], `${place}.require_approval`),
     hasCredential: isSet(tool["authorization"]) || hasMembers(tool["headers"]),
