@@ -11,6 +11,8 @@ interface Turn {
   messages: { role: string; content: unknown }[];
   tools?: { function: { name: string } }[];
   stream?: boolean;
+  max_tokens?: number;
+  max_completion_tokens?: number;
 }
 
 interface NativeTurn {
@@ -29,7 +31,7 @@ let called: string[] = [];
 let turns: Turn[] = [];
 let natives: NativeTurn[] = [];
 /** What it answers to the turn of this number. */
-let answer: (turn: number) => object | Response;
+let answer: (turn: number) => object | Response | Promise<object | Response>;
 
 const calls = (...cities: string[]) => ({
   tool_calls: cities.map((city, index) => ({
@@ -89,8 +91,9 @@ beforeAll(async () => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "weather", version: "1" });
     const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
-    server.registerTool("forecast", forecast, ({ city }) => {
+    server.registerTool("forecast", forecast, async ({ city }) => {
       called.push(city);
+      if (city === "Slow") await Bun.sleep(5_000);
       return { content: [{ type: "text", text: city === "Big" ? "x".repeat(3_000_000) : `Rain in ${city}` }] };
     });
     return server;
@@ -104,7 +107,7 @@ beforeAll(async () => {
       if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
       const body = (await request.json()) as Turn;
       turns.push(body);
-      const said = answer(turns.length);
+      const said = await answer(turns.length);
       if (said instanceof Response) return said;
       const finish = "tool_calls" in said ? "tool_calls" : "stop";
       if (body.stream) return streamed(said, finish);
@@ -356,4 +359,89 @@ test("over a connection, what is not kept is gone on from there, calls and all",
   socket.close();
   expect(third.output.map(({ type }) => type)).toEqual(["message"]);
   expect(called).toEqual(["Ulm"]);
+});
+
+test("the most tokens that a client wants are those of all turns together", async () => {
+  answer = (turn) => (turn < 4 ? calls("Ulm") : { content: "Well." });
+  const request = { model: "m", input: "Short?", tools: [weather] };
+  const some = await client.responses.create({ ...request, max_output_tokens: 40 });
+  expect(turns.map(({ max_tokens: most, max_completion_tokens: newer }) => newer ?? most)).toEqual([40, 35, 30, 25]);
+  expect(some).toMatchObject({ status: "completed", max_output_tokens: 40 });
+  turns = [];
+  const few = await client.responses.create({ ...request, max_output_tokens: 20 });
+  expect(few).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
+  expect(few.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
+  expect(turns).toHaveLength(1);
+});
+
+async function keyOf(more: object = {}): Promise<{ id: string; client: OpenAI }> {
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const made = await headrace.request("/v1/keys", { body: { name: "one", scopes, ...more } });
+  const { id, key } = (await made.json()) as { id: string; key: string };
+  return { id, client: new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 2 }) };
+}
+
+test("a key that is revoked meanwhile asks no model any more", async () => {
+  const one = await keyOf();
+  answer = async () => {
+    expect((await headrace.request(`/v1/keys/${one.id}`, { method: "DELETE" })).ok).toBe(true);
+    return calls("Ulm");
+  };
+  const response = await one.client.responses.create({ model: "m", input: "Long?", tools: [weather] });
+  expect(response.status).toBe("failed");
+  expect(turns).toHaveLength(1);
+});
+
+test("a limit that is reached between two turns is told as the failure of the response, and what was used is charged", async () => {
+  const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const response = await one.client.responses.create({ model: "m", input: "Limits?", tools: [weather] });
+  expect(response).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
+  expect(response.usage).toMatchObject({ total_tokens: 15 });
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("a client that leaves while a tool works ends it, and no model is asked for it again", async () => {
+  const held = heldBytes.byKind.requests;
+  answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
+  for (const stream of [false, true]) {
+    [called, turns] = [[], []];
+    const leaving = new AbortController();
+    const asked = (async () => {
+      const request = { model: "m", input: "Slow?", tools: [weather], stream };
+      const response = await client.responses.create(request, { signal: leaving.signal });
+      if (Symbol.asyncIterator in response) for await (const _ of response);
+    })();
+    await until(async () => called.length === 1, "it works");
+    leaving.abort();
+    await asked.catch(() => {});
+    await until(async () => heldBytes.byKind.requests === held, "nothing is held");
+    expect(turns).toHaveLength(1);
+  }
+});
+
+test("one in the background that is cancelled while a tool works is cancelled, and can be read from any event on", async () => {
+  answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
+  const begun = await client.responses.create({ model: "m", input: "Cancel?", tools: [weather], background: true });
+  await until(async () => called.length === 1, "it works");
+  expect((await client.responses.cancel(begun.id)).status).toBe("cancelled");
+  expect((await client.responses.retrieve(begun.id)).output.map(({ type }) => type)).toContain("mcp_list_tools");
+  expect(turns).toHaveLength(1);
+  [called, turns] = [[], []];
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const whole = await client.responses.create({
+    ...{ model: "m", input: "Read?", tools: [weather], background: true, stream: true },
+  });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  let id = "";
+  for await (const event of whole) {
+    if (event.type === "response.created") id = event.response.id;
+    events.push(event);
+  }
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+  const begin = events.findIndex(({ type }) => type === "response.mcp_call.in_progress");
+  const again: OpenAI.Responses.ResponseStreamEvent[] = [];
+  for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: begin }))
+    again.push(event);
+  expect(again.map(({ type }) => type)).toEqual(events.slice(begin + 1).map(({ type }) => type));
 });

@@ -19,6 +19,8 @@ export interface ToolAsker {
 export interface ModelTools {
   /** Name of the server that is meant, by its label or its address; undefined where the principal reaches none such. */
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
+  /** Rejects with the GatewayError of a credential that has ended since its request came. */
+  requireStanding(principal: Principal): Promise<void>;
   /** What the principal may call of it. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
   /** Whether what was listed earlier in a conversation need not be listed again. */

@@ -200,11 +200,12 @@ class HostedRun<Result> {
     this.#heldBytes += bytes;
   }
 
-  /** Asks the model; the answer of the first turn is what the client's begins with. */
+  /** Asks the model; the answer of the first turn is what the client's begins with. A key that has ended asks no more. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
     const { holder, requestId, request: asked } = this.#call;
+    if (this.#turns > 0) await this.#hosted.tools.requireStanding(this.#call.principal);
     this.#choice = this.#choiceOf(this.#offered as OfferedTools);
-    const body = JSON.stringify(this.#turnBody());
+    const body = JSON.stringify(this.#turnBody(response));
     holder.release("requests", this.#bodyBytes);
     this.#bodyBytes = 0;
     const bytes = Buffer.byteLength(body);
@@ -231,7 +232,13 @@ class HostedRun<Result> {
     );
   }
 
-  #turnBody(): Json {
+  /** The client's bound is for all turns together; undefined: there is none. */
+  #tokensLeft({ outputTokens }: HostedResponse): number | undefined {
+    const { max_output_tokens: most } = this.#body;
+    return typeof most === "number" ? most - outputTokens : undefined;
+  }
+
+  #turnBody(response: HostedResponse): Json {
     const { previous_response_id: _, conversation: __, background: ___, max_tool_calls: ____, ...body } = this.#body;
     const offered = this.#offered as OfferedTools;
     const include = new Set([
@@ -244,6 +251,7 @@ class HostedRun<Result> {
       tool_choice: this.#choice,
       input: this.#items,
       include: [...include],
+      max_output_tokens: this.#tokensLeft(response),
       store: false,
     };
   }
@@ -278,6 +286,11 @@ class HostedRun<Result> {
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > mostTurns) return false;
+    const left = this.#tokensLeft(response);
+    if (left !== undefined && left < this.#call.request.dialect.leastLimit(this.#body)) {
+      response.stop("max_output_tokens");
+      return false;
+    }
     this.#items.push(...itemsForEngine(objectsOf(response.turnOutput)), ...outputs);
     return true;
   }

@@ -19,6 +19,8 @@ export interface DeskToolsOptions {
   servers: Pick<ToolServers, "all" | "find">;
   /** Loaded with the first request that needs it. */
   desk(): Promise<Desk>;
+  /** Who stands behind a credential now. Rejects with `invalid_api_key` where it has ended. */
+  behind(credentialId: string): Promise<Principal>;
   /** The public URL, without a slash at the end. */
   installationUrl(): string;
 }
@@ -34,6 +36,15 @@ export class DeskTools implements ModelTools {
     const { servers } = this.#options;
     const server = url === undefined ? servers.find(label) : servers.all().find((one) => this.#isAt(one, url));
     return server && mayUseServer(server, principal) ? server.name : undefined;
+  }
+
+  async requireStanding({ keys: [{ id }] }: Principal): Promise<void> {
+    try {
+      await this.#options.behind(id);
+    } catch (error) {
+      // It goes on where that cannot be found out at the moment.
+      if (!(error instanceof GatewayError) || error.code === "invalid_api_key") throw error;
+    }
   }
 
   async list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]> {

@@ -99,7 +99,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ servers: toolServers, definitions: toolDefinitions, findNode, clock },
       separateLink: (server, caller) => links.separate(server, caller),
     }),
-    modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
+    modelTools: new DeskTools({ servers: toolServers, desk, behind, installationUrl }),
     ...connections,
     mcp: {
       async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {

@@ -66,8 +66,11 @@ export class HostedResponse {
     this.#offered = offered;
     this.#members = members;
     this.#begun = begun;
-    const { tools, tool_choice: choice, max_tool_calls: most, include } = request;
-    this.#echo = { tools: shownTools(tools), tool_choice: choice ?? "auto", max_tool_calls: most ?? null };
+    const { tools, tool_choice: choice, max_tool_calls: calls, max_output_tokens: tokens, include } = request;
+    this.#echo = {
+      ...{ tools: shownTools(tools), tool_choice: choice ?? "auto" },
+      ...{ max_tool_calls: calls ?? null, max_output_tokens: tokens ?? null },
+    };
     this.#showsSealed = Array.isArray(include) && include.includes(sealed);
   }
 
@@ -84,6 +87,11 @@ export class HostedResponse {
   /** Whether the turn at hand came to an end that its model's answer told of. */
   get hasEnded(): boolean {
     return this.#ended !== undefined;
+  }
+
+  /** Of all turns so far. */
+  get outputTokens(): number {
+    return numberOf(this.#usage?.["output_tokens"]) ?? 0;
   }
 
   get calls(): readonly HostedCall[] {
@@ -165,6 +173,11 @@ export class HostedResponse {
     // What never came whole has a place, and nothing there.
     const output = this.#output.filter(({ type }) => type !== undefined);
     return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
+  }
+
+  /** It ends with what there is of it. */
+  stop(reason: string): void {
+    this.#ended = { ...this.#ended, status: "incomplete", incomplete_details: { reason } };
   }
 
   /** It breaks off: the next that is told is its end. */
