@@ -445,3 +445,18 @@ test("one in the background that is cancelled while a tool works is cancelled, a
     again.push(event);
   expect(again.map(({ type }) => type)).toEqual(events.slice(begin + 1).map(({ type }) => type));
 });
+
+test("what tools gave is there for a later question that names no servers, and behind a response that failed", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const first = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });
+  await client.responses.create({ model: "m", input: "And?", previous_response_id: first.id });
+  expect(turns.at(-1)?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+  expect(turns.at(-1)?.messages[2]?.content).toBe("Rain in Ulm");
+  turns = [];
+  answer = (turn) => (turn === 1 ? calls("Bonn") : new Response("{}", { status: 400 }));
+  const failed = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });
+  answer = () => ({ content: "Well." });
+  const next = await client.responses.create({ model: "m", input: "And?", previous_response_id: failed.id });
+  expect(next.status).toBe("completed");
+  expect(JSON.stringify(turns.at(-1)?.messages)).toContain("Rain in Bonn");
+});

@@ -123,7 +123,8 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
-function callAndOutput(item: Json): Json[] {
+/** What a tool of a server was called with and gave, as a call of a function. */
+export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
   const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : "");
   return calledFunction({
