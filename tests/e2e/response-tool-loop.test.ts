@@ -94,6 +94,7 @@ beforeAll(async () => {
     server.registerTool("forecast", forecast, async ({ city }) => {
       called.push(city);
       if (city === "Slow") await Bun.sleep(5_000);
+      if (city === "Map") return { content: [{ type: "image", data: "AAAA".repeat(10_000), mimeType: "image/png" }] };
       return { content: [{ type: "text", text: city === "Big" ? "x".repeat(3_000_000) : `Rain in ${city}` }] };
     });
     return server;
@@ -459,4 +460,12 @@ test("what tools gave is there for a later question that names no servers, and b
   const next = await client.responses.create({ model: "m", input: "And?", previous_response_id: failed.id });
   expect(next.status).toBe("completed");
   expect(JSON.stringify(turns.at(-1)?.messages)).toContain("Rain in Bonn");
+});
+
+test("a picture that a tool gives is told without its bytes, which would fill the model's context", async () => {
+  answer = (turn) => (turn === 1 ? calls("Map") : { content: "Well." });
+  await client.responses.create({ model: "m", input: "Map?", tools: [weather] });
+  const told = turns.at(-1)?.messages.at(-1)?.content;
+  expect(told).toContain("image/png");
+  expect(String(told).length).toBeLessThan(200);
 });

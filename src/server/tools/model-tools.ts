@@ -124,10 +124,18 @@ function hostedTool(tool: JsonObject): HostedTool {
   };
 }
 
+/** A picture as text would fill the context of a model that cannot see it. */
+function withoutBytes(name: string, value: unknown): unknown {
+  const isBytes = (name === "data" || name === "blob") && typeof value === "string";
+  return isBytes ? `(${value.length} characters of base64, left out)` : value;
+}
+
 /** What is no text is told as JSON: a model reads nothing else here. */
 function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
   const blocks: readonly JsonObject[] = Array.isArray(content) ? content : [];
-  const texts = blocks.map((block) => (block["type"] === "text" ? String(block["text"]) : JSON.stringify(block)));
+  const texts = blocks.map((block) =>
+    block["type"] === "text" ? String(block["text"]) : JSON.stringify(block, withoutBytes),
+  );
   const output = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? {});
   return { output, error: isError === true ? { type: "mcp_tool_execution_error", content: blocks } : undefined };
 }

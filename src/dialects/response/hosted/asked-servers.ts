@@ -34,6 +34,8 @@ export interface HostedTool {
 }
 
 const hostedType = "mcp";
+/** Each is listed, at once. */
+const mostServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
   return objectsOf(tools).some(({ type }) => type === hostedType);
@@ -47,6 +49,8 @@ export function isHosted({ type }: Json): boolean {
 export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
+  const count = tools.filter((tool) => isObject(tool) && isHosted(tool)).length;
+  if (count > mostServers) throw fieldError("tools", `must name at most ${mostServers} servers (got ${count}).`);
   return tools.flatMap((tool, index) => {
     if (!isObject(tool) || !isHosted(tool)) return [];
     const asked = askedServer(tool, `tools[${index}]`);

@@ -21,7 +21,7 @@ export interface CallResult {
   readonly error: CallError | undefined;
 }
 
-/** Of a call that its server was not asked for. */
+/** The result of a call that its server was not asked for. */
 export function notCalled(message: string): CallResult {
   return { output: message, error: { type: "mcp_protocol_error", code: invalidParams, message } };
 }

@@ -213,6 +213,8 @@ describe("tools of servers", () => {
     ] as const) {
       expect(() => askedServers(request(tool))).toThrow(expect.objectContaining({ param: place }));
     }
+    const many = Array.from({ length: 33 }, (_, index) => ({ type: "mcp", server_label: `s${index}` }));
+    expect(() => askedServers({ tools: many })).toThrow(expect.objectContaining({ param: "tools" }));
     expect(() => offer({ tools: [] })).toThrow();
   });
 });

@@ -89,7 +89,7 @@ export class HostedResponse {
     return this.#ended !== undefined;
   }
 
-  /** Of all turns so far. */
+  /** What the model has said in all turns so far. */
   get outputTokens(): number {
     return numberOf(this.#usage?.["output_tokens"]) ?? 0;
   }
