@@ -151,9 +151,9 @@ afterAll(async () => {
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
 const asking = { type: "mcp", server_label: "weather" } as const;
 
-async function approvalOf(input: string): Promise<{ id: string; request: string }> {
+async function approvalOf(input: string, asker = client): Promise<{ id: string; request: string }> {
   answer = () => calls("Ulm");
-  const first = await client.responses.create({ model: "m", input, tools: [asking] });
+  const first = await asker.responses.create({ model: "m", input, tools: [asking] });
   const request = first.output.find(({ type }) => type === "mcp_approval_request");
   return { id: first.id, request: request?.id ?? "" };
 }
@@ -468,4 +468,30 @@ test("a picture that a tool gives is told without its bytes, which would fill th
   const told = turns.at(-1)?.messages.at(-1)?.content;
   expect(told).toContain("image/png");
   expect(String(told).length).toBeLessThan(200);
+});
+
+test("an approved call whose turn is refused by a limit is told of in a stream, and in the background, as well", async () => {
+  for (const how of [{ stream: true }, { background: true }]) {
+    const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
+    const { id, request } = await approvalOf("Weather?", one.client);
+    called = [];
+    const asked = { model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] };
+    const begun = await one.client.responses.create({ ...asked, ...how });
+    let response: OpenAI.Responses.Response | undefined;
+    if (Symbol.asyncIterator in begun) {
+      const types: string[] = [];
+      for await (const event of begun) {
+        types.push(event.type);
+        if (event.type === "response.failed") response = event.response;
+      }
+      expect([types[0], types.at(-1)]).toEqual(["response.created", "response.failed"]);
+    } else {
+      const status = async () => (await headrace.request(`/v1/responses/${begun.id}`)).json();
+      await until(async () => ((await status()) as { status: string }).status === "failed", "it has failed");
+      response = (await status()) as OpenAI.Responses.Response;
+    }
+    expect(response).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
+    expect(response?.output).toMatchObject([{ type: "mcp_call", output: "Rain in Ulm" }]);
+    expect(called).toEqual(["Ulm"]);
+  }
 });

@@ -319,6 +319,8 @@ class HostedRun<Result> {
   /** Answers with what there is of it. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
     const last = await this.#endBroken(error, response, recorder);
+    // Its turn was refused, but calls are there: whoever waits for that goes on.
+    this.#call.onLedger();
     if (!this.#call.request.stream) return this.#call.answer(JSON.stringify(response.whole));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
   }
