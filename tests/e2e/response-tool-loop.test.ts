@@ -8,6 +8,7 @@ import { type Collector, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 
 interface Turn {
+  model: string;
   messages: { role: string; content: unknown }[];
   tools?: { function: { name: string } }[];
   stream?: boolean;
@@ -30,6 +31,7 @@ let called: string[] = [];
 /** What the model was asked, turn by turn. */
 let turns: Turn[] = [];
 let natives: NativeTurn[] = [];
+let shadows = 0;
 /** What it answers to the turn of this number. */
 let answer: (turn: number) => object | Response | Promise<object | Response>;
 
@@ -107,8 +109,9 @@ beforeAll(async () => {
       if (request.url.endsWith("/v1/responses")) return native((await request.json()) as NativeTurn);
       if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
       const body = (await request.json()) as Turn;
-      turns.push(body);
-      const said = await answer(turns.length);
+      if (body.model === "shadow") shadows++;
+      else turns.push(body);
+      const said = body.model === "shadow" ? calls("Shadow") : await answer(turns.length);
       if (said instanceof Response) return said;
       const finish = "tool_calls" in said ? "tool_calls" : "stop";
       if (body.stream) return streamed(said, finish);
@@ -123,6 +126,8 @@ beforeAll(async () => {
 tracing: { endpoint: "${collector.url}" }
 models:
   - { id: m, deployments: [{ upstream: m }], policies: { cache: { requests: all } } }
+  - { id: shadow, deployments: [{ upstream: m }] }
+  - { id: watched, deployments: [{ upstream: m, model: m }], policies: { shadow: { model: shadow, percent: 100 } } }
   - { id: native, deployments: [{ upstream: n, model: m }] }
   - { id: guarded, deployments: [{ upstream: m, model: m }], policies: { guardrails: [mask, block] } }
 guardrails:
@@ -494,4 +499,24 @@ test("an approved call whose turn is refused by a limit is told of in a stream, 
     expect(response?.output).toMatchObject([{ type: "mcp_call", output: "Rain in Ulm" }]);
     expect(called).toEqual(["Ulm"]);
   }
+});
+
+test("a credential for a server that a model's own server would reach is in no answer, nor in what is kept of it", async () => {
+  answer = () => ({ content: "Well." });
+  const server_url = "https://tools.example.com/mcp";
+  const tool = { ...asking, server_label: "far", server_url, authorization: "secret-1", headers: { key: "secret-2" } };
+  for (const background of [false, true]) {
+    const response = await client.responses.create({ model: "m", input: "Hi", tools: [tool], background });
+    const kept = await client.responses.retrieve(response.id);
+    expect(JSON.stringify([response, kept])).not.toContain("secret");
+    expect(kept.tools).toMatchObject([{ type: "mcp", server_url }]);
+  }
+});
+
+test("a model that is shadowed has its turns shadowed, and the shadow calls nothing", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const response = await client.responses.create({ model: "watched", input: "Weather?", tools: [weather] });
+  expect(response.output_text).toBe("Well.");
+  await until(async () => shadows === 2, "both turns are shadowed");
+  expect(called).toEqual(["Ulm"]);
 });

@@ -1,5 +1,6 @@
 // One response over several turns of a model, between which tools of servers are run: its output, and its events.
-import { isObject, type Json, numberOf, textOf } from "../json.ts";
+import { isObject, type Json, numberOf, objectsOf, textOf } from "../json.ts";
+import { toolToWire } from "../response-object.ts";
 import { approvalItem, type CallResult, callItem, endedCall, notCalled } from "./hosted-items.ts";
 import type { OfferedTool, OfferedTools } from "./offered-tools.ts";
 
@@ -68,7 +69,7 @@ export class HostedResponse {
     this.#begun = begun;
     const { tools, tool_choice: choice, max_tool_calls: calls, max_output_tokens: tokens, include } = request;
     this.#echo = {
-      ...{ tools: shownTools(tools), tool_choice: choice ?? "auto" },
+      ...{ tools: objectsOf(tools).map(toolToWire), tool_choice: choice ?? "auto" },
       ...{ max_tool_calls: calls ?? null, max_output_tokens: tokens ?? null },
     };
     this.#showsSealed = Array.isArray(include) && include.includes(sealed);
@@ -300,16 +301,6 @@ function callBegin(item: Json, index: number): Json[] {
     { type: "response.mcp_call_arguments.delta", ...at, delta: args },
     { type: "response.mcp_call_arguments.done", ...at, arguments: args },
   ];
-}
-
-/** Nobody reads a credential out of an answer. */
-function shownTools(tools: unknown): unknown {
-  if (!Array.isArray(tools)) return [];
-  return tools.map((tool: unknown) => {
-    if (!isObject(tool) || tool["type"] !== "mcp") return tool;
-    const { authorization: _, ...shown } = tool;
-    return { allowed_tools: null, require_approval: "always", ...shown, headers: null };
-  });
 }
 
 /** Figures of several turns, member by member. */
