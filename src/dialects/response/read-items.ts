@@ -4,6 +4,7 @@ import type { Seal } from "../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
 import type { AnswerPart, ResultTurn, Turn, UserTurn } from "../conversation/conversation.ts";
 import { compactionTurn, isToCompact } from "./compaction.ts";
+import { callAndOutput } from "./hosted/hosted-items.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
 import { partTypes, readParts } from "./read-parts.ts";
 import { openReasoning } from "./sealed-reasoning.ts";
@@ -78,6 +79,7 @@ class ItemReader {
     else if (outputs.has(type)) this.#add(resultOf(item, place));
     else if (type === "reasoning") this.#addReasoning(item, place);
     else if (type === "compaction") this.#addCompaction(item, place);
+    else if (type === "mcp_call") for (const one of callAndOutput(item)) this.add(one, place);
     else if (type === "additional_tools") this.#tools.push({ tools: item["tools"], place: `${place}.tools` });
     else this.#leftOut.push(place);
   }

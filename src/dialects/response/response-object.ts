@@ -53,8 +53,12 @@ export function responseBase({ id, model, created, request, members }: ReplyHead
   return Object.assign(base, notKept, members);
 }
 
-/** With the members that the document of Open Responses demands, empty or not. */
-function toolToWire(tool: Json): Json {
+/** With the members that the document of Open Responses demands, empty or not. Nobody reads a credential out of an answer. */
+export function toolToWire(tool: Json): Json {
+  if (tool["type"] === "mcp") {
+    const { authorization: _, ...shown } = tool;
+    return { allowed_tools: null, require_approval: "always", ...shown, headers: null };
+  }
   return tool["type"] === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool;
 }
 

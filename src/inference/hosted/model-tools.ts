@@ -4,14 +4,16 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 
 /** For whom a server is asked. */
 export interface ToolAsker {
   readonly principal: Principal;
-  readonly requestId: string;
   readonly holder: Holder;
   readonly left: Cancellation;
+  /** Where its calls are traced. */
+  readonly trace: RequestTrace | undefined;
 }
 
 export interface ModelTools {
@@ -19,6 +21,8 @@ export interface ModelTools {
   serverOf(principal: Principal, asked: Pick<AskedServer, "label" | "url">): string | undefined;
   /** What the principal may call of it. Rejects with a GatewayError. */
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
+  /** Whether what was listed earlier in a conversation need not be listed again. */
+  holds(listed: readonly HostedTool[]): boolean;
   /**
    * Calls one that was listed. What the server, or the way there, says against it is a result; rejects only where the
    * client has left.

@@ -12,19 +12,22 @@ import {
   callItem,
   type Decided,
   listItem,
+  notCalled,
   readHostedItems,
 } from "../../dialects/response/hosted/hosted-items.ts";
 import { type HostedCall, HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
 import { functionName, OfferedTools } from "../../dialects/response/hosted/offered-tools.ts";
 import { isObject, type Json, objectsOf } from "../../dialects/response/json.ts";
-import { itemsForEngine } from "../../dialects/response/kept-items.ts";
+import { itemsForEngine, ownItems } from "../../dialects/response/kept-items.ts";
 import { failureCode } from "../../dialects/response/reply-writer.ts";
+import { responseBase, responseState } from "../../dialects/response/response-object.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
-import { requireScope } from "../../policy/authorize.ts";
+import { requireModel, requireScope } from "../../policy/authorize.ts";
 import type { AnswerRecorder } from "../answer/answer-recorder.ts";
 import { recorderFor } from "../answer/recorder.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
+import type { DecodedRequest, GoesOn } from "../decoded-request.ts";
 import { run } from "../run.ts";
 import { keepsNothing } from "../whole-call.ts";
 import type { HostedTools, ToolAsker } from "./model-tools.ts";
@@ -37,6 +40,7 @@ const mostTurns = 50;
 const callsAtOnce = 8;
 /** Tools of all servers together that one request may offer. */
 const mostTools = 512;
+const nothingBefore: GoesOn = { previousId: null, keptAfter: null, conversationId: null, input: [] };
 
 /** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
 export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {
@@ -44,8 +48,8 @@ export function runResponse<Result>(call: InferenceCall<Result>, deps: Inference
   if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
   const names = asked.map((server) => hosted.tools.serverOf(call.principal, server));
-  // None is known here: a model's own server may know them.
-  if (names.every((name) => name === undefined)) return run(call, deps);
+  // None is known here: a model's own server may reach them.
+  if (asked.every(({ url }, index) => url !== undefined && names[index] === undefined)) return run(call, deps);
   const servers = asked.map((server, index) => [server, known(server, names[index])] as const);
   requireScope(call.principal, "tools:use");
   return new HostedRun(call, deps, hosted, servers).start();
@@ -78,6 +82,11 @@ class HostedRun<Result> {
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
+  /** What the turn at hand may call. */
+  #choice: unknown;
+  /** Bytes of what tools gave, and of the body of the turn at hand. */
+  #heldBytes = 0;
+  #bodyBytes = 0;
   /** What all turns so far used. */
   #used: UsageEnd | undefined;
   #ended: { outcome: UsageOutcome; error: unknown } = { outcome: "completed", error: undefined };
@@ -96,75 +105,91 @@ class HostedRun<Result> {
     this.#servers = servers;
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
-    const { principal, requestId, holder, left } = call;
-    this.#asker = { principal, requestId, holder, left };
+    const { principal, holder, left, trace } = call;
+    this.#asker = { principal, holder, left, trace };
   }
 
   async start(): Promise<Result> {
+    const model = await this.#model();
     const { items, decided, lists } = readHostedItems(this.#body["input"]);
     const others = objectsOf(this.#body["tools"]).filter(({ type }) => type !== "mcp");
     const listed = await Promise.all(this.#servers.map(([asked, name]) => this.#list(asked, name, lists)));
-    const count = listed.reduce((sum, [, tools]) => sum + tools.length, others.length);
+    const offered = new OfferedTools(
+      listed.map(([asked, { tools }]) => [asked, tools]),
+      others,
+    );
+    const count = offered.size + others.length;
     if (count > mostTools)
       throw fieldError(
         "tools",
         `must be at most ${mostTools} with those of servers (got ${count}); name some in \`allowed_tools\`.`,
       );
-    const offered = new OfferedTools(listed, others);
     this.#offered = offered;
-    const recorder = this.#recorder();
-    const members = this.#call.request.dialect.kept?.members(recorder !== undefined, this.#call.request.goesOn) ?? {};
-    const response = new HostedResponse({ offered, request: this.#body, members });
-    for (const [{ label }, tools] of listed) if (!lists.has(label)) response.tellList(listItem(label, tools));
+    const recorder = recorderFor(this.#call, model, this.#deps);
+    const response = this.#response(model, offered, recorder !== undefined);
+    for (const [{ label }, { tools, isNew }] of listed) if (isNew) response.tellList(listItem(label, tools));
     this.#items = [...items];
-    for (const one of decided) await this.#decide(one, offered, response);
     try {
+      for (const one of decided) await this.#decide(one, offered, response);
       const first = await this.#turn(response);
       if (typeof first === "function")
         return this.#call.answer((client) => void this.#stream(client, first, response, recorder));
       return await this.#whole(first, response, recorder);
     } catch (error) {
-      recorder?.release();
-      throw error;
+      // Where nothing was called a client may ask again; else it would be called twice.
+      if (this.#calls === 0 || this.#call.left.cancelled) {
+        this.#release(recorder);
+        throw error;
+      }
+      return await this.#broken(error, response, recorder);
     }
+  }
+
+  /** Id of the model, before anything is done for it. */
+  async #model(): Promise<string> {
+    const { catalog } = this.#deps;
+    const { principal, request } = this.#call;
+    if (!catalog.find(request.model)) await catalog.whenComplete();
+    return requireModel(principal, catalog.find(request.model), request.model).id;
+  }
+
+  #response(model: string, offered: OfferedTools, isKept: boolean): HostedResponse {
+    const { requestId, principal, request } = this.#call;
+    const { dialect, goesOn, body } = request;
+    const members = dialect.kept?.members(isKept, goesOn) ?? {};
+    const created = this.#deps.clock.nowSeconds();
+    const seal = this.#deps.sealFor(principal.account.id);
+    const head = { id: dialect.idOf(requestId), model, created, promptTokens: 0, request: body, members, seal };
+    const begun = { ...responseBase(head), ...responseState({ status: "in_progress", output: [] }) };
+    return new HostedResponse({ offered, request: body, members, begun });
   }
 
   async #list(
     asked: AskedServer,
     name: string,
     lists: ReadonlyMap<string, readonly HostedTool[]>,
-  ): Promise<readonly [AskedServer, readonly HostedTool[]]> {
+  ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
+    const known = lists.get(asked.label);
     // What was listed before is in the conversation; what may be called is decided at each call.
-    return [asked, lists.get(asked.label) ?? (await this.#hosted.tools.list(name, this.#asker))];
+    if (known && this.#hosted.tools.holds(known)) return [asked, { tools: known, isNew: false }];
+    return [asked, { tools: await this.#hosted.tools.list(name, this.#asker), isNew: true }];
   }
 
-  #recorder(): AnswerRecorder | undefined {
-    const { catalog } = this.#deps;
-    const { model } = this.#call.request;
-    return recorderFor(this.#call, catalog.find(model)?.id ?? model, this.#deps);
-  }
-
-  /** A call that the client was asked about. */
-  async #decide(decided: Decided, offered: OfferedTools, response: HostedResponse): Promise<void> {
-    const { requestId, label, name, arguments: args, approve, reason } = decided;
-    let output = `The user did not allow this call.${reason === undefined ? "" : ` ${reason}`}`;
-    if (approve && offered.named(label, name)) {
-      const result = await this.#run(label, name, args);
-      response.tellApproved(callItem(label, name, { arguments: args, approvedBy: requestId }), result);
-      output = result.output;
-    } else if (approve) output = "The tool is not there any more.";
-    this.#items.push(
-      ...calledFunction({ callId: requestId, name: functionName(label, name), arguments: args, output }),
-    );
+  /** A call that the client was asked about, and has approved. */
+  async #decide({ requestId, label, name, arguments: args }: Decided, offered: OfferedTools, response: HostedResponse) {
+    const result = offered.named(label, name)
+      ? await this.#run(label, name, args)
+      : notCalled("The tool is not there any more.");
+    response.tellApproved(callItem(label, name, { arguments: args, approvedBy: requestId }), result);
+    this.#hold(result);
+    const call = { callId: requestId, name: functionName(label, name), arguments: args };
+    this.#items.push(...calledFunction({ ...call, output: result.output }));
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
     this.#calls++;
     const parsed = parsedArguments(args);
-    if (!parsed) {
-      const message = "The arguments are no JSON object.";
-      return { output: message, error: { type: "mcp_protocol_error", code: -32602, message } };
-    }
+    if (!parsed) return notCalled("The arguments are no JSON object.");
     const asker = { ...this.#asker, principal: await this.#still() };
     return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, asker);
   }
@@ -177,31 +202,53 @@ class HostedRun<Result> {
     return principal;
   }
 
-  /** Asks the model; the answer of the first turn is what the client's begins with. */
+  /** What a tool gave is held until the response has ended. */
+  #hold({ output }: CallResult): void {
+    const bytes = Buffer.byteLength(output);
+    const refusal = this.#call.holder.take("requests", bytes);
+    if (refusal) throw refusal;
+    this.#heldBytes += bytes;
+  }
+
+  /** Asks the model; the answer of the first turn is what the client's begins with. A key that has ended asks no more. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
-    const { holder, requestId } = this.#call;
+    const { holder, requestId, request: asked } = this.#call;
     const principal = await this.#still();
-    const body = JSON.stringify(this.#turnBody());
+    this.#choice = this.#choiceOf(this.#offered as OfferedTools);
+    const body = JSON.stringify(this.#turnBody(response));
+    holder.release("requests", this.#bodyBytes);
+    this.#bodyBytes = 0;
     const bytes = Buffer.byteLength(body);
     const refusal = holder.take("requests", bytes);
     if (refusal) throw refusal;
-    try {
-      const isFirst = this.#turns++ === 0;
-      response.beginTurn();
-      const request = this.#hosted.decode(body);
-      return await run(
-        new TurnCall(this.#call, {
-          ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
-          ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
-        }),
-        this.#turnDeps,
-      );
-    } finally {
-      holder.release("requests", bytes);
-    }
+    this.#bodyBytes = bytes;
+    const isFirst = this.#turns++ === 0;
+    response.beginTurn();
+    const request = this.#hosted.decode(body);
+    const { goesOn = nothingBefore } = asked;
+    // What guardrails mask of the client's own items is kept so, too.
+    request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
+    return await run(
+      new TurnCall(this.#call, {
+        ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
+        masked: (one) => {
+          if (!isFirst) return;
+          asked.goesOn = one.goesOn;
+          this.#call.request = asked;
+        },
+        ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
+      }),
+      this.#turnDeps,
+    );
   }
 
-  #turnBody(): Json {
+  /** The client's bound is for all turns together; undefined: there is none. */
+  #tokensLeft({ outputTokens }: HostedResponse): number | undefined {
+    const { max_output_tokens: most } = this.#body;
+    return typeof most === "number" ? most - outputTokens : undefined;
+  }
+
+  #turnBody(response: HostedResponse): Json {
     const { previous_response_id: _, conversation: __, background: ___, max_tool_calls: ____, ...body } = this.#body;
     const offered = this.#offered as OfferedTools;
     const include = new Set([
@@ -211,15 +258,16 @@ class HostedRun<Result> {
     return {
       ...body,
       tools: offered.asFunctions(objectsOf(body["tools"])),
-      tool_choice: this.#choice(offered),
+      tool_choice: this.#choice,
       input: this.#items,
       include: [...include],
+      max_output_tokens: this.#tokensLeft(response),
       store: false,
     };
   }
 
   /** What a client demands holds for the first turn: else no turn could answer. */
-  #choice(offered: OfferedTools): unknown {
+  #choiceOf(offered: OfferedTools): unknown {
     const { tool_choice: choice, max_tool_calls: most } = this.#body;
     if (this.#turns >= mostTurns || (typeof most === "number" && this.#calls >= most)) return "none";
     if (this.#turns > 0)
@@ -242,21 +290,26 @@ class HostedRun<Result> {
       for (const [index, result] of results.entries()) {
         const one = some[index] as HostedCall;
         tell(response.endCall(one, result));
+        this.#hold(result);
         outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
       }
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > mostTurns) return false;
+    const left = this.#tokensLeft(response);
+    if (left !== undefined && left < this.#call.request.dialect.leastLimit(this.#body)) {
+      response.stop("max_output_tokens");
+      return false;
+    }
     this.#items.push(...itemsForEngine(objectsOf(response.turnOutput)), ...outputs);
     return true;
   }
 
-  async #runWithin({ offered, arguments: args }: HostedCall): Promise<CallResult> {
+  async #runWithin({ offered, functionName, arguments: args }: HostedCall): Promise<CallResult> {
     const { max_tool_calls: most } = this.#body;
-    if (typeof most === "number" && this.#calls >= most) {
-      const message = `No more tools are called: max_tool_calls is ${most}.`;
-      return { output: message, error: { type: "mcp_protocol_error", code: -32000, message } };
-    }
+    if (typeof most === "number" && this.#calls >= most)
+      return notCalled(`No more tools are called: max_tool_calls is ${most}.`);
+    if (!isLeft(this.#choice, functionName)) return notCalled("It may not be called in this turn.");
     return await this.#run(offered.server.label, offered.tool.name, args);
   }
 
@@ -269,10 +322,17 @@ class HostedRun<Result> {
       response.takeWhole(JSON.parse(textOf(answer)) as Json);
       if (!(await this.#goesOn(response, () => {}))) break;
     }
-    const whole = JSON.stringify(response.whole);
-    await this.#keep(whole, recorder);
-    this.#tellEnd();
-    return this.#call.answer(whole);
+    await this.#end(response, recorder);
+    return this.#call.answer(JSON.stringify(response.whole));
+  }
+
+  /** Answers with what there is of it. */
+  async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
+    const last = await this.#endBroken(error, response, recorder);
+    // Its turn was refused, but calls are there: whoever waits for that goes on.
+    this.#call.onLedger();
+    if (!this.#call.request.stream) return this.#call.answer(JSON.stringify(response.whole));
+    return this.#call.answer((client) => client.end(encodeByteText(last)));
   }
 
   async #stream(
@@ -283,25 +343,19 @@ class HostedRun<Result> {
   ): Promise<void> {
     const tell = (events: string) => void client.write(encodeByteText(events));
     const beat = setInterval(() => client.write(comment), this.#deps.heartbeatMs);
-    let last: string | undefined;
+    let last: string;
     try {
       let answer: InferenceAnswer = first;
       while (await this.#streamTurn(client, answer as (client: ClientStream) => void, response)) {
         if (!(await this.#goesOn(response, tell))) break;
         answer = await this.#turn(response);
       }
-      if (response.hasEnded) {
-        await this.#keep(JSON.stringify(response.whole), recorder);
-        last = response.end();
-      } else last = "";
+      last = await this.#end(response, recorder);
     } catch (error) {
-      this.#ended = { outcome: this.#call.left.cancelled ? "cancelled" : "failed", error };
-      last = response.fail(...told(error));
+      last = await this.#endBroken(error, response, recorder);
     } finally {
       clearInterval(beat);
-      recorder?.release();
     }
-    this.#tellEnd();
     client.end(encodeByteText(last));
   }
 
@@ -325,12 +379,33 @@ class HostedRun<Result> {
     return response.hasEnded && !stream.isAborted;
   }
 
-  async #keep(whole: string, recorder: AnswerRecorder | undefined): Promise<void> {
-    if (!recorder) return;
-    recorder.addWhole(whole);
-    const usage = this.#used ?? { promptTokens: 0, completionTokens: 0, estimated: true };
-    await recorder.keep({ createdAt: this.#deps.clock.nowSeconds(), usage, outcome: this.#ended.outcome });
-    recorder.release();
+  #endBroken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
+    this.#ended = { outcome: this.#call.left.cancelled ? "cancelled" : "failed", error };
+    response.fail(...told(error));
+    return this.#end(response, recorder);
+  }
+
+  /** Gives the last events, once it is kept; nothing where its client was told of no end. */
+  async #end(response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<string> {
+    const { outcome, error } = this.#ended;
+    const last = response.hasEnded ? response.end() : "";
+    // What was blocked stands in what tools gave, and is kept nowhere.
+    const isKept = outcome !== "cancelled" && !(error instanceof GatewayError && error.code === "content_blocked");
+    if (recorder && isKept && response.hasEnded) {
+      recorder.addWhole(JSON.stringify(response.whole));
+      const usage = this.#used ?? { promptTokens: 0, completionTokens: 0, estimated: true };
+      await recorder.keep({ createdAt: this.#deps.clock.nowSeconds(), usage, outcome });
+    }
+    this.#release(recorder);
+    if (this.#used) this.#call.onEnd(outcome, this.#used, error);
+    return last;
+  }
+
+  #release(recorder: AnswerRecorder | undefined): void {
+    recorder?.release();
+    const bytes = this.#heldBytes + this.#bodyBytes;
+    [this.#heldBytes, this.#bodyBytes] = [0, 0];
+    if (bytes > 0) this.#call.holder.release("requests", bytes);
   }
 
   #turnEnded(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
@@ -346,11 +421,16 @@ class HostedRun<Result> {
         }
       : usage;
   }
+}
 
-  #tellEnd(): void {
-    const { outcome, error } = this.#ended;
-    if (this.#used) this.#call.onEnd(outcome, this.#used, error);
-  }
+/** Whether a choice of tools leaves it to the model: not every server of models holds to that. */
+function isLeft(choice: unknown, functionName: string): boolean {
+  if (!isObject(choice) || choice["type"] !== "allowed_tools") return choice !== "none";
+  return objectsOf(choice["tools"]).some(({ name }) => name === functionName);
+}
+
+function ownInput({ goesOn, body }: DecodedRequest): GoesOn["input"] {
+  return goesOn?.input ?? ownItems(body["input"]);
 }
 
 function told(error: unknown): [code: string, message: string] {

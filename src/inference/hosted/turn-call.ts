@@ -20,11 +20,12 @@ export interface Turn {
   readonly requestId: string;
   /** What is told before anything is answered is told of the first alone. */
   readonly isFirst: boolean;
+  /** Guardrails have masked a part of it. */
+  masked(request: DecodedRequest): void;
   ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
 }
 
 export class TurnCall implements InferenceCall<InferenceAnswer> {
-  request: DecodedRequest;
   guarding: Guarding | undefined;
   readonly principal: Principal;
   readonly requestId: string;
@@ -32,15 +33,25 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
   readonly trace: RequestTrace | undefined;
   readonly #call: InferenceCall<unknown>;
   readonly #turn: Turn;
+  #request: DecodedRequest;
 
   constructor(call: InferenceCall<unknown>, turn: Turn) {
     this.#call = call;
     this.#turn = turn;
-    this.request = turn.request;
+    this.#request = turn.request;
     this.principal = turn.principal;
     this.requestId = turn.requestId;
     this.cacheHeader = call.cacheHeader ?? null;
     this.trace = turn.isFirst ? call.trace : undefined;
+  }
+
+  get request(): DecodedRequest {
+    return this.#request;
+  }
+
+  set request(masked: DecodedRequest) {
+    this.#request = masked;
+    this.#turn.masked(masked);
   }
 
   get tagHeader(): string | null {

@@ -5,7 +5,7 @@ import { shown } from "../../base/text/shown.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Bytes of a base64 text and the like are bounded by whoever reads the server; these bound how much is gone through. */
-const [mostMessages, mostTools] = [2_048, 128];
+const [mostMessages, mostTools, mostHints] = [2_048, 128, 16];
 /** The names of audio formats where they are not those of their types. */
 const audioFormats: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
@@ -19,9 +19,9 @@ const toolChoices: ReadonlySet<unknown> = new Set(["auto", "required", "none"]);
 export function hintsOf({ modelPreferences }: Json): string[] {
   const hints = isJson(modelPreferences) ? modelPreferences["hints"] : undefined;
   if (!Array.isArray(hints)) return [];
-  return hints.flatMap((hint) =>
-    isJson(hint) && typeof hint["name"] === "string" && hint["name"] ? [hint["name"]] : [],
-  );
+  return hints
+    .slice(0, mostHints)
+    .flatMap((hint) => (isJson(hint) && typeof hint["name"] === "string" && hint["name"] ? [hint["name"]] : []));
 }
 
 /** The body of the chat request. Throws `invalid_request`. What is asked of context and cost is left aside: it is a wish. */

@@ -8,6 +8,7 @@ import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts"
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { errorTable } from "../../http/exchange/errors.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
+import { accountToolName } from "../../mcp/front/account-tool.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 
@@ -48,6 +49,11 @@ export class DeskTools implements ModelTools {
     return tools;
   }
 
+  holds(listed: readonly HostedTool[]): boolean {
+    // The person may have connected their account meanwhile.
+    return !listed.some(({ name }) => name === accountToolName);
+  }
+
   async call(server: string, tool: string, args: JsonObject, asker: ToolAsker): Promise<CallResult> {
     try {
       return resultOf(await this.#ask("tools/call", { name: tool, arguments: args }, server, asker));
@@ -67,13 +73,13 @@ export class DeskTools implements ModelTools {
     method: string,
     params: JsonObject,
     only: string,
-    { principal, holder, left }: ToolAsker,
+    { principal, holder, left, trace }: ToolAsker,
   ): Promise<JsonObject> {
     const cancellation = new Cancellation();
     const leave = () => cancellation.cancel(left.reason);
     left.onCancel(leave);
     const call: ClientCall = {
-      ...{ principal, holder, left, cancellation, only, listing: "all", trace: undefined },
+      ...{ principal, holder, left, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
       // Nobody is there to fill in a form; a model is one of the gateway's own.
       capabilities: {},
@@ -107,10 +113,18 @@ function hostedTool(tool: JsonObject): HostedTool {
   };
 }
 
+/** A picture as text would fill the context of a model that cannot see it. */
+function withoutBytes(name: string, value: unknown): unknown {
+  const isBytes = (name === "data" || name === "blob") && typeof value === "string";
+  return isBytes ? `(${value.length} characters of base64, left out)` : value;
+}
+
 /** What is no text is told as JSON: a model reads nothing else here. */
 function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
   const blocks: readonly JsonObject[] = Array.isArray(content) ? content : [];
-  const texts = blocks.map((block) => (block["type"] === "text" ? String(block["text"]) : JSON.stringify(block)));
+  const texts = blocks.map((block) =>
+    block["type"] === "text" ? String(block["text"]) : JSON.stringify(block, withoutBytes),
+  );
   const output = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? {});
   return { output, error: isError === true ? { type: "mcp_tool_execution_error", content: blocks } : undefined };
 }

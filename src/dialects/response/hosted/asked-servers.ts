@@ -10,9 +10,8 @@ export interface ToolFilter {
 
 export interface AskedServer {
   readonly label: string;
-  /** Where the client says it is; undefined: nowhere. */
+  /** Where the client says it is, or which connector of the vendor's it is; undefined: it can only be one of the gateway's. */
   readonly url: string | undefined;
-  readonly description: string | undefined;
   /** Undefined: all. */
   readonly allowed: ToolFilter | undefined;
   /** Those of whose calls the client wants to be asked first, and those of which it does not. */
@@ -35,6 +34,8 @@ export interface HostedTool {
 }
 
 const hostedType = "mcp";
+/** Each is listed, at once. */
+const mostServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
   return objectsOf(tools).some(({ type }) => type === hostedType);
@@ -48,6 +49,8 @@ export function isHosted({ type }: Json): boolean {
 export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
+  const count = tools.filter((tool) => isObject(tool) && isHosted(tool)).length;
+  if (count > mostServers) throw fieldError("tools", `must name at most ${mostServers} servers (got ${count}).`);
   return tools.flatMap((tool, index) => {
     if (!isObject(tool) || !isHosted(tool)) return [];
     const asked = askedServer(tool, `tools[${index}]`);
@@ -67,25 +70,32 @@ function askedServer(tool: Json, place: string): AskedServer {
     throw fieldError(`${place}.server_label`, rule);
   }
   return {
-    ...{ label, place, url: textOf(tool["server_url"]), description: textOf(tool["server_description"]) },
+    ...{ label, place, url: textOf(tool["server_url"]) ?? textOf(tool["connector_id"]) },
     allowed: filterOf(tool["allowed_tools"], `${place}.allowed_tools`),
     approval: approvalOf(tool["require_approval"], `${place}.require_approval`),
-    hasCredential: isSet(tool["authorization"]) || isSet(tool["headers"]),
+    hasCredential: isSet(tool["authorization"]) || hasMembers(tool["headers"]),
   };
 }
 
 function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null && !(isObject(value) && Object.keys(value).length === 0);
+  return value !== undefined && value !== null;
+}
+
+function hasMembers(value: unknown): boolean {
+  return isSet(value) && !(isObject(value) && Object.keys(value).length === 0);
 }
 
 function filterOf(value: unknown, place: string): ToolFilter | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value)) return { names: namesOf(value, place), readOnly: undefined };
-  if (!isObject(value))
+  const { tool_names: names, read_only: readOnly } = isObject(value) ? value : {};
+  // One that is misspelt must not be one that bounds nothing.
+  if (!isSet(names) && !isSet(readOnly))
     throw fieldError(place, "must be a list of names, or an object with `tool_names` or `read_only`.");
-  const { tool_names: names, read_only: readOnly } = value;
+  if (isSet(readOnly) && typeof readOnly !== "boolean")
+    throw fieldError(`${place}.read_only`, "must be true or false.");
   return {
-    names: names === undefined || names === null ? undefined : namesOf(names, `${place}.tool_names`),
+    names: isSet(names) ? namesOf(names, `${place}.tool_names`) : undefined,
     readOnly: typeof readOnly === "boolean" ? readOnly : undefined,
   };
 }

@@ -1,8 +1,13 @@
 // Items of a response that tell of tools which were run for it, and what a model is told in their place.
+import { fieldError } from "../../../base/errors.ts";
+import { shown } from "../../../base/text/shown.ts";
 import { newItemId } from "../../../domain/models/item-id.ts";
 import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 import type { HostedTool } from "./asked-servers.ts";
 import { functionName } from "./offered-tools.ts";
+
+/** JSON-RPC 2.0, 5.1. */
+const invalidParams = -32_602;
 
 /** How a call ended, as the API has it. */
 export type CallError =
@@ -14,6 +19,11 @@ export interface CallResult {
   /** What the model reads. */
   readonly output: string;
   readonly error: CallError | undefined;
+}
+
+/** The result of a call that its server was not asked for. */
+export function notCalled(message: string): CallResult {
+  return { output: message, error: { type: "mcp_protocol_error", code: invalidParams, message } };
 }
 
 export function listItem(label: string, tools: readonly HostedTool[]): Json {
@@ -46,43 +56,61 @@ export function approvalItem(label: string, name: string, args: string): Json {
   return { id: newItemId(type), type, server_label: label, name, arguments: args };
 }
 
-/** A call that a client has approved, or refused. */
+/** A call that a client has approved, and that was not made yet. */
 export interface Decided {
   readonly requestId: string;
   readonly label: string;
   readonly name: string;
   readonly arguments: string;
-  readonly approve: boolean;
-  readonly reason: string | undefined;
 }
 
 export interface ReadItems {
   /** What the model is told, the items of servers in the form of calls of functions. */
   readonly items: readonly Json[];
-  /** Calls that were asked for and are decided, and come behind all that. */
+  /** Calls that are to be made now, and come behind all that. */
   readonly decided: readonly Decided[];
   /** What servers had listed before, by label: they are not asked again. */
   readonly lists: ReadonlyMap<string, readonly HostedTool[]>;
 }
 
-/** The items of a request, `input` as it stands in its body. */
+/** The items of a request, `input` as it stands in its body. Throws `invalid_request` for an answer that decides nothing. */
 export function readHostedItems(input: unknown): ReadItems {
   if (typeof input === "string") return { items: [{ role: "user", content: input }], decided: [], lists: new Map() };
   const items: Json[] = [];
-  const asked = new Map<string, Json>();
-  const decided: Decided[] = [];
+  const asked = new Map<unknown, Json>();
+  const approved = new Map<unknown, boolean>();
+  const made = new Set<unknown>();
   const lists = new Map<string, readonly HostedTool[]>();
   for (const item of objectsOf(input)) {
     const { type, id } = item;
-    if (type === "mcp_list_tools") lists.set(String(item["server_label"]), listedIn(item));
-    else if (type === "mcp_call") items.push(...callAndOutput(item));
-    else if (type === "mcp_approval_request") asked.set(String(id), item);
+    if (type === "mcp_list_tools") {
+      if (!isObject(item["error"]) && textOf(item["error"]) === undefined)
+        lists.set(String(item["server_label"]), listedIn(item));
+    } else if (type === "mcp_call") {
+      made.add(item["approval_request_id"]);
+      items.push(...callAndOutput(item));
+    } else if (type === "mcp_approval_request") asked.set(id, item);
     else if (type === "mcp_approval_response") {
-      const request = asked.get(String(item["approval_request_id"]));
-      if (request) decided.push(decisionOf(request, item));
+      const { request, isApproved } = decisionOf(item, asked);
+      // Clients that send all of a conversation may send it twice.
+      if (approved.has(request["id"]) && approved.get(request["id"]) !== isApproved)
+        throw fieldError("input", `has two answers to the approval request \`${shown(String(request["id"]))}\`.`);
+      if (!isApproved && !approved.has(request["id"])) items.push(...refusedCall(request, item));
+      approved.set(request["id"], isApproved);
     } else items.push(item);
   }
+  const decided = [...asked.values()].filter(({ id }) => approved.get(id) && !made.has(id)).map(decidedCall);
   return { items, decided, lists };
+}
+
+/** What it answers to. */
+function decisionOf(item: Json, asked: ReadonlyMap<unknown, Json>): { request: Json; isApproved: boolean } {
+  const { approval_request_id: id, approve } = item;
+  const request = asked.get(id);
+  if (typeof approve !== "boolean") throw fieldError("input", "has an `mcp_approval_response` without `approve`.");
+  if (request) return { request, isApproved: approve };
+  const rule = `answers to the approval request \`${shown(String(id))}\`, which is not in this conversation before it.`;
+  throw fieldError("input", `${rule} Name the response that asked as \`previous_response_id\`, or send its items.`);
 }
 
 function listedIn(item: Json): HostedTool[] {
@@ -95,7 +123,8 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
-function callAndOutput(item: Json): Json[] {
+/** What a tool of a server was called with and gave, as a call of a function. */
+export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
   const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : "");
   return calledFunction({
@@ -113,13 +142,18 @@ export function calledFunction(call: { callId: string; name: string; arguments: 
   ];
 }
 
-function decisionOf(request: Json, response: Json): Decided {
+function refusedCall(request: Json, { reason }: Json): Json[] {
+  const { requestId: callId, label, name, arguments: args } = decidedCall(request);
+  const why = textOf(reason);
+  const output = `The user did not allow this call.${why === undefined ? "" : ` ${why}`}`;
+  return calledFunction({ callId, name: functionName(label, name), arguments: args, output });
+}
+
+function decidedCall(request: Json): Decided {
   return {
     requestId: String(request["id"]),
     label: String(request["server_label"]),
     name: String(request["name"]),
     arguments: textOf(request["arguments"]) ?? "{}",
-    approve: response["approve"] === true,
-    reason: textOf(response["reason"]),
   };
 }

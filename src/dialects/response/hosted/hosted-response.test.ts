@@ -31,6 +31,8 @@ const call = { id: "fc_1", type: "function_call", call_id: "c1", name: "files__l
 const answer = { id: "msg_1", type: "message", role: "assistant", content: [{ type: "output_text", text: "It is." }] };
 const usage = { input_tokens: 10, output_tokens: 2, output_tokens_details: { reasoning_tokens: 1 }, total_tokens: 12 };
 
+const begun = { id: "resp_1", object: "response", created_at: 7, model: "m", status: "in_progress", output: [] };
+
 function turn(output: readonly Record<string, unknown>[], id: string) {
   return { id, object: "response", created_at: 7, model: "m", status: "completed", output, usage };
 }
@@ -38,7 +40,7 @@ function turn(output: readonly Record<string, unknown>[], id: string) {
 describe("a response over turns", () => {
   test("is one: begun once, numbered through, its items in one output, and the usage of all turns at its end", () => {
     const asked = request({ require_approval: "never", headers: { authorization: "secret" } });
-    const response = new HostedResponse({ offered: offer(asked), request: asked, members: { store: false } });
+    const response = new HostedResponse({ offered: offer(asked), request: asked, members: { store: false }, begun });
     response.tellList(listItem("files", [look, write]));
     let text = "";
     response.beginTurn();
@@ -80,7 +82,7 @@ describe("a response over turns", () => {
 
   test("asks its client before a call that needs that, and does not go on by itself", () => {
     const asked = request();
-    const response = new HostedResponse({ offered: offer(asked), request: asked, members: {} });
+    const response = new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
     response.beginTurn();
     response.takeWhole(turn([call], "resp_1"));
     expect(response.calls).toEqual([]);
@@ -92,7 +94,7 @@ describe("a response over turns", () => {
 
   test("waits for its client where the model calls a function of the client's own as well", () => {
     const asked = request({ require_approval: "never" });
-    const response = new HostedResponse({ offered: offer(asked), request: asked, members: {} });
+    const response = new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
     response.beginTurn();
     response.takeWhole(turn([call, { ...call, id: "fc_2", call_id: "c2", name: "mine" }], "resp_1"));
     expect(response.calls.map(({ callId }) => callId)).toEqual(["c1"]);
@@ -103,12 +105,63 @@ describe("a response over turns", () => {
     const thought = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "x" };
     for (const include of [[], ["reasoning.encrypted_content"]]) {
       const asked = request({}, { include });
-      const response = new HostedResponse({ offered: offer(asked), request: asked, members: {} });
+      const response = new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
       response.beginTurn();
       response.takeWhole(turn([thought], "resp_1"));
       const [item] = response.whole["output"] as Record<string, unknown>[];
       expect(item && "encrypted_content" in item).toBe(include.length > 0);
     }
+  });
+});
+
+describe("the end of a response", () => {
+  const asked = request({ require_approval: "never" });
+  const made = () => new HostedResponse({ offered: offer(asked), request: asked, members: {}, begun });
+
+  test("that ends before a call is made tells that of the call, and leaves no place in the output empty", () => {
+    const response = made();
+    response.beginTurn();
+    for (const type of ["response.created", "response.in_progress"]) response.take({ type, response: begun });
+    for (const type of ["response.output_item.added", "response.output_item.done"])
+      response.take({ type, output_index: 0, item: call });
+    response.take({ type: "response.output_item.added", output_index: 1, item: answer });
+    response.take({ type: "response.incomplete", response: { ...turn([], "resp_1"), status: "incomplete" } });
+    const events = eventsOf(response.end());
+    expect(events.map(({ type }) => type)).toEqual([
+      ...["response.mcp_call.failed", "response.output_item.done", "response.incomplete"],
+    ]);
+    expect(response.whole["output"]).toMatchObject([{ type: "mcp_call", status: "failed", output: null }]);
+  });
+
+  test("that fails before a turn of the model began is begun, and has what was called before", () => {
+    const response = made();
+    response.tellList(listItem("files", [look]));
+    const item = { id: "mcp_1", type: "mcp_call", status: "in_progress", name: "look", arguments: "{}" };
+    response.tellApproved(item, { output: "there", error: undefined });
+    response.beginTurn();
+    response.fail("rate_limit_exceeded", "Later.");
+    const events = eventsOf(response.end());
+    expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+    expect(events[0]?.type).toBe("response.created");
+    expect(events.at(-1)).toMatchObject({
+      type: "response.failed",
+      response: {
+        ...{ id: "resp_1", status: "failed", error: { code: "rate_limit_exceeded", message: "Later." } },
+        output: [{ type: "mcp_list_tools" }, { type: "mcp_call", output: "there" }],
+      },
+    });
+  });
+
+  test("that a later turn tells as an error is the failure of the response that the client knows", () => {
+    const response = made();
+    response.beginTurn();
+    response.takeWhole(turn([call], "resp_1"));
+    response.beginTurn();
+    expect(response.take({ type: "error", code: "server_is_overloaded", message: "Full." })).toBe("");
+    expect(response.hasEnded).toBe(true);
+    expect(eventsOf(response.end()).at(-1)).toMatchObject({
+      ...{ type: "response.failed", response: { error: { code: "server_is_overloaded", message: "Full." } } },
+    });
   });
 });
 
@@ -121,6 +174,10 @@ describe("tools of servers", () => {
       functionName("a", `${long}y`),
       functionName("a", "b.c"),
       functionName("a", "b c"),
+      functionName("a", "b__c"),
+      functionName("a__b", "c"),
+      functionName("a", "_c"),
+      functionName("a_", "c"),
     ];
     for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
     expect(new Set(names).size).toBe(names.length);
@@ -148,34 +205,73 @@ describe("tools of servers", () => {
     for (const [tool, place] of [
       [{ server_label: "1 2" }, "tools[0].server_label"],
       [{ allowed_tools: 3 }, "tools[0].allowed_tools"],
+      [{ allowed_tools: { names: ["look"] } }, "tools[0].allowed_tools"],
+      [{ allowed_tools: { read_only: "true" } }, "tools[0].allowed_tools.read_only"],
+      [{ require_approval: { never: {} } }, "tools[0].require_approval.never"],
       [{ require_approval: "perhaps" }, "tools[0].require_approval"],
       [{ require_approval: { never: { tool_names: "x" } } }, "tools[0].require_approval.never.tool_names"],
     ] as const) {
       expect(() => askedServers(request(tool))).toThrow(expect.objectContaining({ param: place }));
     }
+    const many = Array.from({ length: 33 }, (_, index) => ({ type: "mcp", server_label: `s${index}` }));
+    expect(() => askedServers({ tools: many })).toThrow(expect.objectContaining({ param: "tools" }));
     expect(() => offer({ tools: [] })).toThrow();
   });
 });
 
-test("a conversation with items of servers is told to models as calls of functions, decided ones last", () => {
-  const list = listItem("files", [look]);
-  const read = readHostedItems([
-    { role: "user", content: "Hi" },
-    list,
-    { type: "mcp_call", id: "mcp_1", server_label: "files", name: "look", arguments: "{}", output: "there" },
-    { type: "mcp_approval_request", id: "mcpr_1", server_label: "files", name: "write", arguments: '{"a":1}' },
-    { type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: false, reason: "Not now." },
-  ]);
-  expect(read.items).toEqual([
-    { role: "user", content: "Hi" },
-    { type: "function_call", call_id: "mcp_1", name: "files__look", arguments: "{}" },
-    { type: "function_call_output", call_id: "mcp_1", output: "there" },
-  ]);
-  expect(read.decided).toEqual([
-    {
-      ...{ requestId: "mcpr_1", label: "files", name: "write", arguments: '{"a":1}' },
-      ...{ approve: false, reason: "Not now." },
-    },
-  ]);
-  expect([...read.lists.keys()]).toEqual(["files"]);
+describe("a conversation with items of servers", () => {
+  const asks = {
+    type: "mcp_approval_request",
+    id: "mcpr_1",
+    server_label: "files",
+    name: "write",
+    arguments: '{"a":1}',
+  };
+  const answers = (approve: boolean) => ({ type: "mcp_approval_response", approval_request_id: "mcpr_1", approve });
+  const made = { type: "mcp_call", id: "mcp_2", server_label: "files", name: "write", approval_request_id: "mcpr_1" };
+
+  test("is told to models as calls of functions, those that were refused where that was said", () => {
+    const read = readHostedItems([
+      { role: "user", content: "Hi" },
+      listItem("files", [look]),
+      { type: "mcp_call", id: "mcp_1", server_label: "files", name: "look", arguments: "{}", output: "there" },
+      asks,
+      { ...answers(false), reason: "Not now." },
+      { role: "user", content: "Why?" },
+    ]);
+    expect(read.items).toEqual([
+      { role: "user", content: "Hi" },
+      { type: "function_call", call_id: "mcp_1", name: "files__look", arguments: "{}" },
+      { type: "function_call_output", call_id: "mcp_1", output: "there" },
+      { type: "function_call", call_id: "mcpr_1", name: "files__write", arguments: '{"a":1}' },
+      { type: "function_call_output", call_id: "mcpr_1", output: "The user did not allow this call. Not now." },
+      { role: "user", content: "Why?" },
+    ]);
+    expect(read.decided).toEqual([]);
+    expect([...read.lists.keys()]).toEqual(["files"]);
+  });
+
+  test("has a call that was approved made once, however often that is said, and not again once it was made", () => {
+    const call = { requestId: "mcpr_1", label: "files", name: "write", arguments: '{"a":1}' };
+    expect(readHostedItems([asks, answers(true), answers(true)]).decided).toEqual([call]);
+    const later = readHostedItems([
+      asks,
+      answers(true),
+      { ...made, arguments: '{"a":1}', output: "done" },
+      answers(true),
+    ]);
+    expect(later.decided).toEqual([]);
+    expect(later.items).toHaveLength(2);
+  });
+
+  test("is refused where an answer decides nothing, or something else than was decided", () => {
+    for (const input of [
+      [answers(true)],
+      [answers(true), asks],
+      [asks, { ...answers(true), approve: "yes" }],
+      [asks, answers(false), answers(true)],
+    ]) {
+      expect(() => readHostedItems(input)).toThrow(expect.objectContaining({ param: "input" }));
+    }
+  });
 });

@@ -1,6 +1,7 @@
 // One response over several turns of a model, between which tools of servers are run: its output, and its events.
-import { isObject, type Json, numberOf, textOf } from "../json.ts";
-import { approvalItem, type CallResult, callItem, endedCall } from "./hosted-items.ts";
+import { isObject, type Json, numberOf, objectsOf, textOf } from "../json.ts";
+import { toolToWire } from "../response-object.ts";
+import { approvalItem, type CallResult, callItem, endedCall, notCalled } from "./hosted-items.ts";
 import type { OfferedTool, OfferedTools } from "./offered-tools.ts";
 
 export interface HostedResponseOptions {
@@ -9,6 +10,8 @@ export interface HostedResponseOptions {
   readonly request: Json;
   /** Members that are ours to say: whether it is kept, and what it goes on from. */
   readonly members: Json;
+  /** The response before a model was asked, for the end of one of which no turn began. */
+  readonly begun: Json;
 }
 
 /** A call of a tool of a server, as the model made it. */
@@ -35,10 +38,12 @@ const clientCalls = new Set<unknown>(
 );
 const sealed = "reasoning.encrypted_content";
 const inProgress = { status: "in_progress" };
+const neverCalled = notCalled("The response ended before it was called.");
 
 export class HostedResponse {
   readonly #offered: OfferedTools;
   readonly #members: Json;
+  readonly #begun: Json;
   readonly #echo: Json;
   /** Whether what a model thought may be given back sealed: for the next turn it is asked for in any case. */
   readonly #showsSealed: boolean;
@@ -58,11 +63,15 @@ export class HostedResponse {
   #calls: HostedCall[] = [];
   #waits = false;
 
-  constructor({ offered, request, members }: HostedResponseOptions) {
+  constructor({ offered, request, members, begun }: HostedResponseOptions) {
     this.#offered = offered;
     this.#members = members;
-    const { tools, tool_choice: choice, max_tool_calls: most, include } = request;
-    this.#echo = { tools: shownTools(tools), tool_choice: choice ?? "auto", max_tool_calls: most ?? null };
+    this.#begun = begun;
+    const { tools, tool_choice: choice, max_tool_calls: calls, max_output_tokens: tokens, include } = request;
+    this.#echo = {
+      ...{ tools: objectsOf(tools).map(toolToWire), tool_choice: choice ?? "auto" },
+      ...{ max_tool_calls: calls ?? null, max_output_tokens: tokens ?? null },
+    };
     this.#showsSealed = Array.isArray(include) && include.includes(sealed);
   }
 
@@ -79,6 +88,11 @@ export class HostedResponse {
   /** Whether the turn at hand came to an end that its model's answer told of. */
   get hasEnded(): boolean {
     return this.#ended !== undefined;
+  }
+
+  /** What the model has said in all turns so far. */
+  get outputTokens(): number {
+    return numberOf(this.#usage?.["output_tokens"]) ?? 0;
   }
 
   get calls(): readonly HostedCall[] {
@@ -126,6 +140,11 @@ export class HostedResponse {
       this.#takeEnd(event["response"]);
       return "";
     }
+    // To its client it is the response that fails, which began long before.
+    if (type === "error" && this.#head) {
+      this.fail(textOf(event["code"]) ?? "server_error", textOf(event["message"]) ?? "The model's answer broke off.");
+      return "";
+    }
     const place = numberOf(event["output_index"]);
     const before = this.#takeFirst();
     if (place === undefined) return before + this.#tell(event);
@@ -150,24 +169,31 @@ export class HostedResponse {
       .join("");
   }
 
-  /** All of it, once the last turn has ended. */
+  /** All of it, once it has ended. */
   get whole(): Json {
-    return { ...this.#ended, ...this.#own(), output: this.#output, usage: this.#usage ?? null };
+    // What never came whole has a place, and nothing there.
+    const output = this.#output.filter(({ type }) => type !== undefined);
+    return { ...this.#ended, ...this.#own(), output, usage: this.#usage ?? null };
   }
 
-  /** The last event. */
+  /** It ends with what there is of it. */
+  stop(reason: string): void {
+    this.#ended = { ...this.#ended, status: "incomplete", incomplete_details: { reason } };
+  }
+
+  /** It breaks off: the next that is told is its end. */
+  fail(code: string, message: string): void {
+    this.#ended = { ...(this.#head ?? this.#begun), status: "failed", error: { code, message } };
+  }
+
+  /** The last events. */
   end(): string {
+    const response = { ...this.#begun, ...inProgress };
+    const begin = this.#head ? "" : this.#takeBegin({ type: "response.created", response });
+    const open = this.#calls.filter(({ item, index }) => this.#output[index] === item);
+    const before = begin + this.#takeFirst() + open.map((call) => this.endCall(call, neverCalled)).join("");
     const { whole } = this;
-    return this.#tell({ type: `response.${String(whole["status"])}`, response: whole });
-  }
-
-  /** The last event of one that broke off. */
-  fail(code: string, message: string): string {
-    const response = { ...this.#head, ...this.#own(), output: this.#output, usage: this.#usage ?? null };
-    return this.#tell({
-      type: "response.failed",
-      response: { ...response, status: "failed", error: { code, message } },
-    });
+    return before + this.#tell({ type: `response.${String(whole["status"])}`, response: whole });
   }
 
   #takeBegin(event: Json): string {
@@ -275,16 +301,6 @@ function callBegin(item: Json, index: number): Json[] {
     { type: "response.mcp_call_arguments.delta", ...at, delta: args },
     { type: "response.mcp_call_arguments.done", ...at, arguments: args },
   ];
-}
-
-/** Nobody reads a credential out of an answer. */
-function shownTools(tools: unknown): unknown {
-  if (!Array.isArray(tools)) return [];
-  return tools.map((tool: unknown) => {
-    if (!isObject(tool) || tool["type"] !== "mcp") return tool;
-    const { authorization: _, ...shown } = tool;
-    return { allowed_tools: null, require_approval: "always", ...shown, headers: null };
-  });
 }
 
 /** Figures of several turns, member by member. */

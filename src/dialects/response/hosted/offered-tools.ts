@@ -27,10 +27,16 @@ export class OfferedTools {
         const name = functionName(server.label, tool.name);
         if (taken.has(name))
           throw fieldError("tools", `has a function \`${name}\`, which is the name of a tool of \`${server.label}\`.`);
+        // A server that names its tools like those of another gets nothing that is meant for that.
+        if (this.#byFunction.has(name)) continue;
         this.#byFunction.set(name, { server, tool, needsApproval: needsApproval(server, tool) });
         this.#functions.set(`${server.label} ${tool.name}`, name);
       }
     }
+  }
+
+  get size(): number {
+    return this.#byFunction.size;
   }
 
   /** The tool that is meant by the name of a function; undefined: it is one of the client's own. */
@@ -78,7 +84,9 @@ export class OfferedTools {
 export function functionName(label: string, tool: string): string {
   const wanted = `${label}__${tool}`;
   const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
-  if (plain === wanted && plain.length <= longestName) return plain;
-  const hash = new Bun.CryptoHasher("sha256").update(wanted).digest("hex").slice(0, hashLength);
+  // Else `a` and `b__c` would be what `a__b` and `c` are.
+  const isClear = !`${label}_`.includes("__");
+  if (isClear && plain === wanted && plain.length <= longestName) return plain;
+  const hash = new Bun.CryptoHasher("sha256").update(`${label} ${tool}`).digest("hex").slice(0, hashLength);
   return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
 }

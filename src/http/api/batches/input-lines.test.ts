@@ -54,6 +54,17 @@ describe("a line", () => {
     expect([customId, request.model, request.stream, request.body]).toEqual(["a", "m", false, body]);
   });
 
+  test("that would have tools of the gateway called, perhaps twice, is refused", () => {
+    const endpoint = "/v1/responses";
+    const asked = (tool: object) => {
+      const body = { model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "weather", ...tool }] };
+      const line = { custom_id: "a", method: "POST", url: endpoint, body };
+      return requestOf(readFrame(Buffer.from(JSON.stringify(line)), endpoint, limits), endpoint, limits);
+    };
+    expect(() => asked({})).toThrow(expect.objectContaining({ param: "body.tools[0]" }));
+    expect(asked({ server_url: "https://tools.example.com/mcp" }).model).toBe("m");
+  });
+
   test.each([
     ["no JSON", "{", undefined],
     ["an array", [], undefined],

@@ -4,6 +4,7 @@ import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
 import { dialects, operations } from "../../../dialects/dialects.ts";
+import { askedServers } from "../../../dialects/response/hosted/asked-servers.ts";
 import { type Operation, operationPaths } from "../../../domain/models/operation.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
@@ -124,6 +125,11 @@ export function requestOf({ body }: LineFrame, endpoint: string, limits: Request
       throw invalidRequest(
         "A request of a batch names nothing that is kept: send the conversation itself as `input`, without previous_response_id, conversation and references.",
       );
+    }
+    const ours = request.namesServers ? askedServers(request.body).find(({ url }) => url === undefined) : undefined;
+    if (ours) {
+      const rule = "names a server of this gateway: a line may be asked twice, and its tools would be called twice.";
+      throw fieldError(ours.place, `${rule} Ask for a response in the background instead.`);
     }
     return request;
   } catch (error) {

@@ -1,0 +1,522 @@
+// What holds while the gateway runs tools within a response: each call once, whatever becomes of the model's turns.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import OpenAI from "openai";
+import { z } from "zod";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { type Collector, startCollector } from "../support/collector.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+
+interface Turn {
+  model: string;
+  messages: { role: string; content: unknown }[];
+  tools?: { function: { name: string } }[];
+  stream?: boolean;
+  max_tokens?: number;
+  max_completion_tokens?: number;
+}
+
+interface NativeTurn {
+  input: Record<string, unknown>[];
+  stream?: boolean;
+}
+
+let tools: Bun.Server<undefined>;
+let model: Bun.Server<undefined>;
+let headrace: TestServer;
+let collector: Collector;
+let client: OpenAI;
+/** What the tool was called with. */
+let called: string[] = [];
+/** What the model was asked, turn by turn. */
+let turns: Turn[] = [];
+let natives: NativeTurn[] = [];
+let shadows = 0;
+/** What it answers to the turn of this number. */
+let answer: (turn: number) => object | Response | Promise<object | Response>;
+
+const calls = (...cities: string[]) => ({
+  tool_calls: cities.map((city, index) => ({
+    ...{ index, id: `call_${turns.length}_${index}`, type: "function" },
+    function: { name: "weather__forecast", arguments: JSON.stringify({ city }) },
+  })),
+});
+
+function streamed(said: object, finish: string): Response {
+  const chunk = (choices: unknown[], more = {}) =>
+    `data: ${JSON.stringify({ id: "c", created: 1, model: "m", object: "chat.completion.chunk", choices, ...more })}\n\n`;
+  return new Response(
+    chunk([{ index: 0, delta: { role: "assistant", ...said }, finish_reason: null }]) +
+      chunk([{ index: 0, delta: {}, finish_reason: finish }], { usage }) +
+      "data: [DONE]\n\n",
+    { headers: { "content-type": "text/event-stream" } },
+  );
+}
+
+/** A server that speaks Responses itself: it thinks, and calls until it is told something. */
+function native(asked: NativeTurn): Response {
+  natives.push(asked);
+  const told = asked.input.findLast(({ type }) => type === "function_call_output");
+  const n = natives.length;
+  const thought = { id: `rs_${n}`, type: "reasoning", summary: [], encrypted_content: `sealed_${n}` };
+  const call = { id: `fc_${n}`, type: "function_call", status: "completed", call_id: `call_${n}` };
+  const text = { type: "output_text", text: `Told: ${told?.["output"]}`, annotations: [] };
+  const said = told
+    ? { id: `msg_${n}`, type: "message", status: "completed", role: "assistant", content: [text] }
+    : { ...call, name: "weather__forecast", arguments: '{"city":"Ulm"}' };
+  const output = [thought, said];
+  const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+  const response = {
+    id: `resp_${n}`,
+    object: "response",
+    created_at: 1,
+    model: "m",
+    status: "completed",
+    output,
+    usage,
+  };
+  if (!asked.stream) return Response.json(response);
+  const events: object[] = [
+    { type: "response.created", response: { ...response, status: "in_progress", output: [], usage: null } },
+    ...output.flatMap((item, output_index) =>
+      ["added", "done"].map((what) => ({ type: `response.output_item.${what}`, output_index, item })),
+    ),
+    { type: "response.completed", response },
+  ];
+  const lines = events.map((event, sequence_number) => `data: ${JSON.stringify({ ...event, sequence_number })}\n\n`);
+  return new Response(`${lines.join("")}data: [DONE]\n\n`, { headers: { "content-type": "text/event-stream" } });
+}
+
+const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+
+beforeAll(async () => {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "weather", version: "1" });
+    const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
+    server.registerTool("forecast", forecast, async ({ city }) => {
+      called.push(city);
+      if (city === "Slow") await Bun.sleep(5_000);
+      if (city === "Map") return { content: [{ type: "image", data: "AAAA".repeat(10_000), mimeType: "image/png" }] };
+      return { content: [{ type: "text", text: city === "Big" ? "x".repeat(3_000_000) : `Rain in ${city}` }] };
+    });
+    return server;
+  });
+  tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
+  model = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      if (request.url.endsWith("/v1/responses")) return native((await request.json()) as NativeTurn);
+      if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
+      const body = (await request.json()) as Turn;
+      if (body.model === "shadow") shadows++;
+      else turns.push(body);
+      const said = body.model === "shadow" ? calls("Shadow") : await answer(turns.length);
+      if (said instanceof Response) return said;
+      const finish = "tool_calls" in said ? "tool_calls" : "stop";
+      if (body.stream) return streamed(said, finish);
+      const choices = [{ index: 0, message: { role: "assistant", content: null, ...said }, finish_reason: finish }];
+      return Response.json({ id: "c", created: 1, model: "m", object: "chat.completion", choices, usage });
+    },
+  });
+  collector = startCollector();
+  const yaml = `upstreams:
+  - { name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }
+  - { name: n, url: "http://127.0.0.1:${model.port}/v1", apis: [responses] }
+tracing: { endpoint: "${collector.url}" }
+models:
+  - { id: m, deployments: [{ upstream: m }], policies: { cache: { requests: all } } }
+  - { id: shadow, deployments: [{ upstream: m }] }
+  - { id: watched, deployments: [{ upstream: m, model: m }], policies: { shadow: { model: shadow, percent: 100 } } }
+  - { id: native, deployments: [{ upstream: n, model: m }] }
+  - { id: guarded, deployments: [{ upstream: m, model: m }], policies: { guardrails: [mask, block] } }
+guardrails:
+  - { name: mask, kind: patterns, sides: [request], action: mask, patterns: [{ name: street, pattern: 'Elm Street' }] }
+  - { name: block, kind: patterns, sides: [request], action: block, patterns: [{ name: city, pattern: 'Rain in Sodom' }] }
+tools: { servers: [{ name: weather, url: "http://127.0.0.1:${tools.port}/mcp" }] }
+`;
+  headrace = await startHeadrace({ yaml, spanBounds: { delayMs: 5 } });
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const made = await headrace.request("/v1/keys", { body: { name: "tools", scopes } });
+  const { key } = (await made.json()) as { key: string };
+  client = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 2 });
+});
+
+beforeEach(() => {
+  called = [];
+  turns = [];
+  natives = [];
+});
+
+afterAll(async () => {
+  await headrace[Symbol.asyncDispose]();
+  await Promise.all([tools.stop(true), model.stop(true), collector[Symbol.asyncDispose]()]);
+});
+
+const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
+const asking = { type: "mcp", server_label: "weather" } as const;
+
+async function approvalOf(input: string, asker = client): Promise<{ id: string; request: string }> {
+  answer = () => calls("Ulm");
+  const first = await asker.responses.create({ model: "m", input, tools: [asking] });
+  const request = first.output.find(({ type }) => type === "mcp_approval_request");
+  return { id: first.id, request: request?.id ?? "" };
+}
+
+const approved = (request: string, approve = true) =>
+  ({ type: "mcp_approval_response", approval_request_id: request, approve }) as const;
+
+test("a call that was approved is not made again by what comes later in the conversation", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  answer = () => ({ content: "It rains." });
+  const second = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(called).toEqual(["Ulm"]);
+  const third = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: second.id, input: "Thanks." },
+  });
+  expect(third.output.map(({ type }) => type)).toEqual(["message"]);
+  expect(called).toEqual(["Ulm"]);
+  expect(turns.at(-1)?.messages.at(-1)).toMatchObject({ role: "user", content: "Thanks." });
+});
+
+test("an approval of what nobody asked for, and a second answer that differs, is refused, and nothing is called", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  for (const input of [[approved("mcpr_other")], [approved(request), approved(request, false)]]) {
+    const asked = client.responses.create({ model: "m", tools: [asking], previous_response_id: id, input });
+    const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+    expect(error).toMatchObject({ status: 400, param: "input" });
+  }
+  expect(called).toEqual([]);
+});
+
+test("a model that fails after a call leaves a failed response with the call in it, so that no client asks for it again", async () => {
+  for (const stream of [false, true]) {
+    [called, turns] = [[], []];
+    answer = (turn) => (turn === 1 ? calls("Ulm") : new Response("{}", { status: 400 }));
+    const request = { model: "m", input: "Weather?", tools: [weather] };
+    let response: OpenAI.Responses.Response;
+    if (stream) {
+      const types: string[] = [];
+      let last: OpenAI.Responses.Response | undefined;
+      for await (const event of await client.responses.create({ ...request, stream })) {
+        types.push(event.type);
+        if (event.type === "response.failed") last = event.response;
+      }
+      expect(types.at(-1)).toBe("response.failed");
+      response = last as OpenAI.Responses.Response;
+    } else response = await client.responses.create({ ...request, tools: [weather] });
+    expect(response.status).toBe("failed");
+    expect(response.error?.code).toBeString();
+    expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
+    expect(called).toEqual(["Ulm"]);
+    expect(await client.responses.retrieve(response.id)).toMatchObject({ status: "failed", output: response.output });
+  }
+});
+
+test("an approved call whose response then fails stands in that response", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  answer = () => new Response("{}", { status: 400 });
+  const failed = await client.responses.create({
+    ...{ model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(failed).toMatchObject({ status: "failed", previous_response_id: id });
+  expect(failed.output).toMatchObject([{ type: "mcp_call", status: "completed", approval_request_id: request }]);
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("a model that is not there is told of before anything is listed or called", async () => {
+  const { id, request } = await approvalOf("Weather?");
+  const asked = client.responses.create({
+    ...{ model: "none", tools: [asking], previous_response_id: id, input: [approved(request)] },
+  });
+  expect(await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault.status)).toBe(404);
+  expect(called).toEqual([]);
+});
+
+test("what the choice of tools leaves out is not called, whatever the model does", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  for (const choice of ["none", { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "mine" }] }]) {
+    [called, turns] = [[], []];
+    const mine = { type: "function", name: "mine", parameters: {}, strict: false } as const;
+    const response = await client.responses.create({
+      ...{ model: "m", input: "Weather?", tools: [weather, mine], tool_choice: choice as "none" },
+    });
+    expect(response.output.find(({ type }) => type === "mcp_call")).toMatchObject({ status: "failed", output: null });
+    expect(called).toEqual([]);
+  }
+});
+
+test("a hundred calls of one turn are made, and a model that never ends is told to after fifty turns", async () => {
+  const cities = Array.from({ length: 100 }, (_, index) => `C${index}`);
+  answer = (turn) => (turn === 1 ? calls(...cities) : { content: "Well." });
+  const many = await client.responses.create({ model: "m", input: "All?", tools: [weather] });
+  expect(many.output.filter(({ type }) => type === "mcp_call")).toHaveLength(100);
+  expect(called.toSorted()).toEqual(cities.toSorted());
+  [called, turns] = [[], []];
+  answer = () => calls("Ulm");
+  await client.responses.create({ model: "m", input: "On?", tools: [weather] });
+  expect(turns).toHaveLength(51);
+  expect(turns.map((turn) => turn.tools?.length)).toEqual([...Array.from({ length: 50 }, () => 1), undefined]);
+  expect(called).toHaveLength(50);
+});
+
+test("what guardrails mask is kept masked, and a result that they block reaches no model", async () => {
+  answer = (turn) => (turn === 1 ? calls("Elm Street") : { content: "Well." });
+  for (const background of [false, true]) {
+    [called, turns] = [[], []];
+    const begun = await client.responses.create({
+      ...{ model: "guarded", input: "I live in Elm Street.", tools: [weather], background },
+    });
+    await until(async () => (await client.responses.retrieve(begun.id)).status === "completed", "it has ended");
+    expect(JSON.stringify(turns)).not.toContain("Elm Street");
+    const items = await client.responses.inputItems.list(begun.id);
+    expect(JSON.stringify(items.data)).not.toContain("Elm Street");
+  }
+  [called, turns] = [[], []];
+  answer = (turn) => (turn === 1 ? calls("Sodom") : { content: "Well." });
+  const blocked = await client.responses.create({ model: "guarded", input: "Hi", tools: [weather] });
+  expect(blocked.status).toBe("failed");
+  expect(JSON.stringify(turns)).not.toContain("Rain in Sodom");
+});
+
+test("bytes that results hold are given back, however a response ends", async () => {
+  const held = heldBytes.byKind.requests;
+  const ends = [new Response("{}", { status: 400 }), { content: "Well." }, calls()];
+  for (const end of ends) {
+    turns = [];
+    answer = (turn) => (turn === 1 ? calls("Big", "Ulm") : end);
+    await client.responses.create({ model: "m", input: "Big?", tools: [weather] });
+    await until(async () => heldBytes.byKind.requests === held, "they are given back");
+  }
+});
+
+test("the answer is never one that was given before, as tools may give others now", async () => {
+  answer = (turn) => (turn % 2 === 1 ? calls("Ulm") : { content: "Rain." });
+  for (let time = 0; time < 2; time++)
+    await client.responses.create({ model: "m", input: "Again?", temperature: 0, tools: [weather] });
+  expect(turns).toHaveLength(4);
+  expect(called).toEqual(["Ulm", "Ulm"]);
+});
+
+test("a server of models that speaks Responses itself gets its own thoughts back between turns, and its client events in order", async () => {
+  for (const stream of [false, true]) {
+    natives = [];
+    const request = { model: "native", input: "Weather?", tools: [weather], store: false };
+    let response = stream ? undefined : await client.responses.create(request);
+    const numbers: number[] = [];
+    if (stream) {
+      for await (const event of await client.responses.create({ ...request, stream })) {
+        numbers.push(event.sequence_number);
+        if (event.type === "response.output_item.done") expect(event.item).not.toHaveProperty("encrypted_content");
+        if (event.type === "response.completed") response = event.response;
+      }
+    }
+    expect(numbers).toEqual(numbers.map((_, index) => index));
+    const types = response?.output.map(({ type }) => type);
+    expect(types).toEqual(["mcp_list_tools", "reasoning", "mcp_call", "reasoning", "message"]);
+    expect(natives[1]?.input.map(({ type }) => type ?? "message")).toEqual([
+      ...["message", "reasoning", "function_call", "function_call_output"],
+    ]);
+    expect(natives[1]?.input[1]).toMatchObject({ encrypted_content: "sealed_1" });
+  }
+});
+
+test("a label that nobody knows is refused also where the model's server runs no tools at all", async () => {
+  answer = () => ({ content: "Well." });
+  const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "waether" }] });
+  const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+  expect(error).toMatchObject({ status: 400, param: "tools[0].server_label" });
+  expect(turns).toEqual([]);
+});
+
+test("its calls are spans of the request's trace", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
+  await client.responses.create({ model: "m", input: "Traced?", tools: [weather] });
+  const root = () => collector.spans.findLast(({ name }) => name === "POST /v1/responses");
+  const spans = () =>
+    collector.spans.filter(({ name, traceId }) => name.startsWith("tools/call") && traceId === root()?.traceId);
+  await until(async () => spans().length === 2, "both are told");
+});
+
+test("over a connection, what is not kept is gone on from there, calls and all", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${client.apiKey}` },
+  } as never);
+  const ask = (body: object): Promise<OpenAI.Responses.Response> => {
+    const { promise, resolve, reject } = Promise.withResolvers<OpenAI.Responses.Response>();
+    socket.onmessage = ({ data }) => {
+      const event = JSON.parse(String(data)) as OpenAI.Responses.ResponseStreamEvent;
+      if (event.type === "response.completed" || event.type === "response.failed") resolve(event.response);
+      if (event.type === "error") reject(event);
+    };
+    socket.send(JSON.stringify({ type: "response.create", model: "m", store: false, tools: [asking], ...body }));
+    return promise;
+  };
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  const first = await ask({ input: "Weather?" });
+  const request = first.output.find(({ type }) => type === "mcp_approval_request");
+  const second = await ask({ previous_response_id: first.id, input: [approved(request?.id ?? "")] });
+  const third = await ask({ previous_response_id: second.id, input: "Thanks." });
+  socket.close();
+  expect(third.output.map(({ type }) => type)).toEqual(["message"]);
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("the most tokens that a client wants are those of all turns together", async () => {
+  answer = (turn) => (turn < 4 ? calls("Ulm") : { content: "Well." });
+  const request = { model: "m", input: "Short?", tools: [weather] };
+  const some = await client.responses.create({ ...request, max_output_tokens: 40 });
+  expect(turns.map(({ max_tokens: most, max_completion_tokens: newer }) => newer ?? most)).toEqual([40, 35, 30, 25]);
+  expect(some).toMatchObject({ status: "completed", max_output_tokens: 40 });
+  turns = [];
+  const few = await client.responses.create({ ...request, max_output_tokens: 20 });
+  expect(few).toMatchObject({ status: "incomplete", incomplete_details: { reason: "max_output_tokens" } });
+  expect(few.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
+  expect(turns).toHaveLength(1);
+});
+
+async function keyOf(more: object = {}): Promise<{ id: string; client: OpenAI }> {
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const made = await headrace.request("/v1/keys", { body: { name: "one", scopes, ...more } });
+  const { id, key } = (await made.json()) as { id: string; key: string };
+  return { id, client: new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 2 }) };
+}
+
+test("a key that is revoked meanwhile asks no model any more", async () => {
+  const one = await keyOf();
+  answer = async () => {
+    expect((await headrace.request(`/v1/keys/${one.id}`, { method: "DELETE" })).ok).toBe(true);
+    return calls("Ulm");
+  };
+  const response = await one.client.responses.create({ model: "m", input: "Long?", tools: [weather] });
+  expect(response.status).toBe("failed");
+  expect(turns).toHaveLength(1);
+});
+
+test("a limit that is reached between two turns is told as the failure of the response, and what was used is charged", async () => {
+  const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const response = await one.client.responses.create({ model: "m", input: "Limits?", tools: [weather] });
+  expect(response).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
+  expect(response.usage).toMatchObject({ total_tokens: 15 });
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("a client that leaves while a tool works ends it, and no model is asked for it again", async () => {
+  const held = heldBytes.byKind.requests;
+  answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
+  for (const stream of [false, true]) {
+    [called, turns] = [[], []];
+    const leaving = new AbortController();
+    const asked = (async () => {
+      const request = { model: "m", input: "Slow?", tools: [weather], stream };
+      const response = await client.responses.create(request, { signal: leaving.signal });
+      if (Symbol.asyncIterator in response) for await (const _ of response);
+    })();
+    await until(async () => called.length === 1, "it works");
+    leaving.abort();
+    await asked.catch(() => {});
+    await until(async () => heldBytes.byKind.requests === held, "nothing is held");
+    expect(turns).toHaveLength(1);
+  }
+});
+
+test("one in the background that is cancelled while a tool works is cancelled, and can be read from any event on", async () => {
+  answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
+  const begun = await client.responses.create({ model: "m", input: "Cancel?", tools: [weather], background: true });
+  await until(async () => called.length === 1, "it works");
+  expect((await client.responses.cancel(begun.id)).status).toBe("cancelled");
+  expect((await client.responses.retrieve(begun.id)).output.map(({ type }) => type)).toContain("mcp_list_tools");
+  expect(turns).toHaveLength(1);
+  [called, turns] = [[], []];
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const whole = await client.responses.create({
+    ...{ model: "m", input: "Read?", tools: [weather], background: true, stream: true },
+  });
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  let id = "";
+  for await (const event of whole) {
+    if (event.type === "response.created") id = event.response.id;
+    events.push(event);
+  }
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+  const begin = events.findIndex(({ type }) => type === "response.mcp_call.in_progress");
+  const again: OpenAI.Responses.ResponseStreamEvent[] = [];
+  for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: begin }))
+    again.push(event);
+  expect(again.map(({ type }) => type)).toEqual(events.slice(begin + 1).map(({ type }) => type));
+});
+
+test("what tools gave is there for a later question that names no servers, and behind a response that failed", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const first = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });
+  await client.responses.create({ model: "m", input: "And?", previous_response_id: first.id });
+  expect(turns.at(-1)?.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
+  expect(turns.at(-1)?.messages[2]?.content).toBe("Rain in Ulm");
+  turns = [];
+  answer = (turn) => (turn === 1 ? calls("Bonn") : new Response("{}", { status: 400 }));
+  const failed = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });
+  answer = () => ({ content: "Well." });
+  const next = await client.responses.create({ model: "m", input: "And?", previous_response_id: failed.id });
+  expect(next.status).toBe("completed");
+  expect(JSON.stringify(turns.at(-1)?.messages)).toContain("Rain in Bonn");
+});
+
+test("a picture that a tool gives is told without its bytes, which would fill the model's context", async () => {
+  answer = (turn) => (turn === 1 ? calls("Map") : { content: "Well." });
+  await client.responses.create({ model: "m", input: "Map?", tools: [weather] });
+  const told = turns.at(-1)?.messages.at(-1)?.content;
+  expect(told).toContain("image/png");
+  expect(String(told).length).toBeLessThan(200);
+});
+
+test("an approved call whose turn is refused by a limit is told of in a stream, and in the background, as well", async () => {
+  for (const how of [{ stream: true }, { background: true }]) {
+    const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
+    const { id, request } = await approvalOf("Weather?", one.client);
+    called = [];
+    const asked = { model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] };
+    const begun = await one.client.responses.create({ ...asked, ...how });
+    let response: OpenAI.Responses.Response | undefined;
+    if (Symbol.asyncIterator in begun) {
+      const types: string[] = [];
+      for await (const event of begun) {
+        types.push(event.type);
+        if (event.type === "response.failed") response = event.response;
+      }
+      expect([types[0], types.at(-1)]).toEqual(["response.created", "response.failed"]);
+    } else {
+      const status = async () => (await headrace.request(`/v1/responses/${begun.id}`)).json();
+      await until(async () => ((await status()) as { status: string }).status === "failed", "it has failed");
+      response = (await status()) as OpenAI.Responses.Response;
+    }
+    expect(response).toMatchObject({ status: "failed", error: { code: "insufficient_quota" } });
+    expect(response?.output).toMatchObject([{ type: "mcp_call", output: "Rain in Ulm" }]);
+    expect(called).toEqual(["Ulm"]);
+  }
+});
+
+test("a credential for a server that a model's own server would reach is in no answer, nor in what is kept of it", async () => {
+  answer = () => ({ content: "Well." });
+  const server_url = "https://tools.example.com/mcp";
+  const tool = { ...asking, server_label: "far", server_url, authorization: "secret-1", headers: { key: "secret-2" } };
+  for (const background of [false, true]) {
+    const response = await client.responses.create({ model: "m", input: "Hi", tools: [tool], background });
+    const kept = await client.responses.retrieve(response.id);
+    expect(JSON.stringify([response, kept])).not.toContain("secret");
+    expect(kept.tools).toMatchObject([{ type: "mcp", server_url }]);
+  }
+});
+
+test("a model that is shadowed has its turns shadowed, and the shadow calls nothing", async () => {
+  answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
+  const response = await client.responses.create({ model: "watched", input: "Weather?", tools: [weather] });
+  expect(response.output_text).toBe("Well.");
+  await until(async () => shadows === 2, "both turns are shadowed");
+  expect(called).toEqual(["Ulm"]);
+});
