@@ -123,8 +123,10 @@ test("what a server says differently stands beside what was approved, and is cal
   await look(visitor, "tool-server-changed");
   await drawer(page).getByRole("button", { name: "Approve level" }).scrollIntoViewIfNeeded();
   await look(visitor, "tool-server-difference");
-  await press(page, "Approve level");
+  await drawer(page).getByRole("button", { name: "Approve level" }).press("Enter");
   await drawer(page).getByRole("heading", { name: "To approve" }).waitFor({ state: "detached" });
+  // The keyboard goes on from there, and not from the beginning of the page.
+  await drawer(page).locator("h2:focus", { hasText: "Rivers of the file" }).waitFor();
   await page.getByText("waits for your approval").waitFor({ state: "detached" });
   const allowed = await asClient("rivers");
   expect(allowed.names).toEqual(["level", "alerts"]);
@@ -156,8 +158,9 @@ test("a tool that is refused is called no more, until it is approved again", asy
   const { page } = visitor;
   await press(page, "alerts");
   await drawer(page).getByText("Lists the alerts of now.").waitFor();
-  await press(page, "Refuse alerts");
+  await drawer(page).getByRole("button", { name: "Refuse alerts" }).press("Enter");
   await drawer(page).getByText("Refused", { exact: true }).waitFor();
+  await drawer(page).locator("button:focus", { hasText: "alerts" }).waitFor();
   await look(visitor, "tool-server");
   expect((await asClient("rivers", "alerts")).called).toStartWith("refused: ");
   await press(page, "Approve alerts");

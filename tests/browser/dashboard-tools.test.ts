@@ -147,6 +147,21 @@ test("lists are typed as JSON, an empty result is said, and so is a tool that sa
   expect(visitor.trouble).toEqual([]);
 });
 
+test("an answer that breaks off is said, with where to look, and what was typed stays", async () => {
+  await using visitor = await arrive("/tools?tool=gauges_level");
+  const { page } = visitor;
+  await drawer(page).getByRole("textbox", { name: "station" }).fill("Passau");
+  await page.route("**/mcp?*", (route) =>
+    route.fulfill({ contentType: "text/event-stream", body: 'data: {"jsonrpc": "2.0", "res\n\n' }),
+  );
+  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  const failure = drawer(page).getByRole("alert");
+  await failure.getByText("The answer broke off").waitFor();
+  expect(await failure.textContent()).not.toContain("Request");
+  expect(await drawer(page).getByRole("textbox", { name: "station" }).inputValue()).toBe("Passau");
+  expect(visitor.trouble).toEqual([]);
+});
+
 test("a client is told the address of all servers, or of one", async () => {
   await using visitor = await arrive("/tools");
   const { page } = visitor;

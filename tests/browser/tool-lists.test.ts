@@ -71,6 +71,11 @@ test("a person connects their own account, sees it, is told why it broke, connec
   await told(katherine, "A program asks for your account at Notebook");
   await account(katherine).getByText("Not connected").waitFor();
   await look(katherine, "tools-account-none");
+  // The authorization server shows nothing: the browser stays, and it is tried again.
+  await page.route(`${notes.origin}/**`, (route) => route.fulfill({ status: 204 }), { times: 1 });
+  const left = page.waitForResponse((response) => response.status() === 204);
+  await katherine.press("Connect your account: Notebook");
+  await left;
   await katherine.press("Connect your account: Notebook");
   await page.getByRole("link", { name: `Continue as ${accountsThere[0]}` }).click();
   await page.getByRole("heading", { name: "Your account is connected" }).waitFor();
@@ -91,6 +96,17 @@ test("a person connects their own account, sees it, is told why it broke, connec
   await page.getByRole("link", { name: "Back to the tools" }).click();
   await account(katherine).getByText("Connected", { exact: true }).waitFor();
 
+  // What may not be used any more is hers to end all the same.
+  const { data } = (await world.browser.ask("/v1/members")) as { data: { id: string; email: string }[] };
+  const member = `/v1/members/${data.find(({ email }) => email === colleagues.member.email)?.id}`;
+  await world.browser.ask(member, { method: "PATCH", body: { tools: [] } });
+  await katherine.go("/tools");
+  await account(katherine).getByText("Not used", { exact: true }).waitFor();
+  await told(katherine, "No tools for you yet");
+  expect(await page.getByRole("button", { name: /^Connect again/ }).count()).toBe(0);
+  await look(katherine, "tools-account-unused");
+  await world.browser.ask(member, { method: "PATCH", body: { tools: null } });
+  await katherine.go("/tools");
   await katherine.press("End the connection to Notebook");
   await told(katherine, "End the connection to Notebook?");
   await katherine.press("End it");

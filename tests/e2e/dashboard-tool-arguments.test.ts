@@ -35,7 +35,7 @@ test("what is empty is left out, unless the tool needs it; values have the types
   expect(argumentsOf(fieldsOfSchema(), typed)).toEqual({
     given: { query: "42", limit: 10, deep: false, filters: { a: [1] } },
   });
-  expect(argumentsOf(fieldsOfSchema(), {})).toEqual({ problems: { query: "The tool needs it." } });
+  expect(argumentsOf(fieldsOfSchema(), {})).toEqual({ problems: new Map([["query", "The tool needs it."]]) });
 });
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
   ["filters", "{a: 1}", "no JSON"],
 ])("of %s, %j is not sent, and it is said why", (field, text, why) => {
   const read = argumentsOf(fieldsOfSchema(), { query: "water", [field]: text });
-  expect("problems" in read && read.problems[field]).toContain(why);
+  expect("problems" in read && read.problems.get(field)).toContain(why);
 });
 
 test.each([

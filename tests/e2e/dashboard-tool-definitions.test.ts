@@ -1,7 +1,8 @@
 // What operators see of a tool's description before they approve it: what changed, by lines and words, and what nobody would see.
 import { expect, test } from "bun:test";
+import { partsOf } from "../../web/pages/tool-servers/definition-parts.ts";
 import { differences, type Line } from "../../web/pages/tool-servers/differences.ts";
-import { seenOf } from "../../web/pages/tool-servers/hidden-characters.ts";
+import { seenOf } from "../../web/parts/words/hidden-characters.ts";
 
 /** Changed words stand in brackets. */
 function shown(lines: readonly Line[]): string[] {
@@ -72,4 +73,10 @@ test("lines, tabs, letters of any language and emoji are text", () => {
 
 test("what is hidden behind an emoji is no part of it", () => {
   expect(seen("⚠️\u200Dx")).toBe("⚠️<U+200D>x");
+});
+
+test("each part of what a server says has a name of its own, whatever it says at once", () => {
+  const said = { title: "a", description: "b", inputSchema: {}, arguments: [], outputSchema: {}, annotations: {} };
+  const labels = partsOf({ definition: { name: "x", ...said }, approved: null }).map(({ label }) => label);
+  expect(new Set(labels).size).toBe(Object.keys(said).length);
 });

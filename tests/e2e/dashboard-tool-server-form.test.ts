@@ -6,6 +6,7 @@ import {
   errorsOf,
   movedOf,
   newServer,
+  placedAt,
   suggestedName,
   testOf,
 } from "../../web/pages/tool-servers/server-draft.ts";
@@ -47,6 +48,7 @@ test("a new one is sent with all that it says, where it is and as whom it is ask
 test("of a stored one the place and the identity are only sent where they changed; headers that are kept never", () => {
   expect(movedOf(stored, stored)).toEqual({});
   expect(movedOf({ ...stored, url: "https://other.example/mcp" }, stored)).toEqual({
+    local: false,
     url: "https://other.example/mcp",
   });
   const headers = [{ key: 0, name: "x-token", value: "new" }];
@@ -82,4 +84,15 @@ test("a name is suggested that the server takes, and that nothing has yet", () =
   expect(suggestedName("gauges", ["gauges", "gauges-2"])).toBe("gauges-3");
   expect(suggestedName("水位", [])).toBe("");
   expect(errorsOf({ ...filled, name: suggestedName(`${"a".repeat(20)}-bcd`, []) })).toEqual({});
+});
+
+test("that a server is local ends with its place, is said again by who leaves it on, and is sent as it is shown", () => {
+  const local = { ...stored, isLocal: true };
+  expect(placedAt(local, { url: "https://crm.example/other" })).toEqual({ url: "https://crm.example/other" });
+  expect(placedAt(local, { url: "https://elsewhere.example/mcp" })).toMatchObject({ isLocal: false });
+  expect(placedAt(local, { place: "node" })).toMatchObject({ place: "node", isLocal: false });
+  expect(placedAt({ ...local, place: "node", node: "a" }, { node: "b" })).toMatchObject({ isLocal: false });
+  const moved = { ...local, url: "https://elsewhere.example/mcp" };
+  expect(movedOf(moved, local)).toMatchObject({ local: true });
+  expect(movedOf({ ...moved, isLocal: false }, local)).toMatchObject({ local: false });
 });

@@ -140,6 +140,23 @@ test("who declines is told so, and what is no server of theirs cannot be connect
   expect(await listed(anna)).toEqual([]);
 });
 
+test("what is connected stays to be seen, and to be ended, where its server moved, may not be used or is gone", async () => {
+  await connect(anna, "anna@crm");
+  const token = await tokenOf(anna);
+  servers.set([personalToolServer("crm", "https://elsewhere.example/mcp")]);
+  expect(await listed(anna)).toMatchObject([
+    { server: "crm", state: "broken", broken_because: expect.stringContaining("another address") },
+  ]);
+  servers.set([personalToolServer("crm", upstream.url, { accounts: ["acct_other"] })]);
+  const unused = [{ server: "crm", title: null, state: "unused", issuer: upstream.origin, broken_because: null }];
+  expect(await listed(anna)).toMatchObject(unused);
+  expect(await listed(ben)).toEqual([]);
+  servers.set([]);
+  expect(await listed(anna)).toMatchObject(unused);
+  await fetch(`${server.url}/v1/tools/connections/crm`, { method: "DELETE", headers: as(anna) });
+  expect([await listed(anna), await upstream.whoIs(token)]).toEqual([[], undefined]);
+});
+
 test("ending it deletes the tokens and revokes them there", async () => {
   await connect(anna, "anna@crm");
   const token = await tokenOf(anna);

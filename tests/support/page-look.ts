@@ -122,18 +122,25 @@ async function judge(asked: { rules: RunOptions | undefined } | undefined): Prom
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
     const box = node.parentElement?.closest("button, .button, .sheet, section, summary, .tag, header");
-    const isShortened = node.parentElement && getComputedStyle(node.parentElement).textOverflow === "ellipsis";
     // Said only to who listens, or within reach by scrolling.
     const isUnseen = (node.parentElement?.clientWidth ?? 0) === 1;
     const scrolls = box && getComputedStyle(box).overflowY !== "visible";
-    if (!box || isShortened || isUnseen || scrolls || node.textContent?.trim() === "") continue;
+    if (!box || isUnseen || scrolls || node.textContent?.trim() === "") continue;
+    // Shortened with a sign that it is, or within reach by scrolling.
+    const isMeant = () => {
+      for (let at = node.parentElement; at && box.contains(at); at = at.parentElement) {
+        const { textOverflow, overflowY } = getComputedStyle(at);
+        if (textOverflow === "ellipsis" || overflowY === "auto" || overflowY === "scroll") return true;
+      }
+      return false;
+    };
     const range = document.createRange();
     range.selectNodeContents(node);
     const bounds = box.getBoundingClientRect();
     for (const { left, right, top, bottom, width } of range.getClientRects()) {
       const isInside =
         left >= bounds.left - 1 && right <= bounds.right + 1 && top >= bounds.top - 1 && bottom <= bounds.bottom + 1;
-      if (width > 0 && !isInside) cutOff.push(`${box.tagName}: ${node.textContent}`);
+      if (width > 0 && !isInside && !isMeant()) cutOff.push(`${box.tagName}: ${node.textContent}`);
     }
   }
   if (!asked?.rules) return { cutOff, violations: [] };

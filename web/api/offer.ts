@@ -1,11 +1,11 @@
-// What somebody may use of all servers of tools, as pages and forms ask for it.
+// What somebody may use of all servers of tools, asked once for all parts of a page.
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "./client.ts";
 import { useSliced } from "./queries.ts";
 import { type Offer, readOffer, toolsPath } from "./tools.ts";
 
 /** `enabled`: false: not yet. */
-export function useOffer(enabled = true) {
+export function useOffer({ enabled = true } = {}) {
   return useSliced(
     useQuery<Offer, ApiFailure>({
       queryKey: [toolsPath],

@@ -105,12 +105,19 @@ async function ask(
     },
     signal,
   });
-  const answer = await answerOf(response);
+  const answer = await answerOf(response).catch((error: unknown) => {
+    if (signal.aborted) throw error;
+  });
   if (isObject(answer) && isObject(answer["result"])) return answer["result"];
   const error = isObject(answer) && isObject(answer["error"]) ? answer["error"] : {};
-  const { message = "The answer is none of the protocol." } = error;
-  throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message) });
+  const { message = unreadable } = error;
+  throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message).slice(0, mostOfError) });
 }
+
+/** Characters that are shown of what a server says of an error. */
+const mostOfError = 2_000;
+const unreadable =
+  "The answer broke off, is too large for this page, or is none of the protocol. Try again; the logs say what became of a call.";
 
 const envelope = {
   [`${own}/protocolVersion`]: revision,

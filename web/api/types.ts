@@ -7594,9 +7594,9 @@ export interface ToolConnection {
   server: string;
   title: string | null;
   /**
-   * `broken`: it works no more until the account is connected again; `broken_because` says why.
+   * `broken`: it works no more until the account is connected again; `broken_because` says why. `unused`: the server is not there any more, or may not be used here; what was allowed there is kept until it is ended.
    */
-  state: "none" | "connected" | "broken";
+  state: "none" | "connected" | "broken" | "unused";
   /**
    * The authorization server that gave the tokens.
    */

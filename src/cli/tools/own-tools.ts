@@ -97,6 +97,7 @@ export const disconnectCommand = serverCommand({
 });
 
 function stateText({ state, broken_because: reason }: ToolConnectionWire): string {
+  if (state === "unused") return "kept, but not used: headrace tools disconnect";
   if (state === "none") return "not connected: headrace tools connect";
   return state === "broken" ? `broken: ${reason ?? "connect it again"}` : state;
 }

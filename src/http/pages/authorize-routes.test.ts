@@ -100,6 +100,30 @@ describe("the page", () => {
     server.tools.clear();
   });
 
+  test("what was chosen stays where something else has to be chosen anew: neither becomes more, or another", async () => {
+    const app = await server.addApp({ scopes: ["tools:use"] });
+    const second = await server.addAccount({ name: "Second" });
+    const { person } = await newcomer([second.id]);
+    const membership = await server.membershipOf(person);
+    await server.addMember(person, "member", server.accountId);
+    const browser = server.browser(await server.startSession(person, server.accountId));
+    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
+    const page = await browser.get(`${authorizePath(app)}&resource=${encodeURIComponent(`${issuer}/mcp`)}`);
+    const allowed = { decision: "allow", tools: "some", account: second.id };
+    const nothing = await browser.submit(page.clone(), allowed);
+    expect(await nothing.text()).toContain(`value="${second.id}" required checked`);
+    const ended = { expiresAt: server.clock.nowSeconds() };
+    await server.keys.updateKey(membershipCredentialId(membership.id, "live"), ended, testEvent());
+    const again = await browser.submit(page, { ...allowed, "server:crm": "on" });
+    expect(again.status).toBe(400);
+    const text = await again.text();
+    expect(text).toContain("Choose one of your accounts.");
+    expect(text).toContain('name="tools" value="some" checked');
+    expect(text).toContain('name="server:crm" value="on" checked');
+    expect(text).not.toContain('name="server:github" value="on" checked');
+    server.tools.clear();
+  });
+
   test.each<[string, string]>([
     ["http://127.0.0.1:5000/", "a program on this computer (127.0.0.1)"],
     ["http://[::1]:5000/", "a program on this computer ([::1])"],

@@ -23,7 +23,7 @@ import type { ClientDocuments } from "../../oauth/client/client-documents.ts";
 import { isDocumentUrl } from "../../oauth/client/document-url.ts";
 import { actingOf } from "../../policy/records/audit.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
-import { chosenMembership, preferredMembership } from "./consent/app-parts.ts";
+import { type ChoiceFault, chosenMembership, preferredMembership } from "./consent/app-parts.ts";
 import { type ConsentPageParts, consentPage, noAccountPage } from "./consent/authorize-page.ts";
 import { chosenTools, type ToolChoice, toolChoice } from "./consent/tool-choice.ts";
 import { formTicket, requireTicket, type TicketSubject } from "./form-ticket.ts";
@@ -102,11 +102,11 @@ async function decided(exchange: Exchange, deps: Parts): Promise<PlainAnswer> {
       const memberships = usableMemberships(signedIn);
       const membership = chosenMembership(memberships, fields.get("account"));
       const chosen = chosenTools(await choiceOf({ request, signedIn, memberships }, deps), fields);
-      const again = { request, query, signedIn, memberships };
-      if ("fault" in chosen) return ask({ ...again, fault: { field: "tools", message: chosen.fault } }, deps);
+      const again = (field: ChoiceFault["field"], message: string) =>
+        ask({ request, query, signedIn, memberships, fault: { field, message, sent: fields } }, deps);
+      if ("fault" in chosen) return again("tools", chosen.fault);
       const answer = membership && (await allow({ ...request, ...chosen }, membership, signedIn, deps));
-      if (answer) return answer;
-      return ask({ ...again, fault: { field: "account", message: "Choose one of your accounts." } }, deps);
+      return answer ?? again("account", "Choose one of your accounts.");
     }
     default:
       throw invalidRequest("decision: must be allow or deny.");

@@ -173,11 +173,13 @@ class DevicePages {
     const { code } = device;
     const { appId, environment, scopes, userCode } = code;
     const membership = chosenMembership(usableMemberships(signedIn), fields.get("account"));
+    const again = (field: ChoiceFault["field"], message: string) =>
+      this.#confirmation(device, signedIn, { field, message, sent: fields });
     if (!membership || !(await hasCredential(membership, environment, keys, clock.nowSeconds()))) {
-      return this.#confirmation(device, signedIn, { field: "account", message: "Choose one of your accounts." });
+      return again("account", "Choose one of your accounts.");
     }
     const chosen = chosenTools(await this.#choiceOf(device, signedIn), fields);
-    if ("fault" in chosen) return this.#confirmation(device, signedIn, { field: "tools", message: chosen.fault });
+    if ("fault" in chosen) return again("tools", chosen.fault);
     const { id: membershipId, accountId, personId } = membership;
     const authorization = { appId, personId, accountId, membershipId, environment, scopes, ...chosen };
     const event = this.#event("device.approved", device, { signedIn, exchange, accountId });

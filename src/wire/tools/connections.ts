@@ -15,8 +15,10 @@ export const toolConnectingShape = z
   .meta({ id: "ToolConnectionBegun" });
 
 const state = z
-  .enum(["none", "connected", "broken"])
-  .describe("`broken`: it works no more until the account is connected again; `broken_because` says why.");
+  .enum(["none", "connected", "broken", "unused"])
+  .describe(
+    "`broken`: it works no more until the account is connected again; `broken_because` says why. `unused`: the server is not there any more, or may not be used here; what was allowed there is kept until it is ended.",
+  );
 
 export const toolConnectionShape = z
   .object({
@@ -49,7 +51,7 @@ export const connectedPersonShape = z
     server: serverName,
     person_id: z.string(),
     account_id: z.string(),
-    state: state.exclude(["none"]),
+    state: state.exclude(["none", "unused"]),
     connected_at: unixSeconds,
     last_used_at: unixSeconds.nullable(),
   })

@@ -14,7 +14,7 @@ const labels = {
   title: "Title",
   description: "Description",
   inputSchema: "What it takes",
-  arguments: "What it takes",
+  arguments: "Its arguments",
   outputSchema: "What it gives",
   annotations: "What it says of its effects",
   origin: "Where its server is",

@@ -8,9 +8,10 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { hidesSomething, Told } from "../../parts/words/told.tsx";
 import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
 import { Difference } from "./difference.tsx";
-import { hidesSomething, Told } from "./told.tsx";
+import { wordsFor } from "./tool-server-words.tsx";
 import { type Decision, useDecision } from "./use-decision.ts";
 
 export function DefinitionView({ definition }: { definition: ToolDefinition }) {
@@ -20,7 +21,7 @@ export function DefinitionView({ definition }: { definition: ToolDefinition }) {
   const others = parts.filter((part) => !changed.includes(part));
   return (
     <Stack gap="sm">
-      <Warnings parts={parts} />
+      <Warnings name={name} parts={parts} />
       {changed.map((part) => (
         <Part key={part.label} label={part.label}>
           <Difference label={part.label} before={part.approved} after={part.now} isCode={part.isCode} />
@@ -54,19 +55,27 @@ export function DefinitionView({ definition }: { definition: ToolDefinition }) {
   );
 }
 
-function Warnings({ parts }: { parts: readonly DefinitionPart[] }) {
+function Warnings({ name, parts }: { name: string; parts: readonly DefinitionPart[] }) {
   const hosts = hostsIn(parts);
-  const hidden = parts.filter(({ now }) => hidesSomething(now)).map(({ label }) => label.toLowerCase());
+  const texts = [{ label: "Name", now: name }, ...parts];
+  const hidden = texts.filter(({ now }) => hidesSomething(now)).map(({ label }) => label.toLowerCase());
   if (hosts.length + hidden.length === 0) return null;
   return (
     <Alert icon={<AlertIcon />} color="yellow" title="Look closely: a model reads all of this">
       {hidden.length > 0 && (
         <div>
-          It has characters that nobody sees ({hidden.join(", ")}). They are named below where they stand, such as
-          U+200B.
+          It has characters that nobody sees ({hidden.join(", ")}). They are named where they stand, such as U+200B.
         </div>
       )}
-      {hosts.length > 0 && <div>It names addresses at {hosts.join(", ")}.</div>}
+      {hosts.length > 0 && (
+        <div style={{ overflowWrap: "anywhere" }}>
+          It names addresses at{" "}
+          <bdi>
+            <Told>{hosts.join(", ")}</Told>
+          </bdi>
+          .
+        </div>
+      )}
     </Alert>
   );
 }
@@ -100,7 +109,8 @@ function Part({ label, children }: { label: string; children: React.ReactNode })
 }
 
 function Decisions({ definition }: { definition: ToolDefinition }) {
-  const { name, state } = definition;
+  const { state } = definition;
+  const words = wordsFor(definition);
   const decide = useDecision(definition.server);
   const take = (decision: Decision) => decide.mutate({ definitions: [definition], decision });
   return (
@@ -112,7 +122,7 @@ function Decisions({ definition }: { definition: ToolDefinition }) {
             leftSection={<CheckIcon />}
             loading={decide.isPending}
             onClick={() => take("approved")}
-            aria-label={`Approve ${name}`}
+            aria-label={`Approve ${words}`}
           >
             Approve
           </Button>
@@ -123,7 +133,7 @@ function Decisions({ definition }: { definition: ToolDefinition }) {
             leftSection={<CircleSlashIcon />}
             disabled={decide.isPending}
             onClick={() => take("refused")}
-            aria-label={`Refuse ${name}`}
+            aria-label={`Refuse ${words}`}
           >
             Refuse
           </PlainButton>

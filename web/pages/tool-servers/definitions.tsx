@@ -1,7 +1,7 @@
 // What a server says of its tools and prompts: what waits for a decision, in full, and all else by name.
 import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
 import { CheckIcon, ChevronDownIcon, ChevronUpIcon, SyncIcon } from "@primer/octicons-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { readOffer } from "../../api/tools.ts";
 import type { ToolDefinition } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
@@ -9,10 +9,11 @@ import { SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { count, counted } from "../../parts/words/figures.ts";
-import { Note, SmallNote } from "../../parts/words/note.tsx";
+import { Note } from "../../parts/words/note.tsx";
+import { Told } from "../../parts/words/told.tsx";
 import { DefinitionView } from "./definition-view.tsx";
 import { toolServersPath } from "./tool-server-paths.ts";
-import { DefinitionState, isWaiting } from "./tool-server-words.tsx";
+import { DefinitionState, isWaiting, wordsFor } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and by name. */
@@ -107,10 +108,17 @@ export function AskForThem({ server, isFirst }: { server: string; isFirst: boole
 
 function Folded({ definition }: { definition: ToolDefinition }) {
   const [isOpen, setOpen] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  // The button of the decision had the keyboard, and is another one now.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the state takes the button away
+  useEffect(() => {
+    if (isOpen && document.activeElement === document.body) opener.current?.focus({ preventScroll: true });
+  }, [definition.state]);
   return (
     <div>
       <Group justify="space-between" gap="xs" wrap="nowrap">
         <Button
+          ref={opener}
           variant="subtle"
           size="compact-sm"
           maw="100%"
@@ -118,15 +126,16 @@ function Folded({ definition }: { definition: ToolDefinition }) {
           aria-expanded={isOpen}
           rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
         >
-          {definition.name}
-          {definition.kind === "prompt" && ", a prompt"}
+          <bdi>
+            <Told>{wordsFor(definition)}</Told>
+          </bdi>
         </Button>
         <DefinitionState state={definition.state} />
       </Group>
       <Collapse expanded={isOpen}>
         {isOpen && (
           <div className="definition" style={{ marginTop: "0.25rem" }}>
-            {<DefinitionView definition={definition} />}
+            <DefinitionView definition={definition} />
           </div>
         )}
       </Collapse>
@@ -134,16 +143,15 @@ function Folded({ definition }: { definition: ToolDefinition }) {
   );
 }
 
-function Named({ definition: { kind, name, state } }: { definition: ToolDefinition }) {
+function Named({ definition }: { definition: ToolDefinition }) {
   return (
     <Group justify="space-between" gap="xs" wrap="nowrap" mb="xs" align="start">
-      <div style={{ overflowWrap: "anywhere" }}>
-        <Text fw={600} size="sm" component="h3">
-          {name}
-        </Text>
-        {kind === "prompt" && <SmallNote>A prompt</SmallNote>}
-      </div>
-      <DefinitionState state={state} />
+      <Text fw={600} size="sm" component="h3" style={{ overflowWrap: "anywhere" }}>
+        <bdi>
+          <Told>{wordsFor(definition)}</Told>
+        </bdi>
+      </Text>
+      <DefinitionState state={definition.state} />
     </Group>
   );
 }

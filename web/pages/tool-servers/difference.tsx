@@ -2,8 +2,8 @@
 import { VisuallyHidden } from "@mantine/core";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { counted } from "../../parts/words/figures.ts";
+import { Told } from "../../parts/words/told.tsx";
 import { differences, type Line } from "./differences.ts";
-import { Told } from "./told.tsx";
 
 interface DifferenceProps {
   label: string;

@@ -2,7 +2,7 @@
 import { Autocomplete, Fieldset, Group, NativeSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
-import type { Field, ServerDraft } from "./server-draft.ts";
+import { type Field, placedAt, type ServerDraft } from "./server-draft.ts";
 
 export interface PartProps {
   draft: ServerDraft;
@@ -13,6 +13,7 @@ export interface PartProps {
 export function PlaceFields({ draft, change, errorOf }: PartProps) {
   const nodes = useList<Node>("/v1/admin/nodes").items;
   const offered = nodes.find(({ id }) => id === draft.node)?.tool_servers ?? [];
+  const move = (place: Parameters<typeof placedAt>[1]) => change(placedAt(draft, place));
   const mayBeNode = nodes.length > 0 || draft.place === "node";
   return (
     <Fieldset legend="Where it is">
@@ -21,10 +22,11 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
           <SegmentedControl
             aria-label="Where it is"
             value={draft.place}
-            onChange={(place) =>
+            onChange={(place) => {
+              move({ place: place === "node" ? "node" : "http" });
               // The node has the credentials of its own servers.
-              change(place === "node" ? { place, credentials: "none" } : { place: "http" })
-            }
+              if (place === "node") change({ credentials: "none" });
+            }}
             data={[
               { value: "http", label: "At an address" },
               { value: "node", label: "At a node" },
@@ -37,7 +39,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
             description="Of its endpoint for MCP (streamable HTTP), often ending in /mcp."
             placeholder="https://tools.example.com/mcp"
             value={draft.url}
-            onChange={(event) => change({ url: event.currentTarget.value })}
+            onChange={(event) => move({ url: event.currentTarget.value })}
             error={errorOf("url")}
             inputMode="url"
             maxLength={2_048}
@@ -57,7 +59,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
                 ...nodes.map(({ id, name }) => ({ value: id, label: name })),
               ]}
               value={draft.node}
-              onChange={(event) => change({ node: event.currentTarget.value })}
+              onChange={(event) => move({ node: event.currentTarget.value })}
               error={errorOf("node")}
               required
             />

@@ -75,6 +75,18 @@ export function draftOf(server: ToolServer): ServerDraft {
   };
 }
 
+type Place = Pick<ServerDraft, "place" | "url" | "node" | "nodeServer">;
+
+/** Where it is from now on: of another server nobody has said that it is local. */
+export function placedAt(draft: ServerDraft, place: Partial<Place>): Partial<ServerDraft> {
+  return originOf({ ...draft, ...place }) === originOf(draft) ? place : { ...place, isLocal: false };
+}
+
+function originOf({ place, url, node }: Place): string {
+  if (place === "node") return `node ${node}`;
+  return URL.parse(url)?.origin ?? url;
+}
+
 /** Those of the API, in the order of the form. */
 export const fields = [
   "url",
@@ -124,7 +136,7 @@ export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
 
 type Settings = Omit<CreateToolServerRequest, "name" | "url" | "node" | "headers" | "oauth">;
 
-function placeOf({ place, url, node, nodeServer }: ServerDraft) {
+function placeOf({ place, url, node, nodeServer }: Place) {
   return place === "http" ? { url: url.trim() } : { node: { node, server: nodeServer.trim() } };
 }
 
@@ -169,7 +181,8 @@ export function creationOf(draft: ServerDraft): CreateToolServerRequest {
 export function movedOf(draft: ServerDraft, before: ServerDraft) {
   const isSame = (now: unknown, then: unknown) => JSON.stringify(now) === JSON.stringify(then);
   return {
-    ...(isSame(placeOf(draft), placeOf(before)) ? {} : placeOf(draft)),
+    // That it is local ends with the place, unless it is said again.
+    ...(isSame(placeOf(draft), placeOf(before)) ? {} : { ...placeOf(draft), local: draft.isLocal }),
     ...(isSame(identityOf(draft), identityOf(before)) ? {} : identityOf(draft)),
   };
 }

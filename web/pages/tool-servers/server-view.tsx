@@ -1,7 +1,7 @@
 // One server of tools: its settings, a test, what it says of its tools, who connected an account there, and its end.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useRead } from "../../api/queries.ts";
 import type { Node, ToolDefinitionList, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
@@ -44,12 +44,20 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
       said: (changed) => (changed.enabled ? `${name} is offered again.` : `${name} is switched off.`),
     },
   );
+  const heading = useRef<HTMLHeadingElement>(null);
+  // What had the keyboard, such as the form or the button of a decision, may be gone: it goes on from here.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: both take buttons away
+  useEffect(() => {
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+  }, [said.data, editing]);
   if (editing) return <EditServer server={server} done={() => setEditing(false)} />;
   return (
     <Stack gap="lg">
       <Group justify="space-between" align="start" wrap="nowrap">
         <div style={{ overflowWrap: "anywhere" }}>
-          <Title order={2}>{title ?? name}</Title>
+          <Title order={2} ref={heading} tabIndex={-1}>
+            {title ?? name}
+          </Title>
           <Note>{placeOf(server)}</Note>
         </div>
         <ServerState server={server} />
@@ -99,7 +107,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
 }
 
 function ServerFacts({ server }: { server: ToolServer }) {
-  const { name, environments, accounts, tools, approval, sharing, price_per_call: price } = server;
+  const { name, environments, accounts, local, tools, approval, sharing, price_per_call: price } = server;
   const nodeId = server.node?.node;
   const node = useRead<Node>(
     `/v1/admin/nodes/${encodeURIComponent(nodeId ?? "")}`,
@@ -115,6 +123,7 @@ function ServerFacts({ server }: { server: ToolServer }) {
         ["Asked as", identityText(server)],
         ["Environments", environments === null ? "All" : environmentList(environments)],
         ["Accounts", accounts === null ? "All" : counted(accounts.length, "account")],
+        ["Requests that never leave", local ? "May go there, as it is local" : "Do not go there"],
         ["Offered", tools === null ? "All of its tools" : tools.join(", ")],
         ["Approval", approvalTexts[approval]],
         ["Price of a call", price === null ? "Nothing" : rate(price)],

@@ -5,7 +5,7 @@ import type { ToolServerTest } from "../../api/types.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { counted, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { Told } from "./told.tsx";
+import { Told } from "../../parts/words/told.tsx";
 import { DefinitionState } from "./tool-server-words.tsx";
 
 export function TestResult({ result }: { result: ToolServerTest }) {
@@ -18,7 +18,7 @@ function Worked({ result }: { result: ToolServerTest }) {
   const found = [counted(tools.length, "tool"), counted(prompts, "prompt"), counted(resources, "resource")];
   return (
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found.join(", ")}`} role="status">
-      <Text size="sm">
+      <Text size="sm" style={{ overflowWrap: "anywhere" }}>
         <bdi>
           <Told>{`${name} ${server?.version ?? ""}`.trim()}</Told>
         </bdi>{" "}

@@ -44,6 +44,12 @@ export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
   return <State kind={kind}>{word}</State>;
 }
 
+/** One has a name of the server's choice; what it tells every model has none. */
+export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
+  if (kind === "instructions") return "What it tells every model";
+  return kind === "prompt" ? `${name}, a prompt` : name;
+}
+
 export function isWaiting({ state }: Pick<ToolDefinition, "state">): boolean {
   return state === "pending" || state === "changed";
 }

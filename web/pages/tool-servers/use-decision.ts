@@ -5,6 +5,7 @@ import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
 import { definitionsPath, staleWithToolServers } from "./tool-server-paths.ts";
+import { wordsFor } from "./tool-server-words.tsx";
 
 export type Decision = DecideToolDefinition["decision"];
 
@@ -34,7 +35,7 @@ export function useDecision(server: string) {
       stale: staleWithToolServers,
       said: (_answer, { definitions: [first, ...others], decision }) =>
         first && others.length === 0
-          ? `${first.name} is ${decision}.`
+          ? `${wordsFor(first)} is ${decision}.`
           : `${counted(others.length + 1, "tool or prompt", "tools and prompts")} are ${decision}.`,
     },
   );

@@ -21,6 +21,8 @@ export type Typed = Readonly<Record<string, string>>;
 
 /** With more the form would be none. */
 const mostFields = 40;
+/** So much stands above a field; the whole of it is in the schema. */
+const longestDescription = 500;
 
 /** Undefined where the schema is none of an object with fields of its own: then all of it is typed as JSON. */
 export function fieldsOf(schema: unknown): readonly ArgumentField[] | undefined {
@@ -39,10 +41,14 @@ function fieldOf(name: string, schema: unknown, isRequired: boolean): ArgumentFi
   const kind = kindOf(told);
   return {
     ...{ name, kind, isRequired, isWhole: told["type"] === "integer" },
-    description: typeof description === "string" ? description : undefined,
+    description: typeof description === "string" ? shortened(description) : undefined,
     choices: kind === "choice" && Array.isArray(values) ? values.map(String) : [],
     initial: usual === undefined ? "" : typeof usual === "string" && kind !== "json" ? usual : JSON.stringify(usual),
   };
+}
+
+function shortened(text: string): string {
+  return text.length > longestDescription ? `${text.slice(0, longestDescription)}…` : text;
 }
 
 function kindOf({ type, enum: values }: JsonObject): FieldKind {
@@ -60,22 +66,22 @@ export function initialOf(fields: readonly ArgumentField[]): Typed {
 export function argumentsOf(
   fields: readonly ArgumentField[],
   typed: Typed,
-): { given: JsonObject } | { problems: Readonly<Record<string, string>> } {
+): { given: JsonObject } | { problems: ReadonlyMap<string, string> } {
   const given: [string, unknown][] = [];
-  const problems: [string, string][] = [];
+  const problems = new Map<string, string>();
   for (const field of fields) {
     const text = typed[field.name] ?? "";
     if (field.kind === "switch") {
       if (text !== "" || field.isRequired) given.push([field.name, text === "true"]);
     } else if (text === "") {
-      if (field.isRequired) problems.push([field.name, "The tool needs it."]);
+      if (field.isRequired) problems.set(field.name, "The tool needs it.");
     } else {
       const read = readValue(field, text);
-      if ("problem" in read) problems.push([field.name, read.problem]);
+      if ("problem" in read) problems.set(field.name, read.problem);
       else given.push([field.name, read.value]);
     }
   }
-  return problems.length > 0 ? { problems: Object.fromEntries(problems) } : { given: Object.fromEntries(given) };
+  return problems.size > 0 ? { problems } : { given: Object.fromEntries(given) };
 }
 
 function readValue({ kind, isWhole }: ArgumentField, text: string): { value: unknown } | { problem: string } {

@@ -39,7 +39,7 @@ export function OwnAccounts() {
   );
   if (error && !data) return <Failure error={error} retry={refetch} />;
   if (!data || data.data.length === 0) return null;
-  const asked = data.data.find(({ server, state }) => server === wanted && state !== "connected");
+  const asked = data.data.find(({ server, state }) => server === wanted && (state === "none" || state === "broken"));
   return (
     <Section
       title="Your accounts"
@@ -56,8 +56,8 @@ export function OwnAccounts() {
           <Account
             key={connection.server}
             connection={connection}
-            // After it is done the browser is on its way.
-            isConnecting={(connect.isPending || connect.isSuccess) && connect.variables === connection.server}
+            // The browser is on its way then, or stopped, or somebody came back to the page as they left it.
+            isConnecting={connect.isPending && connect.variables === connection.server}
             connect={() => connect.mutate(connection.server)}
             end={() => ending.ask(connection)}
           />
@@ -95,6 +95,12 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
           <Group gap="xs">
             <Text fw={600} style={{ overflowWrap: "anywhere" }}>
               <bdi>{title ?? server}</bdi>
+              {title !== null && (
+                <Text span size="sm" fw={400} c="dimmed">
+                  {" "}
+                  {server}
+                </Text>
+              )}
             </Text>
             <State kind={kind}>{words}</State>
           </Group>
@@ -105,6 +111,12 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
               <Told of={connection} />
             )}
           </SmallNote>
+          {state === "unused" && (
+            <Text size="sm">
+              The server is not there any more, or you may not use it here. What you allowed there is kept until you end
+              it.
+            </Text>
+          )}
           {why !== null && (
             <Text size="sm" c="var(--mantine-color-error)" style={{ overflowWrap: "anywhere" }}>
               {why}
@@ -117,14 +129,16 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
               End
             </PlainButton>
           )}
-          <PlainButton
-            onClick={connect}
-            loading={isConnecting}
-            leftSection={<LinkExternalIcon />}
-            aria-label={`${action}: ${title ?? server}`}
-          >
-            {action}
-          </PlainButton>
+          {state !== "unused" && (
+            <PlainButton
+              onClick={connect}
+              loading={isConnecting}
+              leftSection={<LinkExternalIcon />}
+              aria-label={`${action}: ${title ?? server}`}
+            >
+              {action}
+            </PlainButton>
+          )}
         </Group>
       </Group>
     </li>
@@ -135,6 +149,7 @@ const states: Record<ToolConnection["state"], [kind: StateKind, words: string]> 
   none: ["plain", "Not connected"],
   connected: ["good", "Connected"],
   broken: ["bad", "Works no more"],
+  unused: ["plain", "Not used"],
 };
 
 function Told({ of: { issuer, scopes, connected_at: since, last_used_at: used } }: { of: ToolConnection }) {

@@ -1,5 +1,5 @@
 // What one server offers to who looks at it: its tools, each of which can be opened, its prompts and its resources.
-import { Code, Group, Stack, Text } from "@mantine/core";
+import { Box, Code, Group, Stack, Text } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { type Listed, ownName } from "../../api/tools.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
@@ -7,6 +7,7 @@ import { NameButton } from "../../parts/page/links.tsx";
 import { Section } from "../../parts/page/section.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { Told } from "../../parts/words/told.tsx";
 import { type OfferOfServer, text } from "./offered.ts";
 import { Hints } from "./tool-view.tsx";
 
@@ -31,11 +32,13 @@ export function ServerOffer({ offer: { server, tools, prompts, resources }, choo
           {(tool) => (
             <>
               <Group gap="xs">
-                <NameButton show={() => choose(tool)}>{ownName(tool.name)}</NameButton>
+                <Box maw="100%" style={{ overflowWrap: "anywhere" }}>
+                  <NameButton show={() => choose(tool)}>{ownName(tool.name)}</NameButton>
+                </Box>
                 <Hints annotations={tool.annotations} />
               </Group>
               <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
-                {text(tool.description) || text(tool.title) || "Its server says nothing of it."}
+                <Told>{text(tool.description) || text(tool.title) || "Its server says nothing of it."}</Told>
               </SmallNote>
             </>
           )}
@@ -72,10 +75,12 @@ function Named({ title, server, items, children }: NamedProps) {
       <Some items={items} label={`${title} of ${server}`}>
         {(item) => (
           <>
-            <Code style={{ overflowWrap: "anywhere" }}>{children(item)}</Code>
+            <Code style={{ overflowWrap: "anywhere" }}>
+              <Told>{children(item)}</Told>
+            </Code>
             {text(item.description) !== "" && (
               <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
-                {text(item.description)}
+                <Told>{text(item.description)}</Told>
               </SmallNote>
             )}
           </>

@@ -1,11 +1,12 @@
 // Calls a tool with arguments from a form that is made of its schema, in the name of who looks at it.
 import { NativeSelect, Stack, Switch, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useChange } from "../../api/queries.ts";
 import { callTool, type JsonObject, type Listed } from "../../api/tools.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { Told } from "../../parts/words/told.tsx";
 import { type ArgumentField, argumentsOf, fieldsOf, initialOf, objectOf } from "./argument-fields.ts";
 import { ToolResult } from "./tool-result.tsx";
 
@@ -13,11 +14,13 @@ import { ToolResult } from "./tool-result.tsx";
 const whole = "arguments";
 /** Servers answer earlier, or the gateway ends the call. */
 const longestMs = 600_000;
+/** A name may be long, and have nowhere to break. */
+const breaking = { label: { overflowWrap: "anywhere" }, description: { overflowWrap: "anywhere" } } as const;
 
 export function ToolTest({ tool }: { tool: Listed }) {
   const fields = fieldsOf(tool.inputSchema);
   const [typed, setTyped] = useState(() => (fields ? initialOf(fields) : { [whole]: "{}" }));
-  const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
+  const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map());
   const [endedMs, setEndedMs] = useState(0);
   const test = useChange(
     async (given: JsonObject) => {
@@ -30,12 +33,12 @@ export function ToolTest({ tool }: { tool: Listed }) {
   );
   const change = (name: string, value: string) => {
     setTyped((before) => ({ ...before, [name]: value }));
-    setProblems({});
+    setProblems(new Map());
   };
   const submit = () => {
     const read = fields ? argumentsOf(fields, typed) : objectOf(typed[whole] ?? "");
     if ("given" in read) test.mutate(read.given);
-    else setProblems("problems" in read ? read.problems : { [whole]: read.problem });
+    else setProblems("problems" in read ? read.problems : new Map([[whole, read.problem]]));
   };
   return (
     <>
@@ -47,7 +50,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
                 key={field.name}
                 field={field}
                 value={typed[field.name] ?? ""}
-                error={problems[field.name]}
+                error={problems.get(field.name)}
                 change={(value) => change(field.name, value)}
               />
             ))}
@@ -56,7 +59,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
               <JsonField
                 label="Arguments"
                 value={typed[whole] ?? ""}
-                error={problems[whole]}
+                error={problems.get(whole)}
                 change={(value) => change(whole, value)}
               />
             )}
@@ -77,12 +80,14 @@ interface ArgumentProps {
 }
 
 function Argument({ field, value, error, change }: ArgumentProps) {
-  const { name, kind, description, isRequired, choices } = field;
-  const shared = { label: name, description, error, required: isRequired };
+  const { kind, isRequired, choices } = field;
+  const label = <Told>{field.name}</Told>;
+  const description = field.description && <Told>{field.description}</Told>;
+  const shared = { label, description, error, required: isRequired, styles: breaking };
   if (kind === "switch") {
     return (
       <Switch
-        {...{ label: name, description, error }}
+        {...{ label, description, error, styles: breaking }}
         checked={value === "true"}
         onChange={(event) => change(String(event.currentTarget.checked))}
       />
@@ -112,8 +117,8 @@ function Argument({ field, value, error, change }: ArgumentProps) {
 }
 
 interface JsonFieldProps {
-  label: string;
-  description?: string | undefined;
+  label: ReactNode;
+  description?: ReactNode;
   required?: boolean;
   value: string;
   error: string | undefined;
@@ -124,13 +129,13 @@ function JsonField({ label, description, required = false, value, error, change 
   return (
     <Textarea
       {...{ label, error, required, value }}
-      description={description === undefined ? "As JSON" : `${description} (as JSON)`}
+      description={description ? <>{description} (as JSON)</> : "As JSON"}
       onChange={(event) => change(event.currentTarget.value)}
       autosize
       minRows={2}
       maxRows={12}
       spellCheck={false}
-      styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+      styles={{ ...breaking, input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
     />
   );
 }

@@ -7,6 +7,7 @@ import { DrawerPart, RecordTitle } from "../../parts/page/section.tsx";
 import { CopyAction, CopyBlock } from "../../parts/secrets/copy.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { Tag } from "../../parts/words/tag.tsx";
+import { Told } from "../../parts/words/told.tsx";
 import { text } from "./offered.ts";
 import { ToolTest } from "./tool-test.tsx";
 
@@ -20,14 +21,21 @@ export function ToolView({ tool }: { tool: Listed }) {
           <CopyAction value={name} label={`Copy the name ${name}`} />
         </Group>
         <Note style={{ overflowWrap: "anywhere" }}>
-          {text(title) !== "" && <bdi>{text(title)}, </bdi>}
+          {text(title) !== "" && (
+            <>
+              <bdi>
+                <Told>{text(title)}</Told>
+              </bdi>
+              ,{" "}
+            </>
+          )}
           of {serverOf(name)}; as clients know it: {name}
         </Note>
       </div>
       <Hints annotations={annotations} />
       <DrawerPart title="What its server says of it">
-        <Text size="sm" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }} dir="auto">
-          {text(description) || "Nothing."}
+        <Text size="sm" className="told" dir="auto">
+          <Told>{text(description) || "Nothing."}</Told>
         </Text>
       </DrawerPart>
       <MoreSettings label="Schemas" shown={false} hasProblem={false}>

@@ -67,8 +67,8 @@ function Offered({ offer, choose }: { offer: Offer; choose(tool: Listed): void }
   if (offer.tools.length + offer.prompts.length + offer.resources.length === 0) {
     return (
       <Empty title="No tools for you yet">
-        An operator of this server adds servers of tools, and says who may use them. What you may use is listed here
-        then.
+        Operators of this server add servers of tools; they, and the owners of your account, say who may use them. What
+        you may use is listed here then.
       </Empty>
     );
   }

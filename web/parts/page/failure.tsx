@@ -15,7 +15,9 @@ export function Failure({ error, retry, title = titleOf(error) }: FailureProps) 
   return (
     <Alert color="red" title={title} role="alert" ta="left">
       <Stack gap="xs" align="start">
-        <Text size="sm">{error.message}</Text>
+        <Text size="sm" style={{ overflowWrap: "anywhere" }}>
+          {error.message}
+        </Text>
         {error.requestId !== null && <SmallNote>Request {error.requestId}</SmallNote>}
         {retry && (
           <Group>

@@ -19,11 +19,11 @@ export function toolListError(tools: ToolList): string | undefined {
 
 /** `of`: what one may use oneself, or all servers of the installation. Asked for once somebody writes a list. */
 export function useToolEntries(of: "own" | "installation", enabled: boolean): string[] {
-  const offer = useOffer(enabled && of === "own");
+  const offer = useOffer({ enabled: enabled && of === "own" });
   const servers = useRead<ToolServerList>("/v1/admin/tool-servers", {}, { enabled: enabled && of === "installation" });
   const names = servers.data?.data.map(({ name }) => name) ?? [];
   const tools = offer.data?.tools ?? [];
-  // A name that was cut or changed for clients does not tell the server's own.
+  // Where clients know one by another name than its server does, the server's own is not told.
   const entries = tools.flatMap(({ name }) => (isCut(name) ? [] : [`${serverOf(name)}/${ownName(name)}`]));
   return [...new Set([...names, ...tools.map(({ name }) => serverOf(name))])].sort().concat(entries.sort());
 }

@@ -5,11 +5,11 @@ import { forbidden } from "../../../base/errors.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
-import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import type { ToolServers } from "../../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import { type ConnectFlow, clientDocumentPath } from "../../../mcp/connections/connect-flow.ts";
-import { isConnectedTo, personalServer } from "../../../mcp/connections/personal-server.ts";
+import { isConnectedTo, type PersonalServer, personalServer } from "../../../mcp/connections/personal-server.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import {
   connectedPersonShape,
@@ -60,17 +60,24 @@ export function toolConnectionRoutes(deps: ToolConnectionRouteDeps): ApiRoute[] 
 const list = endpoint("GET", "/v1/tools/connections", {
   operationId: "listToolConnections",
   summary: "List the servers of tools that act with your own account, and whether you connected it",
-  description: "In the account that is asked for, all in one page. Nobody is ever shown a token.",
+  description:
+    "In the account that is asked for, all in one page, with what you connected and may not use any more at the end. Nobody is ever shown a token.",
   response: { description: "The servers.", json: connectionList },
   async answer({ deps: { toolServers, toolConnections }, principal }) {
     const of = { accountId: principal.account.id, personId: principal.person.id };
     const connected = new Map((await toolConnections.listOf(of)).map((one) => [one.server, one]));
-    const data = toolServers.all().flatMap((server) => {
-      const personal = personalServer(server);
-      if (!personal || !mayUseServer(server, principal)) return [];
-      const connection = connected.get(server.name);
-      return [toWire(server, connection && isConnectedTo(personal, connection) ? connection : undefined)];
+    const usable = toolServers.all().flatMap((server) => {
+      const personal = mayUseServer(server, principal) ? personalServer(server) : undefined;
+      if (!personal) return [];
+      const { name, title } = server;
+      const connection = connected.get(name);
+      connected.delete(name);
+      return [toWire({ server: name, title, ...stateOf(connection, personal) }, connection)];
     });
+    const unused = [...connected.values()].map((connection) =>
+      toWire({ server: connection.server, title: null, state: "unused", broken_because: null }, connection),
+    );
+    const data: ToolConnectionWire[] = [...usable, ...unused];
     return { object: "list", data };
   },
 });
@@ -171,16 +178,30 @@ function needsBrowser() {
   return forbidden("Accounts are connected at a browser: sign in there and open /tools.");
 }
 
-function toWire({ name, title }: ToolServer, connection: StoredToolConnection | undefined): ToolConnectionWire {
-  const broken = connection?.brokenBecause ?? null;
+type Stated = Pick<ToolConnectionWire, "server" | "title" | "state" | "broken_because">;
+
+function stateOf(
+  connection: StoredToolConnection | undefined,
+  server: PersonalServer,
+): Pick<ToolConnectionWire, "state" | "broken_because"> {
+  if (!connection) return { state: "none", broken_because: null };
+  const because = connection.brokenBecause ?? movedSince(server, connection);
+  return { state: because === null ? "connected" : "broken", broken_because: because };
+}
+
+function movedSince(server: PersonalServer, connection: StoredToolConnection): string | null {
+  if (isConnectedTo(server, connection)) return null;
+  const what = connection.url === server.url ? "has another authorization server" : "is at another address";
+  return `The server ${what} now, to which no token goes.`;
+}
+
+function toWire(stated: Stated, connection: StoredToolConnection | undefined): ToolConnectionWire {
   return {
     object: "tool_connection",
-    ...{ server: name, title },
-    state: connection ? (broken === null ? "connected" : "broken") : "none",
+    ...stated,
     issuer: connection?.issuer ?? null,
     scopes: [...(connection?.scopes ?? [])],
     connected_at: connection?.createdAt ?? null,
     last_used_at: connection?.lastUsedAt ?? null,
-    broken_because: broken,
   };
 }

@@ -9,7 +9,7 @@ import { hidden } from "../form.ts";
 import { type Html, type HtmlValue, html } from "../html.ts";
 import type { Page } from "../layout.ts";
 import { plainName } from "./plain-name.ts";
-import { type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
+import { asSent, type ToolChoice, toolChoiceFields } from "./tool-choice.ts";
 
 type Named = Pick<PublishedApp, "id" | "name">;
 
@@ -88,21 +88,23 @@ export function preferredMembership(
   return memberships.find(({ accountId }) => accountId === membership?.accountId) ?? memberships[0];
 }
 
-/** For which account; with a choice where there are several. `fault` is shown beside it. */
+/** For which account; with a choice where there are several. */
 function accountChoice(
   memberships: readonly OwnMembership[],
-  { signedIn, fault }: { signedIn: SignedIn; fault: string | undefined },
+  { signedIn, fault }: Pick<DecisionParts, "signedIn" | "fault">,
 ): Html {
   const [only] = memberships;
-  const alert = fault !== undefined && html`<span class="error" id="account-fault" role="alert">${fault}</span>`;
+  const isWrong = fault?.field === "account";
+  const alert = isWrong && html`<span class="error" id="account-fault" role="alert">${fault.message}</span>`;
   if (only && memberships.length === 1) {
     return html`<p>For the account <strong><bdi>${plainName(only.accountName)}</bdi></strong>.</p>${alert}
 ${hidden("account", only.accountId)}`;
   }
-  const preferred = preferredMembership(memberships, signedIn);
+  const before = chosenMembership(memberships, fault?.sent.get("account"));
+  const preferred = before ?? preferredMembership(memberships, signedIn);
   const option = ({ accountId, accountName }: OwnMembership) => html`
 <label><input type="radio" name="account" value="${accountId}" required${accountId === preferred?.accountId && html` checked`}> <bdi>${plainName(accountName)}</bdi></label>`;
-  return html`<fieldset${fault !== undefined && html` aria-describedby="account-fault"`}>
+  return html`<fieldset${isWrong && html` aria-describedby="account-fault"`}>
 <legend>For which of your accounts?</legend>${memberships.map(option)}
 ${alert}</fieldset>`;
 }
@@ -121,6 +123,8 @@ function whoIsSignedIn({ person }: SignedIn): Html {
 export interface ChoiceFault {
   field: "account" | "tools";
   message: string;
+  /** The form as it was sent: whatever else was chosen in it stays. */
+  sent: ReadonlyMap<string, string>;
 }
 
 export interface DecisionParts {
@@ -148,7 +152,7 @@ export interface DecisionParts {
 export function decisionPage(parts: DecisionParts): Page {
   const { question, app, signedIn, scopes, memberships, fault, action, hiddenFields, notice, consequence } = parts;
   const [before, after] = question;
-  const faultAt = (field: ChoiceFault["field"]) => (fault?.field === field ? fault.message : undefined);
+  const toolChoice = fault ? asSent(parts.toolChoice, fault.sent) : parts.toolChoice;
   return {
     title: `${before} ${titleOf(app)}?`,
     signedIn,
@@ -160,8 +164,8 @@ ${notice && html`${notice}\n`}${environmentWarning(app)}
 ${scopeList(scopes)}
 <form method="post" action="${action}" class="fields">
 ${hiddenFields}
-${toolChoiceFields(parts.toolChoice, faultAt("tools"))}
-${accountChoice(memberships, { signedIn, fault: faultAt("account") })}
+${toolChoiceFields(toolChoice, fault?.field === "tools" ? fault.message : undefined)}
+${accountChoice(memberships, { signedIn, fault })}
 ${consequence && html`${consequence}\n`}${decisionButtons}
 </form>
 ${whoIsSignedIn(signedIn)}`,

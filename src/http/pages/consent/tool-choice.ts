@@ -16,8 +16,8 @@ export interface ToolChoice {
   servers: readonly ChoosableServer[];
   /** Whether all may be chosen as well, those that are added later among them. */
   mayBeAll: boolean;
-  /** Whether less than all was chosen before. */
-  wasSome: boolean;
+  /** Whether less than all is chosen. */
+  isSome: boolean;
 }
 
 interface ChoosableServer {
@@ -68,7 +68,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
       isChosen: before ? reachesServer({ lists: [before] }, name) : named.length > 0,
     };
   });
-  return { servers, mayBeAll: named.length === 0, wasSome: before !== null };
+  return { servers, mayBeAll: named.length === 0, isSome: before !== null };
 }
 
 /** Those that the person may use in any of the accounts, and that the app may have, in the order of their names. */
@@ -91,6 +91,13 @@ async function usableServers(
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** With what was chosen in the form that was sent. */
+export function asSent(choice: ToolChoice | undefined, sent: ReadonlyMap<string, string>): ToolChoice | undefined {
+  if (!choice) return undefined;
+  const servers = choice.servers.map((server) => ({ ...server, isChosen: sent.has(fieldOf(server.name)) }));
+  return { ...choice, servers, isSome: sent.get("tools") === "some" };
+}
+
 /** What the form says was chosen, as the list of the grant. `fault` where it is nothing. */
 export function chosenTools(
   choice: ToolChoice | undefined,
@@ -107,7 +114,7 @@ export function chosenTools(
 
 export function toolChoiceFields(choice: ToolChoice | undefined, fault: string | undefined): Html | undefined {
   if (!choice) return undefined;
-  const { servers, mayBeAll } = choice;
+  const { servers, mayBeAll, isSome } = choice;
   const [only] = servers;
   if (!only) return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
   if (isSettled(choice)) return html`<p>It may use the tools of ${wordsFor(only)}, and of no other server.</p>`;
@@ -116,7 +123,6 @@ export function toolChoiceFields(choice: ToolChoice | undefined, fault: string |
 <label><input type="checkbox" name="${fieldOf(server.name)}" value="on"${server.isChosen && html` checked`}> <span>${wordsFor(server)}</span></label>`,
   );
   const alert = fault !== undefined && html`<span class="error" id="tools-fault" role="alert">${fault}</span>`;
-  const isSome = choice.wasSome || fault !== undefined;
   return html`<fieldset class="tools"${alert && html` aria-describedby="tools-fault"`}>
 <legend>The tools of which servers may it use?</legend>
 ${

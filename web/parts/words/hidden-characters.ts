@@ -8,7 +8,7 @@ export interface Seen {
 
 /** Emoji are made up with such characters, of their own right. */
 const emojiOrHidden =
-  /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+  /\p{Extended_Pictographic}\u{FE0F}?(?:\u{200D}\p{Extended_Pictographic}\u{FE0F}?)*|[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const usual = new Set(["\n", "\t"]);
 
 /** The text in pieces, in order. */
