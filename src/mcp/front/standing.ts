@@ -62,7 +62,7 @@ export class Standing {
   #holds({ principal, untilSeconds }: Entry, now: Principal | undefined): boolean {
     if (untilSeconds !== undefined && untilSeconds <= this.#deps.clock.nowSeconds()) return false;
     // What it follows was chosen by what it might use then.
-    return now?.scopes.has("tools:use") === true && Bun.deepEquals(now.tools, principal.tools);
+    return now?.scopes.has("tools:use") === true && Bun.deepEquals(boundsOf(now), boundsOf(principal));
   }
 
   /** Undefined where it has ended; as it was, where that cannot be found out at the moment. */
@@ -73,4 +73,9 @@ export class Standing {
       return error instanceof GatewayError && error.code === "service_unavailable" ? before : undefined;
     }
   }
+}
+
+/** What bounds the servers that it may use, and what of them. */
+function boundsOf({ tools, reach }: Principal): unknown[] {
+  return [tools, reach?.neverLeaves === true];
 }

@@ -59,6 +59,15 @@ test("a process whose directory cannot be made is none: it says so, and takes no
   expect(world.links.counts.processes).toBe(0);
 });
 
+test("no process is started to say that nobody wants to know of a resource any more", async () => {
+  await using world = new LinkWorld();
+  const link = await world.open(processOf("fine"));
+  await world.call(processOf("fine"), "crash").catch(() => {});
+  await until(() => world.links.counts.processes === 0);
+  expect(await link.request("resources/unsubscribe", { uri: "note:a" }, exchangeFor())).toEqual({ result: {} });
+  expect(world.links.counts.processes).toBe(0);
+});
+
 test("who shares nothing has a process of their own, and all who share have one", async () => {
   await using world = new LinkWorld();
   const pidOf = async (at: ToolServer, key: string) => JSON.parse(textOf(await world.call(at, "where", { key }))).pid;
