@@ -51,7 +51,7 @@ test("a process whose directory cannot be made is none: it says so, and takes no
   const [first, second] = [processOf("fine"), processOf("fine", { name: "second" })];
   await world.call(first, "where");
   world.links.close(first.name);
-  await until(() => world.links.counts.processes === 0);
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
   const room = join(world.dataDir, "tool-processes");
   rmSync(room, { recursive: true });
   writeFileSync(room, "");
@@ -63,7 +63,7 @@ test("no process is started to say that nobody wants to know of a resource any m
   await using world = new LinkWorld();
   const link = await world.open(processOf("fine"));
   await world.call(processOf("fine"), "crash").catch(() => {});
-  await until(() => world.links.counts.processes === 0);
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
   expect(await link.request("resources/unsubscribe", { uri: "note:a" }, exchangeFor())).toEqual({ result: {} });
   expect(world.links.counts.processes).toBe(0);
 });
