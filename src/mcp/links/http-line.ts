@@ -120,10 +120,18 @@ export class HttpLine implements Line {
     // A body that is compressed could be of any length.
     const sent = { ...credentials, ...own, "accept-encoding": "identity" };
     const content = typeof body === "string" ? { body } : {};
-    const response = await this.#options.way.send({ method, path, headers: sent, ...content }, timeouts, cancellation);
-    // From here on the body is cancelled, and not the request.
-    cancellation.onCancel(() => response.body.cancel());
-    return response;
+    // The signal is the connection's as well: what listens to it stays for as long as that.
+    const over = () => signal?.removeEventListener("abort", abort);
+    const request = { method, path, headers: sent, ...content };
+    try {
+      const { status, headers: told, body: answer } = await this.#options.way.send(request, timeouts, cancellation);
+      // From here on the body is cancelled, and not the request.
+      cancellation.onCancel(() => answer.cancel());
+      return { status, headers: told, body: endingWith(answer, over) };
+    } catch (error) {
+      over();
+      throw error;
+    }
   }
 
   #responseOf({ status, headers, body }: WayAnswer, call: Call | undefined): Response {
@@ -211,6 +219,30 @@ export class HttpLine implements Line {
     const message = `The server of tools "${this.#options.server}" ${what}.`;
     return new GatewayError(code, message, cause && { cause, detail: cause.message });
   }
+}
+
+/** The same body. `over` is called once it has ended, in whichever way. */
+function endingWith(body: BodySource, over: () => void): BodySource {
+  return {
+    flow: (sink) =>
+      body.flow({
+        data: (piece) => sink.data(piece),
+        end: () => {
+          over();
+          sink.end();
+        },
+        fail: (error) => {
+          over();
+          sink.fail(error);
+        },
+      }),
+    pause: () => body.pause(),
+    resume: () => body.resume(),
+    cancel: () => {
+      over();
+      body.cancel();
+    },
+  };
 }
 
 const lineFeed = 10;
