@@ -10752,7 +10752,7 @@ export interface ToolServer {
   max_result_bytes: number;
   max_concurrency: number;
   /**
-   * USD for each call; null: nothing.
+   * USD for each call that is answered, or that its caller left; null: nothing.
    */
   price_per_call: number | null;
   enabled: boolean;
@@ -11029,7 +11029,7 @@ export interface ToolDefinition {
     [k: string]: unknown;
   };
   /**
-   * What it said when it was approved; null: never.
+   * What it said when it was approved; null: never, or that was refused since.
    */
   approved: {
     [k: string]: unknown;

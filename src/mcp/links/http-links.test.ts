@@ -60,6 +60,21 @@ for (const isLegacy of [false, true]) {
       expect(server.count("initialize")).toBe(isLegacy ? 2 : 0);
     });
 
+    test("leaves nothing of its calls at the connection, however many there were", async () => {
+      await using server = new HttpToolServer({ isLegacy, tools });
+      await using world = new LinkWorld();
+      const signals = () => {
+        Bun.gc(true);
+        return heapStats().objectTypeCounts["AbortSignal"] ?? 0;
+      };
+      const call = () => world.call(toolServerAt(server.url), "text");
+      for (let times = 0; times < 10; times++) await call();
+      const before = signals();
+      for (let times = 0; times < 300; times++) await call();
+      // What the last turns of the event loop had is still there.
+      expect(signals() - before).toBeLessThan(100);
+    });
+
     test("gives results and errors as they are, also of forms that nobody knows yet", async () => {
       await using server = new HttpToolServer({ isLegacy, tools });
       await using world = new LinkWorld();

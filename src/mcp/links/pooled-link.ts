@@ -81,6 +81,11 @@ export class PooledLink implements ToolLink {
 
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     const { places, waitMs, clock } = this.#options;
+    if (method === "resources/unsubscribe") {
+      this.#watched.delete(String(params["uri"]));
+      // A session that has ended knows of none: no other one is begun, and no process started, to say so.
+      if (!this.#connection || this.#connection.hasEnded) return { result: {} };
+    }
     this.#inFlight++;
     try {
       await places.take(waitMs, exchange.cancellation);
@@ -143,8 +148,7 @@ export class PooledLink implements ToolLink {
   }
 
   #watch(method: string, { uri }: JsonObject): void {
-    if (method === "resources/unsubscribe") this.#watched.delete(String(uri));
-    else if (method === "resources/subscribe" && this.#watched.size < mostWatched) this.#watched.add(String(uri));
+    if (method === "resources/subscribe" && this.#watched.size < mostWatched) this.#watched.add(String(uri));
   }
 
   #connected(): Promise<Connection> {

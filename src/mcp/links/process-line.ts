@@ -40,7 +40,7 @@ export class ProcessLine implements Line, Transport {
   /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
   readonly stderr = null;
   readonly #options: ProcessLineOptions;
-  readonly #home: string;
+  #home = "";
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
   #isClosed = false;
@@ -52,10 +52,6 @@ export class ProcessLine implements Line, Transport {
 
   constructor(options: ProcessLineOptions) {
     this.#options = options;
-    const { room } = options;
-    mkdirSync(room, { recursive: true });
-    chmodSync(room, 0o700);
-    this.#home = mkdtempSync(join(room, `${options.server}-`));
   }
 
   get transport(): Transport {
@@ -76,19 +72,22 @@ export class ProcessLine implements Line, Transport {
   }
 
   async start(): Promise<void> {
-    const { command, env, directory, environment, dataDir, output, stopMs = usualStopMs } = this.#options;
+    const { server, room, command, env, directory, environment, dataDir, stopMs = usualStopMs } = this.#options;
     const common = Object.entries({ PATH: environment["PATH"], LANG: environment["LANG"] });
     const kept = Object.fromEntries(common.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
     const mark = markOf(dataDir, crypto.randomUUID());
-    const all = { ...kept, HOME: this.#home, ...env };
     try {
+      mkdirSync(room, { recursive: true });
+      chmodSync(room, 0o700);
+      this.#home = mkdtempSync(join(room, `${server}-`));
+      const all = { ...kept, HOME: this.#home, ...env };
       const place = directory ?? this.#home;
       this.#process = new GuardedProcess({ command, directory: place, env: all, mark, stopMs, talks: true });
     } catch (error) {
       this.#left();
       throw this.#failed("could not be started", error instanceof Error ? error.message : String(error));
     }
-    void output.read(this.#process.stderr);
+    void this.#options.output.read(this.#process.stderr);
     void this.#read(this.#process.stdout).catch((error) => this.#failed("could not be read", String(error)));
     void this.#process.gone.then((code) => {
       this.#endedItself = !this.#isClosed;
@@ -168,7 +167,7 @@ export class ProcessLine implements Line, Transport {
   #left(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
-    rmSync(this.#home, { recursive: true, force: true });
+    if (this.#home !== "") rmSync(this.#home, { recursive: true, force: true });
     this.#options.onGone();
   }
 }

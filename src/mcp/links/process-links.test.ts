@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
@@ -44,6 +44,28 @@ test("a process gets nothing of the environment of the gateway, and an empty dir
   expect(directory).toStartWith(join(world.dataDir, "tool-processes"));
   // The program of the test itself keeps something there.
   expect(readdirSync(directory).filter((name) => name !== ".bun")).toEqual([]);
+});
+
+test("a process whose directory cannot be made is none: it says so, and takes no place of those that come later", async () => {
+  await using world = new LinkWorld();
+  const [first, second] = [processOf("fine"), processOf("fine", { name: "second" })];
+  await world.call(first, "where");
+  world.links.close(first.name);
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
+  const room = join(world.dataDir, "tool-processes");
+  rmSync(room, { recursive: true });
+  writeFileSync(room, "");
+  await expect(world.call(second, "where")).rejects.toMatchObject({ code: "upstream_error" });
+  expect(world.links.counts.processes).toBe(0);
+});
+
+test("no process is started to say that nobody wants to know of a resource any more", async () => {
+  await using world = new LinkWorld();
+  const link = await world.open(processOf("fine"));
+  await world.call(processOf("fine"), "crash").catch(() => {});
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
+  expect(await link.request("resources/unsubscribe", { uri: "note:a" }, exchangeFor())).toEqual({ result: {} });
+  expect(world.links.counts.processes).toBe(0);
 });
 
 test("who shares nothing has a process of their own, and all who share have one", async () => {

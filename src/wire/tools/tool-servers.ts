@@ -64,7 +64,11 @@ const sharing = z
 const timeoutSeconds = z.int().min(1).max(3_600).describe("Seconds that one call may take.");
 const maxResultBytes = z.int().min(1_024).max(67_108_864).describe("Largest result of a call.");
 const maxConcurrency = z.int().min(1).max(10_000).describe("Calls at a time.");
-const pricePerCall = z.number().min(0).max(1_000).describe("USD for each call that is answered, or that its caller left; null: nothing.");
+const pricePerCall = z
+  .number()
+  .min(0)
+  .max(1_000)
+  .describe("USD for each call that is answered, or that its caller left; null: nothing.");
 const environmentsText = "Environments whose keys may use it; null: all.";
 const accountsText = "Accounts that may use it; null: all.";
 const toolsText = "Names of tools that are offered at all, and beginnings of names with an asterisk; null: all.";
@@ -145,7 +149,10 @@ export const toolServerShape = z
     timeout_seconds: z.number(),
     max_result_bytes: z.int(),
     max_concurrency: z.int(),
-    price_per_call: z.number().nullable().describe("USD for each call that is answered, or that its caller left; null: nothing."),
+    price_per_call: z
+      .number()
+      .nullable()
+      .describe("USD for each call that is answered, or that its caller left; null: nothing."),
     enabled: z.boolean(),
     created_at: unixSeconds.nullable().describe("null: it stands in the file."),
     waiting: z.int().describe("Tools and prompts that wait for approval: they are new, or say something else now."),
@@ -202,7 +209,10 @@ export const definitionShape = z
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
     definition: z.record(z.string(), z.unknown()).describe("What it says now."),
-    approved: z.record(z.string(), z.unknown()).nullable().describe("What it said when it was approved; null: never, or that was refused since."),
+    approved: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe("What it said when it was approved; null: never, or that was refused since."),
     seen_at: z.int().describe("Unix seconds."),
     decided_at: z.int().nullable(),
     decided_by: z.string().nullable().describe("Null where nobody decided: it was there at first."),
