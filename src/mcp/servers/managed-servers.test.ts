@@ -34,7 +34,7 @@ test("what was read before one was deleted does not bring it back", async () => 
   await servers.add(operator, { name: "files", url: "https://tools.example.com/mcp" }, origin);
   const { promise, resolve } = Promise.withResolvers<void>();
   held = promise;
-  // As the watcher of other processes reads.
+  // The watcher of other processes reads so.
   const read = servers.load();
   held = undefined;
   const removed = servers.remove(operator, "files", origin);
