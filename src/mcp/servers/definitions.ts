@@ -29,6 +29,8 @@ interface Known {
   readonly all: Map<string, ToolDefinition>;
   /** Grows with each change. */
   changes: number;
+  /** Of what it said last. */
+  characters: number;
 }
 
 interface Read {
@@ -56,6 +58,8 @@ const nothingName = "";
 const mostOfServer = 5_000;
 const longestName = 256;
 const mostCharacters = 256 * 1024;
+/** Of all that is on record of a server, before what one list adds. */
+const mostCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
@@ -105,7 +109,7 @@ export class Definitions implements DefinitionGuard {
       if (typeof name !== "string" || !isPlain(name) || looks.has(lookOf(name))) return false;
       // Two that look the same to a person, or have the same name: the first is meant.
       looks.add(lookOf(name));
-      const definition = this.#seen(all, { server, kind, name, item, isApproved: isFirst || approval === "all" });
+      const definition = this.#seen(known, { server, kind, name, item, isApproved: isFirst || approval === "all" });
       if (!definition) return false;
       if (all.get(keyOf(kind, name)) !== definition) changed.push(definition);
       return definition.state === "approved";
@@ -186,11 +190,11 @@ export class Definitions implements DefinitionGuard {
 
   /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
   async statesOf(server: string, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
-    const { all } = await this.#of(server);
+    const known = await this.#of(server);
     return listed.map((item) => {
       const name = String(item["name"]);
-      if (!all.has(keyOf(kind, name))) return "new";
-      return this.#seen(all, { server, kind, name, item, isApproved: false })?.state ?? "changed";
+      if (!known.all.has(keyOf(kind, name))) return "new";
+      return this.#seen(known, { server, kind, name, item, isApproved: false })?.state ?? "changed";
     });
   }
 
@@ -212,8 +216,9 @@ export class Definitions implements DefinitionGuard {
   async #readAgain(server: string, before: Promise<Known> | undefined): Promise<Known> {
     const definitions = await this.#options.store.listDefinitions(server);
     const all = new Map(definitions.map((one) => [keyOf(one.kind, one.name), one]));
+    const characters = definitions.reduce((sum, { seen }) => sum + seen.length, 0);
     const known = await before?.catch(() => undefined);
-    return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
+    return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0, characters };
   }
 
   /** The mark of a server that was seen to have none of a kind. */
@@ -232,7 +237,7 @@ export class Definitions implements DefinitionGuard {
 
   /** What is on record of it from now on; undefined where it is not taken at all. */
   #seen(
-    known: ReadonlyMap<string, ToolDefinition>,
+    { all, characters }: Known,
     {
       server,
       kind,
@@ -241,11 +246,12 @@ export class Definitions implements DefinitionGuard {
       isApproved,
     }: { server: string; kind: Kind; name: string; item: Json; isApproved: boolean },
   ): ToolDefinition | undefined {
-    const before = known.get(keyOf(kind, name));
+    const before = all.get(keyOf(kind, name));
     const seen = canonical(Object.fromEntries(members.map((member) => [member, item[member]])));
     if (before?.seen === seen && !(isApproved && before.state !== "approved" && before.state !== "refused"))
       return before;
-    if (seen.length > mostCharacters || (!before && known.size >= mostOfServer)) return undefined;
+    if (seen.length > mostCharacters || (!before && all.size >= mostOfServer)) return undefined;
+    if (characters - (before?.seen.length ?? 0) + seen.length > mostCharactersOfServer) return undefined;
     const digest = digestOf(seen);
     const seenAt = this.#options.clock.nowSeconds();
     if (!before) {
@@ -268,7 +274,9 @@ export class Definitions implements DefinitionGuard {
     await this.#options.store.putSeen(changed);
     known.changes++;
     for (const one of changed) {
-      known.all.set(keyOf(one.kind, one.name), one);
+      const key = keyOf(one.kind, one.name);
+      known.characters += one.seen.length - (known.all.get(key)?.seen.length ?? 0);
+      known.all.set(key, one);
       if (one.state === "approved") continue;
       this.#options.log.warn("tool_waits_for_approval", {
         server: one.server,
