@@ -41,6 +41,16 @@ const tools: Record<string, ToolWork> = {
 };
 const aborted: string[] = [];
 
+test("who shares a connection to a server leaves room for resources that others want to know of", async () => {
+  await using server = new HttpToolServer({ isLegacy: false, tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url, { sharing: "all" }));
+  const subscribe = (uri: string) => link.request("resources/subscribe", { uri }, exchangeFor());
+  for (let one = 0; one < 200; one++) expect(await subscribe(`note:${one}`)).toEqual({ result: {} });
+  for (let one = 0; one < 800; one++) expect(await subscribe(`other:${one}`)).toEqual({ result: {} });
+  expect(await subscribe("other:800")).toMatchObject({ error: { code: -32_602 } });
+});
+
 for (const isLegacy of [false, true]) {
   const era = isLegacy ? "with sessions" : "without sessions";
   describe(`a server ${era}`, () => {
