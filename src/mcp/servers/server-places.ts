@@ -13,11 +13,8 @@ export class ServerPlaces {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#standing = this.#standingNow();
-    // Whoever listens hears of other servers anyway: from there on it is those of which it is told.
-    const changed = () => {
-      this.#standing = this.#standingNow();
-    };
-    this.#unlisten = [nodes.onChange(() => this.#look()), servers.onChange(changed)];
+    // A server that is added while its node is away has to be known as that, or its coming would be no change.
+    this.#unlisten = [nodes, servers].map((one) => one.onChange(() => this.#look()));
   }
 
   /** Calls `listener` after the node of a server came or went; gives what ends that. */
