@@ -156,9 +156,9 @@ afterAll(async () => {
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
 const asking = { type: "mcp", server_label: "weather" } as const;
 
-async function approvalOf(input: string, asker = client): Promise<{ id: string; request: string }> {
+async function approvalOf(input: string, asker = client, model = "m"): Promise<{ id: string; request: string }> {
   answer = () => calls("Ulm");
-  const first = await asker.responses.create({ model: "m", input, tools: [asking] });
+  const first = await asker.responses.create({ model, input, tools: [asking] });
   const request = first.output.find(({ type }) => type === "mcp_approval_request");
   return { id: first.id, request: request?.id ?? "" };
 }
@@ -519,4 +519,19 @@ test("a model that is shadowed has its turns shadowed, and the shadow calls noth
   expect(response.output_text).toBe("Well.");
   await until(async () => shadows === 2, "both turns are shadowed");
   expect(called).toEqual(["Ulm"]);
+});
+
+test("where no guardrail has looked at a request, as a limit refused it behind a call, what the client said is not kept", async () => {
+  for (const background of [false, true]) {
+    const one = await keyOf({ quotas: [{ unit: "requests", amount: 2, per: "5h", window: "rolling" }] });
+    const { id, request } = await approvalOf("Weather?", one.client, "guarded");
+    const input = [approved(request), { role: "user" as const, content: "I live in Elm Street." }];
+    const asked = { model: "guarded", tools: [asking], previous_response_id: id, input, background };
+    const begun = await one.client.responses.create(asked);
+    const kept = async () => (await headrace.request(`/v1/responses/${begun.id}`)).json();
+    await until(async () => ((await kept()) as { status: string }).status === "failed", "it has failed");
+    const items = await headrace.request(`/v1/responses/${begun.id}/input_items`);
+    expect(await items.text()).not.toContain("Elm Street");
+    expect(((await kept()) as OpenAI.Responses.Response).output).toMatchObject([{ type: "mcp_call" }]);
+  }
 });

@@ -82,6 +82,8 @@ class HostedRun<Result> {
   #offered: OfferedTools | undefined;
   #turns = 0;
   #calls = 0;
+  /** Whether guardrails have let the first turn pass. */
+  #isLookedAt = false;
   /** What the turn at hand may call. */
   #choice: unknown;
   /** Bytes of what tools gave, and of the body of the turn at hand. */
@@ -232,14 +234,22 @@ class HostedRun<Result> {
       new TurnCall(this.#call, {
         ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
         masked: (one) => {
-          if (!isFirst) return;
-          asked.goesOn = one.goesOn;
-          this.#call.request = asked;
+          if (isFirst) this.#keepInput(one.goesOn?.input ?? []);
+        },
+        begun: () => {
+          this.#isLookedAt = true;
         },
         ended: (outcome, usage, error) => this.#turnEnded(outcome, usage, error),
       }),
       this.#turnDeps,
     );
+  }
+
+  /** The items of the client's own as they are kept; who keeps them is told by the request being set. */
+  #keepInput(input: GoesOn["input"]): void {
+    const { request } = this.#call;
+    request.goesOn = { ...(request.goesOn ?? nothingBefore), input };
+    this.#call.request = request;
   }
 
   /** The client's bound is for all turns together; undefined: there is none. */
@@ -290,9 +300,9 @@ class HostedRun<Result> {
       for (const [index, result] of results.entries()) {
         const one = some[index] as HostedCall;
         tell(response.endCall(one, result));
-        this.#hold(result);
         outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
       }
+      for (const result of results) this.#hold(result);
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > mostTurns) return false;
@@ -328,6 +338,8 @@ class HostedRun<Result> {
 
   /** Answers with what there is of it. */
   async #broken(error: unknown, response: HostedResponse, recorder: AnswerRecorder | undefined): Promise<Result> {
+    // Guardrails have not looked at it: it is kept without what the client said.
+    if (!this.#isLookedAt) this.#keepInput([]);
     const last = await this.#endBroken(error, response, recorder);
     // Its turn was refused, but calls are there: whoever waits for that goes on.
     this.#call.onLedger();

@@ -22,6 +22,8 @@ export interface Turn {
   readonly isFirst: boolean;
   /** Guardrails have masked a part of it. */
   masked(request: DecodedRequest): void;
+  /** It is on the ledger. */
+  begun(): void;
   ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
 }
 
@@ -111,6 +113,7 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
   }
 
   onLedger(): void {
+    this.#turn.begun();
     if (this.#turn.isFirst) this.#call.onLedger();
   }
 
