@@ -198,11 +198,11 @@ test("no more tools are called than max_tool_calls allows", async () => {
 });
 
 test.each([
-  ["is revoked", { method: "DELETE" }, 401],
-  ["loses tools:use", { method: "PATCH", body: { scopes: ["chat:write"] } }, 403],
+  ["is revoked", { method: "DELETE" }],
+  ["loses tools:use", { method: "PATCH", body: { scopes: ["chat:write"] } }],
 ] as const)(
   "nothing more is asked for a key that %s while a tool works, in the background as well",
-  async (_, change, refused) => {
+  async (_, change) => {
     const scopes = ["chat:write", "chat:read", "tools:use"];
     for (const background of [false, true]) {
       const { key, id } = await (await headrace.request("/v1/keys", { body: { name: "soon", scopes } })).json();
@@ -214,7 +214,7 @@ test.each([
         const { id: begun } = await asked;
         const ended = async () => (await headrace.governance.background.state(begun, 0))?.status === "failed";
         await until(ended, "the response has failed");
-      } else expect(await asked.catch((error: InstanceType<typeof OpenAI.APIError>) => error.status)).toBe(refused);
+      } else expect((await asked).status).toBe("failed");
       expect(turns).toHaveLength(1);
     }
     meanwhile = async () => {};

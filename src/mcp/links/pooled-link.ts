@@ -24,7 +24,7 @@ export interface PooledLinkOptions {
 const [firstRestMs, longestRestMs, shortRestMs] = [250, 30_000, 1_000];
 /** One that was there for this long before it ended is tried again at once. */
 const stableMs = 60_000;
-/** Of all who share it: one of them may have 100. */
+/** Resources of all who share it: one of them may have 100. */
 const mostWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 /** JSON-RPC: the server speaks another revision than it did. */

@@ -4,7 +4,7 @@ import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
 
 const [firstRetryMs, longestRetryMs] = [1_000, 60_000];
 const patienceMs = 10_000;
-/** Of all who share the connection: one of them may have 100. */
+/** Those of all who share the connection: one of them may have 100. */
 const mostResources = 1_000;
 
 export class ServerNews {
