@@ -67,8 +67,12 @@ export function siteConfig(options: VersionOptions): UserConfig<ThemeConfig> {
       logo: { src: "/logo.svg", alt: "" },
       search: {
         provider: "local",
-        // All of the words, nearly as they were typed.
-        options: { miniSearch: { searchOptions: { combineWith: "AND", fuzzy: 0.1 } } },
+        // All of the words, nearly as they were typed; a heading comes before a long text that has them all somewhere.
+        options: {
+          miniSearch: {
+            searchOptions: { combineWith: "AND", fuzzy: 0.1, boost: { title: 10, titles: 2, text: 1 } },
+          },
+        },
       },
       outline: [2, 3],
       sidebar: options.navigation.map(({ title, entries }) => ({

