@@ -27,7 +27,8 @@ export class Output {
     this.#lines.push({
       number: ++this.#number,
       at: this.#nowSeconds(),
-      text: text.slice(0, mostCharacters + longestSecret),
+      // A copy: a part of a string keeps all of that, and this one all that came with it.
+      text: Buffer.from(text.slice(0, mostCharacters + longestSecret)).toString(),
     });
     if (this.#lines.length >= 2 * mostLines) this.#lines = this.#lines.slice(-mostLines);
   }
