@@ -31,7 +31,7 @@ const maxResultBytes = 1024 * 1024;
 const graceMs = 3_000;
 /** The most that calls of others may take longer meanwhile, of what they take in quiet. */
 const mostTimesSlower = 10;
-/** Nor may one wait for more than this part of what goes on beside it. */
+/** The part of what goes on beside it that a call may wait for. */
 const mostOfWork = 0.25;
 
 beforeAll(async () => {
