@@ -13,7 +13,7 @@ import type { Endpoint } from "../../mcp/front/endpoint.ts";
 import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
 import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
-import { ServerPlaces } from "../../mcp/servers/server-places.ts";
+import { NodeWatch } from "../../mcp/servers/node-watch.ts";
 import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
 import { waitingTools } from "../../notices/watch/waiting-tools.ts";
@@ -63,10 +63,10 @@ export async function openTools(options: ToolsOptions) {
   });
   opened.onClose(() => links.shut());
   endWithServers(toolServers, links, toolDefinitions);
-  const places = opened.add(new ServerPlaces(toolServers, nodes));
-  places.onChange(() => links.nodesChanged());
+  const nodeWatch = opened.add(new NodeWatch(toolServers, nodes));
+  nodeWatch.onChange(() => links.nodesChanged());
   const onChange = (listener: () => void) => {
-    const ends = [toolServers, places].map((one) => one.onChange(listener));
+    const ends = [toolServers, nodeWatch].map((one) => one.onChange(listener));
     ends.push(toolDefinitions.onDecision(listener));
     return () => {
       for (const end of ends) end();

@@ -2,7 +2,7 @@
 import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
 
-export class ServerPlaces {
+export class NodeWatch {
   readonly #servers: Pick<ToolServers, "all" | "onChange">;
   readonly #nodes: ToolNodes;
   readonly #listeners = new Set<() => void>();

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { toolServerAt } from "../../../tests/support/tool-servers.ts";
 import type { ToolNode } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
-import { ServerPlaces } from "./server-places.ts";
+import { NodeWatch } from "./node-watch.ts";
 
 const node = (own: Partial<ToolNode> = {}): ToolNode => ({
   ...{ id: "node_1", name: "gpu-1", isThere: true, isLocal: false },
@@ -28,7 +28,7 @@ class World {
       listeners.push(listener);
       return () => {};
     };
-    const places = new ServerPlaces(
+    const places = new NodeWatch(
       { all: () => this.servers, onChange: listen(this.#serverListeners) },
       {
         find: (asked) => (this.node && [this.node.id, this.node.name].includes(asked) ? this.node : undefined),
