@@ -72,6 +72,8 @@ test("the keyboard alone is enough to sign in and out, and where it is can be se
   await using ada = await openVisitor({ at });
   const { keyboard } = ada.page;
   await ada.go("/sign-in");
+  // The page gives it the focus with its first picture, which may come behind its load.
+  await ada.page.waitForFunction(() => document.activeElement?.matches("input[type=email]"));
   await keyboard.type(operator.email);
   await keyboard.press("Tab");
   await expectVisibleFocus(ada.page);

@@ -172,34 +172,30 @@ test("a worker that is busy while a key is revoked refuses it once it goes on, a
   // Each worker knows the key, and has a stream of another one.
   expect(counts(await Promise.all(Array.from({ length: 24 }, () => chat(server, {}, key))))).toEqual({ 200: 24 });
   upstream.script(slowStream);
-  const streams = Array.from({ length: 12 }, () => chat(server, { stream: true }));
+  const streams = Promise.all(Array.from({ length: 12 }, () => chat(server, { stream: true })));
   await until(() => upstream.requests.filter(({ body }) => body["stream"]).length === 12, "all of them stream");
   const [victim = 0] = server.workers?.pids ?? [];
   process.kill(victim, "SIGSTOP");
   try {
-    // Some come to the one that is stopped.
-    const revoke = () =>
-      fetch(`${server.url}/v1/keys/${id}`, {
+    // Some come to the one that is stopped, which counts as hanging after five seconds: one after the other would take too long.
+    const revoke = async () => {
+      const { ok } = await fetch(`${server.url}/v1/keys/${id}`, {
         ...{ method: "DELETE", signal: AbortSignal.timeout(1_000) },
         headers: { authorization: `Bearer ${server.key}`, connection: "close" },
       });
-    await until(
-      () =>
-        revoke().then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      "it is revoked",
-    );
+      return ok || Promise.reject(new Error("not revoked by this one"));
+    };
+    const revoked = () => Promise.any(Array.from({ length: 8 }, revoke)).catch(() => false);
+    await until(revoked, "it is revoked");
   } finally {
     upstream.script(chatScript());
   }
-  const refused = Array.from({ length: 24 }, () => chat(server, {}, key));
+  const refused = Promise.all(Array.from({ length: 24 }, () => chat(server, {}, key)));
   // Longer than the second for which an answer once waited for all workers.
   await Bun.sleep(1_500);
   process.kill(victim, "SIGCONT");
-  expect(counts(await Promise.all(refused))).toEqual({ 401: 24 });
-  expect(counts(await Promise.all(streams))).toEqual({ 200: 12 });
+  expect(counts(await refused)).toEqual({ 401: 24 });
+  expect(counts(await streams)).toEqual({ 200: 12 });
   expect(server.logged("worker_killed")).toEqual([]);
   expect(server.workers?.pids).toContain(victim);
 });

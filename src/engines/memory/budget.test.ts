@@ -50,6 +50,7 @@ class World {
   }
 
   async claim(model: Model): Promise<void> {
+    model.error = undefined;
     this.budget.claim(model, model.amounts, model.abort.signal).then(
       (lease) => {
         model.lease = lease;
