@@ -5,7 +5,7 @@ import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type PassableRequest, type Reply, RequestBodyError } from "../../src/http1/message.ts";
 import { openRaw } from "../hostile/raw-client.ts";
-import { get, startTestServer, type TestHttp1Server } from "../support/http1/server-fixture.ts";
+import { get, startTestServer, type TestHttp1Server, until } from "../support/http1/server-fixture.ts";
 import { type Handler, startWorkerFront, type WorkerFront } from "../support/http1/worker-front.ts";
 
 const mostBytes = 30_000_000;
@@ -255,6 +255,7 @@ describe("a worker that hands over", () => {
         seen.map((told) => told.replace(/,?"(?:content-length|transfer-encoding|expect): [^"]+"/g, ""));
       expect(unframed(seenBehind)).toEqual(unframed(seenDirectly));
       expect(seenBehind[0]).toMatch(/"content-length: \d+"/);
+      await until(() => heldBytes.visitors.held === 0, "whoever held the body has it given back");
     });
   }
 });

@@ -335,6 +335,17 @@ test("a model is served by the primary process alone while it has policies, and 
   expect(await inWorkers()).toEqual(counted);
 });
 
+test("what a worker read of a request and hands over is given back to its key: any number of them are served, one after the other", async () => {
+  const place = "deployments: [{ upstream: up, model: upstream-model }]";
+  const governed = `models:\n  - { id: governed, ${place}, policies: { continuation: true } }\n`;
+  // A key may hold a third of it, and 1.6 million bytes of that in each worker.
+  const { server } = await start(`${governed}limits: { held_bytes: 16777216, body_bytes: 2097152 }\n`);
+  const messages = [{ role: "user", content: "x".repeat(1_000_000) }];
+  const statuses: number[] = [];
+  for (let n = 0; n < 30; n++) statuses.push(await chat(server, { model: "governed", messages }));
+  expect(counts(statuses)).toEqual({ 200: 30 });
+});
+
 test("a key that has kept answers on gets them from the primary process, whichever worker it reaches", async () => {
   const { upstream, server } = await start();
   const { key } = await makeKey(server, { response_cache: "on" });

@@ -70,9 +70,9 @@ export class HeldBytes {
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
   /** Clients that have shown no credential yet, or need none: one key for all of them. */
-  readonly visitors: Holder;
+  readonly visitors: KeyBytes;
   /** The other replicas of this installation, where they do not say for which key they ask. */
-  readonly replicas: Holder;
+  readonly replicas: KeyBytes;
   /**
    * Bytes that have a bound of their own for each connection: counted, so that others get the less, and never refused.
    */

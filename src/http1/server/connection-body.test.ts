@@ -322,6 +322,24 @@ test("of a declared length each piece is given back once it was copied, and the 
   expect((await whole).text).toBe("a".repeat(120_000) + "b".repeat(80_000));
 });
 
+test("of a declared length no more than that is ever taken from its holder, so a body is read for which there is just the room", async () => {
+  const body = new ConnectionBody(200_000, 1_000_000);
+  body.push(Buffer.alloc(100_000, "a"), 0);
+  body.push(Buffer.alloc(50_000, "b"), 0);
+  const holder = { held: 0, most: 0 };
+  body.heldBy({
+    hold(bytes) {
+      holder.held += bytes;
+      holder.most = Math.max(holder.most, holder.held);
+      return undefined;
+    },
+  });
+  const whole = body.read(1_000_000);
+  body.push(Buffer.alloc(50_000, "c"), 0);
+  expect((await whole).length).toBe(200_000);
+  expect(holder).toEqual({ held: 200_000, most: 200_000 });
+});
+
 describe("a body that is taken as it comes", () => {
   /** Answers with what came of the body, once it has ended in whatever way. */
   function flowing(taken: string[], onData: (source: ReturnType<IncomingRequest["flowBody"]>) => void = () => {}) {

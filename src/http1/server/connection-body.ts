@@ -204,10 +204,12 @@ export class ConnectionBody implements ChunkTaker {
   /** A declared length for which there is no room now is refused before more of it is read. */
   #refuseEarly(): void {
     const holder = this.#holder;
-    if (!holder || this.#left === 0) return;
-    const refusal = holder.hold(this.#left);
+    // The room that was set aside for what came may have a place for the rest already.
+    const more = this.#held.length + this.#left - this.#countedBytes;
+    if (!holder || this.#left === 0 || more <= 0) return;
+    const refusal = holder.hold(more);
     if (refusal) this.#fail(refusal);
-    else holder.hold(-this.#left);
+    else holder.hold(-more);
   }
 
   #count(bytes: number): void {

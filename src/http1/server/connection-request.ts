@@ -34,6 +34,8 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   #bodyRead: boolean;
   /** Until it is over: whoever works for it may need its body once more. */
   #heldBytes = 0;
+  /** Whoever took them, though `holder` may be another by now: what is given back to somebody else is missing for ever. */
+  #bodyHolder: Holder | undefined;
   #left: Cancellation | undefined;
   #clientLeft = false;
   #leftFor: GatewayError | undefined;
@@ -136,13 +138,15 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   hold(bytes: number): GatewayError | undefined {
     // All of it was given back, and nobody waits for more.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
+    const holder = this.#bodyHolder ?? this.holder;
     if (bytes < 0) {
-      this.holder.release("requests", -bytes);
+      holder.release("requests", -bytes);
     } else {
-      const refusal = this.holder.take("requests", bytes);
+      const refusal = holder.take("requests", bytes);
       if (refusal) return refusal;
     }
     this.#heldBytes += bytes;
+    this.#bodyHolder = this.#heldBytes > 0 ? holder : undefined;
     return undefined;
   }
 
