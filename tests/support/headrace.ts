@@ -7,7 +7,7 @@ import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "
 import { StreamLog } from "../../src/logging/logging.ts";
 import { logSettings } from "../../src/logging/settings.ts";
 import { type RunningServer, type ServeOptions, serve } from "../../src/server/serve.ts";
-import { nothingIsHeld, serverBegan, serverEnded } from "./held-bytes.ts";
+import { nothingIsHeld, nothingIsHeldBy, serverBegan, serverEnded } from "./held-bytes.ts";
 import { withinMs } from "./long.ts";
 
 export interface TestServer extends RunningServer {
@@ -131,6 +131,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
       configureLog(read, server);
     },
     async [Symbol.asyncDispose]() {
+      if (server.workers) await nothingIsHeldBy(server.workers);
       await close();
       rmSync(directory, { recursive: true, force: true });
       await nothingIsHeld();
