@@ -126,8 +126,8 @@ export class Workers {
     return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 
-  /** Resolves once all that they settled is in the database, or it cannot be helped. */
-  flush(): Promise<void> {
+  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  flush(): Promise<boolean> {
     return this.#processes.flush();
   }
 

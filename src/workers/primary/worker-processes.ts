@@ -176,9 +176,14 @@ export class WorkerProcesses {
     return new Map(await Promise.all(asked));
   }
 
-  /** Resolves once all that they settled is in the database, or it cannot be helped. */
-  async flush(): Promise<void> {
-    await Promise.all(this.#live().map((worker) => this.#ask(worker, "flush", { withinMs: flushMs })));
+  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  async flush(): Promise<boolean> {
+    const asked = this.#workers.map(async (worker) => {
+      // The next one in the place of one that died brings what that has left there before it listens.
+      if (!worker.link || !worker.isListening) return false;
+      return (await this.#ask(worker, "flush", { withinMs: flushMs })) === true;
+    });
+    return (await Promise.all(asked)).every(Boolean);
   }
 
   /** See `SummedLedgerOptions.hold`. */

@@ -1,0 +1,64 @@
+// What several workers have written, each into the ledger of its own, is told as that of one server: whole, or not at all.
+import { afterEach, expect, test } from "bun:test";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+
+const stack: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+async function start(yaml = ""): Promise<TestServer> {
+  const upstream = await startUpstream();
+  stack.push(upstream);
+  const flags = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json", workers: "2" };
+  const server = await startHeadrace({ yaml: upstreamYaml(upstream, yaml), flags });
+  stack.push(server);
+  return server;
+}
+
+/** By a connection of its own, so that the kernel gives it to any of them; undefined where that one says nothing. */
+async function ask(
+  server: TestServer,
+  path: string,
+  body?: unknown,
+): Promise<{ status: number; text: string } | undefined> {
+  const init = body === undefined ? {} : { body };
+  const request = { ...init, headers: { connection: "close" }, signal: AbortSignal.timeout(3_000) };
+  try {
+    const response = await server.request(path, request);
+    return { status: response.status, text: await response.text() };
+  } catch {
+    return undefined;
+  }
+}
+
+const chat = { model: "upstream-model", messages: [{ role: "user", content: "x" }] };
+
+test("a month that is over is told whole or not at all: not while a worker cannot say that all is written", async () => {
+  const server = await start();
+  for (let n = 0; n < 8; n++) expect((await ask(server, "/v1/chat/completions", chat))?.status).toBe(200);
+  const today = new Date();
+  const before = new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - 1, 1)).toISOString().slice(0, 7);
+  const statements = async () =>
+    (await Promise.all(Array.from({ length: 16 }, () => ask(server, `/v1/statement?month=${before}`)))).flatMap(
+      (answer) => answer?.status ?? [],
+    );
+  expect(new Set(await statements())).toEqual(new Set([200]));
+  // One that does nothing is killed only after some seconds.
+  const [stopped = 0] = server.workers?.pids ?? [];
+  process.kill(stopped, "SIGSTOP");
+  expect(new Set(await statements())).toEqual(new Set([503]));
+  await until(async () => (await statements()).every((status) => status === 200), "another one has taken its place");
+});
+
+test("what was answered a moment ago is in the next report, whichever worker had it", async () => {
+  const server = await start();
+  for (let n = 1; n <= 20; n++) {
+    expect((await ask(server, "/v1/chat/completions", chat))?.status).toBe(200);
+    const report = JSON.parse((await ask(server, "/v1/usage?bucket=month"))?.text ?? "") as { data: object[] };
+    expect(report.data).toMatchObject([{ requests: n }]);
+    const requests = JSON.parse((await ask(server, "/v1/requests?limit=100"))?.text ?? "") as { data: object[] };
+    expect(requests.data.length).toBe(n);
+  }
+});
