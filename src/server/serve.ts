@@ -376,6 +376,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         ...{ config, ...shared, baseUrl, heartbeatMs, version, instanceId: replicas.id, governance, routing, log },
         ...{ openRequests, quotaWatch: notices.quotaWatch },
         errorWatch: notices.errorWatch,
+        tookRequest: observation.tookRequest,
         passLines: options.passLines ?? ((lines) => void process.stdout.write(lines)),
       }),
     );

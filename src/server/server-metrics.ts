@@ -91,6 +91,11 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
+  /** A worker, which counts it by itself, had the upstream take a request. */
+  tookRequest(upstream: string): void {
+    this.#traffic.took(upstream);
+  }
+
   guardrailFound(finding: GuardrailFinding): void {
     this.#traffic.guardrailFound(finding);
   }

@@ -1,5 +1,6 @@
-// What several workers have written, each into the ledger of its own, is told as that of one server: whole, or not at all.
+// What several workers have seen and written, each for itself, is told as that of one server: whole, or not at all.
 import { afterEach, expect, test } from "bun:test";
+import { scrape } from "../support/exposition.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -8,11 +9,11 @@ afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(yaml = ""): Promise<TestServer> {
+async function start(): Promise<TestServer> {
   const upstream = await startUpstream();
   stack.push(upstream);
-  const flags = { mode: "production", publicUrl: "https://ai.example.test", logFormat: "json", workers: "2" };
-  const server = await startHeadrace({ yaml: upstreamYaml(upstream, yaml), flags });
+  const flags = { logFormat: "json", workers: "2" };
+  const server = await startHeadrace({ yaml: upstreamYaml(upstream), flags });
   stack.push(server);
   return server;
 }
@@ -61,4 +62,22 @@ test("what was answered a moment ago is in the next report, whichever worker had
     const requests = JSON.parse((await ask(server, "/v1/requests?limit=100"))?.text ?? "") as { data: object[] };
     expect(requests.data.length).toBe(n);
   }
+});
+
+test("an upstream that never lists its models is up as long as workers have it serve them", async () => {
+  const server = await start();
+  const answer = { id: "x", object: "chat.completion", created: 1, model: "upstream-model", choices: [], usage: {} };
+  const silent = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch: ({ method }) => (method === "POST" ? Response.json(answer) : new Response("", { status: 404 })),
+  });
+  stack.push({ [Symbol.asyncDispose]: () => silent.stop(true) });
+  const model = "models: [{ id: upstream-model, deployments: [{ upstream: up, model: upstream-model }] }]";
+  await server.reconfigure(`upstreams: [{ name: up, url: "${silent.url}v1", discover: false }]\n${model}\n`);
+  const up = async () => (await scrape(server)).get("headrace_upstream_up", { upstream: "up" });
+  expect(await up()).toBe(0);
+  await until(async () => {
+    await ask(server, "/v1/chat/completions", chat);
+    return (await up()) === 1;
+  }, "it is up");
 });

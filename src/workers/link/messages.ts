@@ -29,6 +29,7 @@ export interface ToPrimary {
   /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
   outcomes: [
     counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
+    took: readonly string[],
   ];
   /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
   chain: [question: number, digests: readonly string[]];

@@ -29,7 +29,8 @@ export interface WorkerProcessesOptions {
   /** Notes what a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
-  outcomes(counts: ToPrimary["outcomes"][0]): void;
+  /** `took`: names of the upstreams that took a request. */
+  outcomes(...told: ToPrimary["outcomes"]): void;
   /** All that a worker needs to serve; plain data, as is what is told later. */
   setup(number: number): unknown;
   /** The models that workers serve by themselves, as they are now. */
@@ -340,7 +341,7 @@ export class WorkerProcesses {
       tiers: (worker, [question]) => this.#tell(worker, "answer", Number(question), this.#options.tiers()),
       refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
       refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
-      outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
+      outcomes: (_worker, told) => this.#options.outcomes(...(told as ToPrimary["outcomes"])),
       answer: (worker, [question, value]) => {
         worker.questions.get(Number(question))?.(value);
         worker.questions.delete(Number(question));
