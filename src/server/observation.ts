@@ -102,6 +102,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   const health = opened.add(
     new SystemHealth({
       ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+      ofWorkers: options.ofWorkers,
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);
         memory.look();

@@ -2,20 +2,21 @@
 import { afterEach, expect, test } from "bun:test";
 import { scrape } from "../support/exposition.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { mintKey } from "../support/mint-key.ts";
+import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const stack: AsyncDisposable[] = [];
 afterEach(async () => {
   for (const one of stack.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-async function start(): Promise<TestServer> {
+async function start(): Promise<TestServer & { upstream: ScriptedUpstream }> {
   const upstream = await startUpstream();
   stack.push(upstream);
   const flags = { logFormat: "json", workers: "2" };
   const server = await startHeadrace({ yaml: upstreamYaml(upstream), flags });
   stack.push(server);
-  return server;
+  return Object.assign(server, { upstream });
 }
 
 /** By a connection of its own, so that the kernel gives it to any of them; undefined where that one says nothing. */
@@ -80,4 +81,28 @@ test("an upstream that never lists its models is up as long as workers have it s
     await ask(server, "/v1/chat/completions", chat);
     return (await up()) === 1;
   }, "it is up");
+});
+
+test("the figures of this moment that operators see are those of all workers", async () => {
+  const server = await start();
+  const { upstream } = server;
+  const going = Promise.withResolvers<void>();
+  upstream.script(async (request, res) => {
+    await going.promise;
+    await chatScript()(request, res);
+  });
+  const answers = Array.from({ length: 6 }, () => ask(server, "/v1/chat/completions", chat));
+  const operator = await mintKey(server.dataDir, { scopes: ["admin:manage"] });
+  const figures = async () => {
+    const response = await fetch(`${server.url}/v1/admin/system`, { headers: { authorization: `Bearer ${operator}` } });
+    return (await response.json()) as { requests: { open: number }; spool: { bytes: number; pending: number } };
+  };
+  await until(async () => (await figures()).requests.open === 6, "all of them are seen");
+  expect((await figures()).spool.bytes).toBeGreaterThan(0);
+  going.resolve();
+  expect((await Promise.all(answers)).map((answer) => answer?.status)).toEqual(Array(6).fill(200));
+  await until(async () => {
+    const { requests, spool } = await figures();
+    return requests.open === 0 && spool.pending === 0;
+  }, "none is open, and all are written");
 });
