@@ -5,7 +5,13 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import { comment } from "../../dialects/keep-alive.ts";
-import { type AskedServer, askedServers, type HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
+import {
+  type AskedServer,
+  askedServers,
+  type HostedTool,
+  hasAllowed,
+  isAllowed,
+} from "../../dialects/response/hosted/asked-servers.ts";
 import {
   type CallResult,
   calledFunction,
@@ -173,19 +179,34 @@ class HostedRun<Result> {
   ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
     const known = lists.get(asked.label);
     // What was listed before is in the conversation; what may be called is decided at each call.
-    if (known && this.#hosted.tools.holds(known)) return [asked, { tools: known, isNew: false }];
-    return [asked, { tools: await this.#hosted.tools.list(name, this.#asker), isNew: true }];
+    if (known && hasAllowed(asked, known) && this.#hosted.tools.holds(known))
+      return [asked, { tools: known, isNew: false }];
+    const listed = await this.#hosted.tools.list(name, this.#asker);
+    return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
   /** A call that the client was asked about, and has approved. */
   async #decide({ requestId, label, name, arguments: args }: Decided, offered: OfferedTools, response: HostedResponse) {
-    const result = offered.named(label, name)
-      ? await this.#run(label, name, args)
+    const item = callItem(label, name, { arguments: args, approvedBy: requestId });
+    const instead = offered.named(label, name)
+      ? await this.#taken(requestId, String(item["id"]))
       : notCalled("The tool is not there any more.");
-    response.tellApproved(callItem(label, name, { arguments: args, approvedBy: requestId }), result);
+    const result = instead ?? (await this.#run(label, name, args));
+    response.tellApproved(item, result);
     this.#hold(result);
     const call = { callId: requestId, name: functionName(label, name), arguments: args };
     this.#items.push(...calledFunction({ ...call, output: result.output }));
+  }
+
+  /** Takes the call of an approval, of which there is one, however often and wherever it is approved. */
+  async #taken(approvalId: string, callId: string): Promise<CallResult | undefined> {
+    const { requestId, request } = this.#call;
+    // What is taken and then not made is lost.
+    const principal = await this.#still();
+    return await this.#hosted.approved.take(principal, approvalId, {
+      callId,
+      responseId: request.dialect.idOf(requestId),
+    });
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {

@@ -15,6 +15,8 @@ export type CallError =
   | { readonly type: "mcp_tool_execution_error"; readonly content: readonly unknown[] }
   | { readonly type: "http_error"; readonly code: number; readonly message: string };
 
+const callErrors = new Set<unknown>(["mcp_protocol_error", "mcp_tool_execution_error", "http_error"]);
+
 export interface CallResult {
   /** What the model reads. */
   readonly output: string;
@@ -49,6 +51,16 @@ export function endedCall(item: Json, { output, error }: CallResult): Json {
   return error
     ? { ...item, status: "failed", output: null, error }
     : { ...item, status: "completed", output, error: null };
+}
+
+/** How a call ended that is told of by its item; undefined: it has not. */
+export function endOfCall({ status, output, error }: Json): CallResult | undefined {
+  if (status === "completed") return { output: textOf(output) ?? "", error: undefined };
+  return status === "failed" && isCallError(error) ? { output: JSON.stringify(error), error } : undefined;
+}
+
+function isCallError(value: unknown): value is CallError {
+  return isObject(value) && callErrors.has(value["type"]);
 }
 
 export function approvalItem(label: string, name: string, args: string): Json {
