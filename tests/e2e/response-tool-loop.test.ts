@@ -306,13 +306,28 @@ test("a label that nobody knows is refused also where the model's server runs no
   expect(turns).toEqual([]);
 });
 
-test("its calls are spans of the request's trace", async () => {
-  answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
-  await client.responses.create({ model: "m", input: "Traced?", tools: [weather] });
-  const root = () => collector.spans.findLast(({ name }) => name === "POST /v1/responses");
-  const spans = () =>
-    collector.spans.filter(({ name, traceId }) => name.startsWith("tools/call") && traceId === root()?.traceId);
-  await until(async () => spans().length === 2, "both are told");
+test("each turn of the model, and each call between them, is a span of the request's trace; later turns have their own ids", async () => {
+  for (const stream of [false, true]) {
+    turns = [];
+    answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
+    const before = collector.spans.length;
+    const asked = await client.responses.create({ model: "m", input: "Traced?", tools: [weather], stream });
+    if (Symbol.asyncIterator in asked) for await (const _ of asked);
+    const since = () => collector.spans.slice(before);
+    const root = await until(() => since().find(({ name }) => name === "POST /v1/responses"), "the request is told");
+    const spans = () =>
+      since().filter(({ parentSpanId, name }) => parentSpanId === root.spanId && !name.startsWith("wait for "));
+    await until(() => spans().length === 4, "turns and calls are told");
+    const inOrder = spans().toSorted((a, b) => Number(a.startNs - b.startNs));
+    const names = ["chat m", "tools/call forecast", "tools/call forecast", "chat m"];
+    expect(inOrder.map(({ name }) => name)).toEqual(names);
+    const own = inOrder.map(({ attributes }) => attributes["headrace.request.id"]);
+    expect(own.slice(0, 3)).toEqual([undefined, undefined, undefined]);
+    expect(own[3]).toMatch(/^req_/);
+    expect(own[3]).not.toBe(root.attributes["headrace.request.id"]);
+    for (const turn of [0, 3]) expect(inOrder[turn]?.attributes["gen_ai.usage.output_tokens"]).toBe(5);
+    expect(root.attributes["headrace.attempts"]).toBe(2);
+  }
 });
 
 test("over a connection, what is not kept is gone on from there, calls and all", async () => {

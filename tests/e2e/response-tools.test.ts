@@ -149,7 +149,7 @@ test("a server that cannot be reached is told of as such, before a model is aske
 test("of its server the tools alone are listed that the client allows, as with OpenAI, and one that it allows later is listed then", async () => {
   const listed = ({ output }: OpenAI.Responses.Response) =>
     output.flatMap((item) => (item.type === "mcp_list_tools" ? [item.tools.map(({ name }) => name)] : []));
-  const ask = (allowed: OpenAI.Responses.Tool.Mcp["allowed_tools"], previous?: string) =>
+  const ask = (allowed: NonNullable<OpenAI.Responses.Tool.Mcp["allowed_tools"]> | null, previous?: string) =>
     client.responses.create({
       ...{ model: "m", input: "Hi", tools: [{ ...weather, allowed_tools: allowed }] },
       ...(previous === undefined ? {} : { previous_response_id: previous }),

@@ -251,9 +251,11 @@ class HostedRun<Result> {
     const { goesOn = nothingBefore } = asked;
     // What guardrails mask of the client's own items is kept so, too.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
+    const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
+    if (!isFirst) this.#call.trace?.asked(request, turnId);
     return await run(
       new TurnCall(this.#call, {
-        ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
+        ...{ request, principal, isFirst, requestId: turnId },
         masked: (one) => {
           if (isFirst) this.#keepInput(one.goesOn?.input ?? []);
         },
