@@ -317,8 +317,10 @@ class HostedRun<Result> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
     const outputs: Json[] = [];
-    for (let at = 0; at < calls.length; at += callsAtOnce) {
-      const some = calls.slice(at, at + callsAtOnce);
+    // Not every server of models holds to it.
+    const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
+    for (let at = 0; at < calls.length; at += atOnce) {
+      const some = calls.slice(at, at + atOnce);
       const results = await Promise.all(some.map((one) => this.#runWithin(one)));
       for (const [index, result] of results.entries()) {
         const one = some[index] as HostedCall;
