@@ -92,6 +92,15 @@ tools: { servers: [{ name: weather, url: "${tools.url}" }] }
     expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, number) => number));
     expect(events.filter(({ type }) => type === "response.failed")).toHaveLength(1);
     expect(events.at(-1)?.type).toBe("response.failed");
+    // What may have been made is told of, so that nobody asks for it again unawares.
+    const { output } = await client.responses.retrieve(id);
+    const ends = {
+      Slow: { status: "incomplete", output: null },
+      Quick: { status: "completed", output: "Rain in Quick" },
+    };
+    const city = id === background[0] ? "Slow" : "Quick";
+    const call = { name: "forecast", arguments: JSON.stringify({ city }), ...ends[city] };
+    expect(output.find(({ type }) => type === "mcp_call")).toMatchObject(call);
   }
   expect([called, model.turns.length]).toEqual([[], turns]);
   const booked = bookedUsage(dataDir);
@@ -101,6 +110,10 @@ tools: { servers: [{ name: weather, url: "${tools.url}" }] }
     ...{ "response completed": 7, "response interrupted": 3 },
     ...{ "tool completed": 3, "tool interrupted": 4 },
   });
+  const [slow = ""] = background;
+  await client.responses.create({ model: "m", input: "And?", previous_response_id: slow });
+  const told = model.turns.at(-1)?.messages.find(({ role }) => role === "tool");
+  expect(told?.content).toBe("Whether this call was made, and what came of it, is not known.");
   // Its client asks again, as it had no answer.
   const again = await client.responses.create({ ...approval, tools: [asking] });
   expect(again.output.find(({ type }) => type === "mcp_call")).toMatchObject({ status: "failed", output: null });

@@ -33,8 +33,14 @@ export interface ModelTools {
 
 /** Which approvals have made their call. */
 export interface ApprovedCalls {
-  /** Takes the call of an approval. Gives what is told in its place where another request took it; undefined: it is to be made. */
-  take(principal: Principal, approvalId: string, call: MadeCall): Promise<CallResult | undefined>;
+  /** Takes the call of an approval. Gives who took it before; undefined: nobody did, and it is to be made. */
+  take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined>;
+}
+
+export interface TakenCall {
+  readonly responseId: string;
+  /** Its item, where that is kept for the principal. */
+  readonly item: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What it takes to run tools of servers for models. */

@@ -20,6 +20,7 @@ import {
   listItem,
   notCalled,
   readHostedItems,
+  takenCall,
 } from "../../dialects/response/hosted/hosted-items.ts";
 import { type HostedCall, HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
 import { functionName, OfferedTools } from "../../dialects/response/hosted/offered-tools.ts";
@@ -198,15 +199,14 @@ class HostedRun<Result> {
     this.#items.push(...calledFunction({ ...call, output: result.output }));
   }
 
-  /** Takes the call of an approval, of which there is one, however often and wherever it is approved. */
+  /** Takes the call of an approval, of which there is one. Gives what is told where another response has it. */
   async #taken(approvalId: string, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
     // What is taken and then not made is lost.
     const principal = await this.#still();
-    return await this.#hosted.approved.take(principal, approvalId, {
-      callId,
-      responseId: request.dialect.idOf(requestId),
-    });
+    const call = { callId, responseId: request.dialect.idOf(requestId) };
+    const taken = await this.#hosted.approved.take(principal, approvalId, call);
+    return taken && takenCall(taken.responseId, taken.item);
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
@@ -321,13 +321,18 @@ class HostedRun<Result> {
     const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
     for (let at = 0; at < calls.length; at += atOnce) {
       const some = calls.slice(at, at + atOnce);
-      const results = await Promise.all(some.map((one) => this.#runWithin(one)));
+      // Where one cannot be made, those that are made beside it are told of all the same.
+      const results = await Promise.allSettled(some.map((one) => this.#runWithin(one)));
       for (const [index, result] of results.entries()) {
+        if (result.status === "rejected") continue;
         const one = some[index] as HostedCall;
-        tell(response.endCall(one, result));
-        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
+        tell(response.endCall(one, result.value));
+        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.value.output });
       }
-      for (const result of results) this.#hold(result);
+      for (const result of results) {
+        if (result.status === "rejected") throw result.reason;
+        this.#hold(result.value);
+      }
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > mostTurns) return false;
