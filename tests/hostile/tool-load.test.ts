@@ -1,15 +1,22 @@
 // Clients of tools in numbers: what many calls and many sessions leave behind in a process, and what the last ones cost beside the first.
+
+import { heapStats } from "bun:jsc";
 import { afterEach, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { Garbage } from "../fixtures/watched-server.ts";
 import { until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";
 import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
 import { askRaw, beginRaw, callRaw, type RawSession } from "../support/mcp/raw-tools.ts";
+import { stdioServer } from "../support/mcp/stdio-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
+import { joinNode, startGateway } from "../support/nodes.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
 
 const calls = long ? 10_000 : 400;
+const nodeCalls = long ? 5_000 : 200;
 const sessions = long ? 2_000 : 64;
 /** One owner may have so many. */
 const ofOneKey = 32;
@@ -44,7 +51,7 @@ async function start() {
 }
 
 /** Objects that something still leads to; texts are left out, as this server keeps its log as one. */
-function objectsIn({ full }: Garbage): number {
+function objectsIn(full: Garbage["full"]): number {
   return Object.entries(full).reduce((sum, [type, count]) => (type === "string" ? sum : sum + count), 0);
 }
 
@@ -52,7 +59,7 @@ function objectsIn({ full }: Garbage): number {
 async function left(server: WatchedServer) {
   // What is on its way to the database is there within a moment.
   await Bun.sleep(1_500);
-  const objects = objectsIn(await server.collect());
+  const objects = objectsIn((await server.collect()).full);
   return { objects, ...(await server.figures()) };
 }
 
@@ -179,4 +186,60 @@ test(`${sessions} sessions with a stream each are told of a change, keep nobody 
   expect(after.descriptors).toBeLessThan(before.descriptors + 20);
   expect(after.heldBytes).toBeLessThanOrEqual(before.heldBytes);
   expect(second.besideMs).toBeLessThan(withinMs(50));
+}, 600_000);
+
+/** Gateway, node and clients are one process: whatever any of them keeps is seen. */
+async function leftHere() {
+  await Bun.sleep(1_500);
+  Bun.gc(true);
+  const [objects, rssBytes] = [objectsIn(heapStats().objectTypeCounts), process.memoryUsage.rss()];
+  return { objects, rssBytes, held: heldBytes.held, descriptors: readdirSync("/proc/self/fd").length };
+}
+
+test(`${nodeCalls} calls through the tunnel of a node leave nothing behind at either end, and the last ones cost what the first did`, async () => {
+  const places = ["program", "web"];
+  const gateway = await startGateway({
+    yaml: toolsYaml(places.map((name) => ({ name, node: { node: "gpu-1", server: name }, max_concurrency: 64 }))),
+  });
+  stack.push(gateway);
+  const web = startMcpServer(makeServer, { eras: "modern" });
+  stack.push(web);
+  const shared = [
+    { name: "program", command: stdioServer },
+    { name: "web", url: web.url },
+  ];
+  const yaml = toolsYaml(shared.map((one) => ({ ...one, share: true })));
+  stack.push(await joinNode(gateway, { demo: true, models: ["*"], yaml }));
+  const made = await gateway.request("/v1/keys", { body: { name: "many", scopes: ["tools:use"] } });
+  const { key } = (await made.json()) as { key: string };
+  const callAll = async (count: number): Promise<number> => {
+    const before = process.cpuUsage();
+    let next = 0;
+    const caller = async () => {
+      while (next < count) {
+        const isOfProgram = next++ % 2 === 0;
+        const [place, name] = isOfProgram ? ["program", "test_simple_text"] : ["web", "say"];
+        const { message } = await callRaw(`${gateway.url}/mcp/${place}`, name, { key });
+        expect(message.result?.["content"]).toBeDefined();
+      }
+    };
+    await Promise.all(Array.from({ length: callers }, caller));
+    web.requests.length = 0;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000 / count;
+  };
+  await callAll(Math.min(nodeCalls, 1_000));
+  const before = await leftHere();
+  const costs: number[] = [];
+  const parts = 4;
+  for (let part = 0; part < parts; part++) costs.push(await callAll(nodeCalls / parts));
+  const after = await leftHere();
+  console.log(
+    `${nodeCalls} calls through a node: ${before.objects} objects became ${after.objects}, ${(before.rssBytes / 1e6).toFixed(0)} MB became ${(after.rssBytes / 1e6).toFixed(0)}; ms of processor a call, of all ends: ${costs.map((ms) => ms.toFixed(2)).join(", ")}`,
+  );
+  expect(after.objects - before.objects).toBeLessThan(0.1 * nodeCalls + 2_000);
+  expect(after.held).toBeLessThanOrEqual(before.held);
+  expect(after.descriptors).toBeLessThan(before.descriptors + 20);
+  const [first = 0] = costs;
+  expect(costs.at(-1)).toBeLessThan((long ? 1.5 : 3) * first);
 }, 600_000);
