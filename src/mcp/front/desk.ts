@@ -3,6 +3,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { partyOf } from "../../domain/principal.ts";
 import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
 import {
@@ -13,6 +14,7 @@ import {
   type ToolLink,
   type ToolLinks,
 } from "../../domain/tools/tool-link.ts";
+import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
@@ -33,6 +35,7 @@ export interface DeskDeps {
   definitions: DefinitionGuard;
   /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
   onChange(listener: () => void): () => void;
+  places: ToolPlaces;
   uses: ToolUses;
   sampler: ToolSampler;
   /** With more tools than this, all servers together offer a search in place of their schemas. */
@@ -231,7 +234,11 @@ export class Desk {
   ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.#open(server, call);
     const { isLegacy } = link;
-    const items = await this.#lists.of(link, kind);
+    // A party of its own: who has many calls under way waits for its lists no longer than others, and others not behind its calls.
+    const party = `lists of ${partyOf(call.principal)}`;
+    const items = await this.#lists.of(link, kind, (cancellation) =>
+      this.#deps.places.take({ server, party, cancellation }),
+    );
     if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
     const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;
