@@ -107,12 +107,12 @@ export class Desk {
     );
   }
 
-  /** As `Offers` has it. */
+  /** The server of an address of one; the same error for what is not there and for what may not be used. */
   requireServer(name: string, call: Pick<ClientCall, "principal">): ToolServer {
     return this.#offers.requireServer(name, call);
   }
 
-  /** As `Resources` has it. */
+  /** Follows all servers of a client that listens, and these of their resources. */
   listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
     return this.#resources.listen(uris, call);
   }
@@ -204,7 +204,7 @@ export class Desk {
   }
 }
 
-/** As clients know it at the address that they ask. */
+/** The item with the names that clients know at the address which they ask. */
 function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
   const of = only === undefined ? server.name : undefined;
   if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };

@@ -957,4 +957,9 @@ const migrations: readonly (readonly string[])[] = [
     // Servers of tools that a node offers: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],
+  [
+    // Digests of what else is approved, and was refused, of a tool that its server describes to each person in another way.
+    `ALTER TABLE tool_definitions ADD COLUMN approved_others TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE tool_definitions ADD COLUMN refused TEXT NOT NULL DEFAULT ''`,
+  ],
 ];
