@@ -8,6 +8,7 @@ import { actorOf } from "../../domain/principal.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type {
   DefinitionGuard,
+  DefinitionPage,
   DefinitionState,
   DefinitionStore,
   ToolDefinition,
@@ -58,6 +59,8 @@ const members = ["name", "title", "description", "inputSchema", "outputSchema", 
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
+/** Of one query, of those in which words are looked for. SQLite works in the thread that serves requests. */
+const batch = 250;
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;
 const longestName = 256;
@@ -151,9 +154,19 @@ export class Definitions implements DefinitionGuard {
     return this.#options.store.countWaiting();
   }
 
-  /** What is known of a server, as it was seen last. */
-  async list(server: string): Promise<ToolDefinition[]> {
-    return (await this.#options.store.listDefinitions(server)).filter(({ name }) => name !== nothingName);
+  /** What is known of a server, as it was seen last. `search`: words that are in its name, title or description. */
+  async page(server: string, { search, ...page }: DefinitionPage & { search: string }): Promise<ToolDefinition[]> {
+    const { store } = this.#options;
+    if (search === "") return await store.pageDefinitions(server, page);
+    const words = search.toLowerCase().split(/\s+/);
+    const found: ToolDefinition[] = [];
+    for (let { after } = page; ; ) {
+      const some = await store.pageDefinitions(server, { ...page, after, limit: batch });
+      found.push(...some.filter((one) => hasWords(one, words)));
+      if (some.length < batch || found.length >= page.limit) return found.slice(0, page.limit);
+      after = some.at(-1);
+      await new Promise(setImmediate);
+    }
   }
 
   /**
@@ -330,6 +343,15 @@ export class Definitions implements DefinitionGuard {
 
 function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
+}
+
+function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boolean {
+  const { title, description } = JSON.parse(seen) as Json;
+  const told = [name, title, description]
+    .filter((text) => typeof text === "string")
+    .join("\n")
+    .toLowerCase();
+  return words.every((word) => told.includes(word));
 }
 
 /** What cannot be seen has no place in a name, nor has what cannot be told from something else. */
