@@ -50,10 +50,6 @@ export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">):
   return kind === "prompt" ? `${name}, a prompt` : name;
 }
 
-export function isWaiting({ state }: Pick<ToolDefinition, "state">): boolean {
-  return state === "pending" || state === "changed";
-}
-
 /** "2 tools and prompts": what waits is told without its kinds. */
 export function waitingText(amount: number): string {
   return counted(amount, "tool or prompt", "tools and prompts");
