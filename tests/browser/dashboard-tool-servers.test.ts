@@ -213,6 +213,8 @@ test("of thousands only what is in view is drawn, each is found by a word of wha
   await drawer(page).getByText("2,975 more come once these are decided.").waitFor();
   await drawer(page).getByRole("searchbox", { name: "Search tools and prompts" }).fill("canal SLUICE");
   await drawer(page).getByText("1 in all").waitFor();
+  await drawer(page).getByText("1 in all").scrollIntoViewIfNeeded();
+  await look(visitor, "tool-server-found");
   await table.getByRole("button", { name: `tool_${unlike}` }).click();
   await press(page, `Approve tool_${unlike}`);
   await drawer(page).getByText("Approved", { exact: true }).waitFor();
