@@ -957,4 +957,14 @@ const migrations: readonly (readonly string[])[] = [
     // Servers of tools that a node offers: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],
+  [
+    // Calls of tools that clients approved, so that none is made twice. `approval`: a digest.
+    `CREATE TABLE approved_calls (
+      approval TEXT PRIMARY KEY,
+      call_id TEXT NOT NULL,
+      response_id TEXT NOT NULL,
+      expires_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX approved_calls_by_expiry ON approved_calls (expires_at)`,
+  ],
 ];
