@@ -145,7 +145,7 @@ const notKnown = "Whether this call was made, and what came of it, is not known.
 /** What a tool of a server was called with and gave, as a call of a function. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
-  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : notKnown);
+  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : textOf(error)) ?? notKnown;
   return calledFunction({
     ...{ callId: String(id), name: functionName(String(label), String(name)) },
     ...{ arguments: textOf(args) ?? "{}", output: text },
