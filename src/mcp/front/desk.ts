@@ -100,11 +100,13 @@ export class Desk {
   }
 
   /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
-  async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
+  async parameterFault(
+    { name, arguments: args }: JsonObject,
+    call: ClientCall,
+    headers: Pick<Headers, "get">,
+  ): Promise<string | undefined> {
     const found = await this.#offers.find("tools", name, call, { isNoted: false }).catch(() => undefined);
-    return (
-      found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, new Headers(call.headers))
-    );
+    return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
   }
 
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
