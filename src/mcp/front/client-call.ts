@@ -25,6 +25,8 @@ export interface ClientRequest {
 export interface ClientCall extends ClientRequest {
   /** Arguments as headers, where its tool has them so. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** What its server says of the tool that is called. */
+  readonly tool?: JsonObject | undefined;
   /** Capabilities that the client told; empty where it told none. */
   readonly capabilities: JsonObject;
   /** Whether the server may ask back while it works: in later revisions an answer asks, and the client repeats its request. */

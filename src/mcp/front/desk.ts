@@ -17,13 +17,22 @@ import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts"
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
+import { AwaitedTask, isTaskAlone } from "./awaited-task.ts";
 import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
 import { type Introduction, introductionOf } from "./introduction.ts";
 import { itemOf, longestUri, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
 import { invalidParams, methodNotFound, missingCapability, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
-import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension, withoutTasksExtension } from "./tasks.ts";
+import {
+  hasTasksExtension,
+  isTellable,
+  relatedTask,
+  Tasks,
+  taskIn,
+  tasksExtension,
+  withoutTasksExtension,
+} from "./tasks.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
 import { mayUseResources, mayUseTool, usableServers } from "./view.ts";
 
@@ -313,6 +322,8 @@ export class Desk {
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
+    const resumed = this.#resumed("tools/call", name, params, call);
+    if (resumed) return await resumed;
     const { server, item, name: own, account } = await this.#find("tools", name, call);
     if (account === "connected") {
       if (call.isAskable) call.notify(listKinds.tools.changed, {});
@@ -324,7 +335,7 @@ export class Desk {
     // In later revisions the server alone decides whether it makes one.
     const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
-      return await this.#use("tools/call", server, own, { ...asked, name: own }, { ...call, headers });
+      return await this.#use("tools/call", server, own, { ...asked, name: own }, { ...call, headers, tool: item });
     } catch (error) {
       if (error instanceof AccountMissing) return missingAnswer(error);
       throw error;
@@ -332,11 +343,15 @@ export class Desk {
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const resumed = this.#resumed("prompts/get", params["name"], params, call);
+    if (resumed) return await resumed;
     const found = await this.#find("prompts", params["name"], call);
     return await this.#use("prompts/get", found.server, found.name, { ...params, name: found.name }, call);
   }
 
   async #atResource(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const resumed = this.#resumed(method, params["uri"], params, call);
+    if (resumed) return await resumed;
     const { server, uri } = this.#resource(params["uri"], call);
     const use = () => this.#use(method, server, uri, { ...params, uri }, call);
     const { follower } = call;
@@ -412,10 +427,6 @@ export class Desk {
     call: ClientCall,
   ): Promise<JsonObject> {
     const { principal, requestId, cancellation, trace } = call;
-    const subject = `${server.name} ${method} ${name}`;
-    const { requestState, inputResponses } = params;
-    const resumed = call.isAskable ? undefined : this.#held.resume(call, subject, requestState, inputResponses);
-    if (resumed) return await resumed;
     await this.#permit(call, method, name, server);
     const link = await this.#open(server, call);
     const work = async (one: ClientCall): Promise<JsonObject> => {
@@ -431,7 +442,10 @@ export class Desk {
         trace,
       });
       try {
-        const result = await this.#ask(link, method, params, one);
+        const isAwaited = params["task"] === undefined && one.tool !== undefined && isTaskAlone(link, one.tool);
+        const result = isAwaited
+          ? await this.#await(link, server, params, one)
+          : await this.#ask(link, method, params, one);
         const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
         if (made) {
           const letGo = this.#takeTask(made, link, params, one);
@@ -451,7 +465,29 @@ export class Desk {
         throw error;
       }
     };
+    const subject = { server: server.name, method, name };
     return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
+  }
+
+  /**
+   * What comes of a call whose client brings what its server asked for, also where that takes no new calls any more; undefined:
+   * it brings nothing of the kind. `asked`: the name or address by which the client knows what it is of.
+   */
+  #resumed(
+    method: string,
+    asked: unknown,
+    { requestState, inputResponses }: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> | undefined {
+    if (call.isAskable) return undefined;
+    const { only, principal } = call;
+    return this.#held.resume(call, requestState, inputResponses, ({ server: name, method: of, name: own }) => {
+      const server = only === undefined || only === name ? this.#deps.servers.find(name) : undefined;
+      if (!server || own === null || of !== method || !mayUseServer(server, principal)) return false;
+      const at = only === undefined ? name : undefined;
+      if (method !== "resources/read") return asked === publicName(at, own) && mayUseTool(server, own, principal);
+      return asked === (at === undefined ? own : publicUri(at, own)) && mayUseResources(server, principal);
+    });
   }
 
   /**
@@ -481,13 +517,13 @@ export class Desk {
   }
 
   async #ask(link: ToolLink, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const exchange = this.#exchange(call, progressTokenOf(params));
-    let asked = params;
-    for (let round = 0; round < mostRounds; round++) {
-      const result = resultOf(await link.request(method, asked, exchange));
-      const { resultType, inputRequests, requestState } = result;
-      if (resultType !== "input_required" || !isObject(inputRequests)) return result;
-      if (!call.isAskable && !Object.values(inputRequests).every((one) => this.#isOurs(one, call))) return result;
+    let rounds = 0;
+    const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
+      if (resultType !== "input_required" || !isObject(inputRequests)) return undefined;
+      if (!call.isAskable && !Object.values(inputRequests).every((one) => this.#isOurs(one, call))) return undefined;
+      if (rounds++ >= mostRounds) {
+        throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
+      }
       const inputResponses: Record<string, JsonObject> = {};
       for (const [key, one] of Object.entries(inputRequests)) {
         if (!isObject(one)) continue;
@@ -497,9 +533,22 @@ export class Desk {
           call,
         );
       }
-      asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
+      return { method, params: { ...params, inputResponses, ...(requestState !== undefined && { requestState }) } };
+    };
+    return resultOf(await link.request(method, params, { ...this.#exchange(call, progressTokenOf(params)), next }));
+  }
+
+  /** The same for a tool that its server takes for a task alone, of which the client knows nothing. */
+  async #await(link: ToolLink, server: ToolServer, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { holder, cancellation } = call;
+    const task = new AwaitedTask(server, this.#deps.clock, cancellation);
+    const exchange = { ...this.#exchange(call, progressTokenOf(params)), next: task.next };
+    try {
+      return task.told(resultOf(await link.request("tools/call", task.asked(params), exchange)));
+    } catch (error) {
+      task.callOff(link, { holder, cancellation: new Cancellation() });
+      throw error;
     }
-    throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
   }
 
   /** Whether the gateway answers it in the place of a client that cannot: by one of its own models. */
@@ -557,9 +606,6 @@ export class Desk {
     };
   }
 }
-
-/** Where earlier revisions say of a result which task it is of. */
-const relatedTask = "io.modelcontextprotocol/related-task";
 
 function progressTokenOf({ _meta }: JsonObject): unknown {
   return isObject(_meta) ? _meta["progressToken"] : undefined;

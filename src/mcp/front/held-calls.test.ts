@@ -20,12 +20,13 @@ function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
 /** Asks once, and ends with the answer. */
 const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await call.ask("elicitation/create", {}) });
 
-const subject = "one tools/call look";
+const subject = { server: "one", method: "tools/call", name: "look" };
 const params = { name: "look", arguments: { text: "x".repeat(10_000) } };
 
 async function begun(held: HeldCalls, call = callFrom()) {
   const { requestState } = await held.begin(call, subject, params, asking);
-  return (client: ClientCall, responses: JsonObject = {}) => held.resume(client, subject, requestState, responses);
+  return (client: ClientCall, responses: JsonObject = {}) =>
+    held.resume(client, requestState, responses, (other) => other === subject);
 }
 
 const answer = { ask_1: { action: "accept" } };

@@ -10,6 +10,13 @@ import { isObject } from "./server-lists.ts";
 const patienceMs = 5 * 60_000;
 const [mostOfOwner, mostOfAll] = [16, 512];
 
+/** The request that the call is of, as its server knows it. */
+export interface HeldSubject {
+  readonly server: string;
+  readonly method: string;
+  readonly name: string | null;
+}
+
 interface Asked {
   readonly method: string;
   readonly params: JsonObject;
@@ -18,7 +25,7 @@ interface Asked {
 
 class Held {
   readonly owner: string;
-  readonly subject: string;
+  readonly subject: HeldSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
   /** Whose connection hears of progress. */
@@ -31,7 +38,7 @@ class Held {
   #asks = 0;
   #told: PromiseWithResolvers<void> | undefined;
 
-  constructor(client: ClientCall, subject: string) {
+  constructor(client: ClientCall, subject: HeldSubject) {
     this.client = client;
     this.owner = ownerOf(client.principal);
     this.subject = subject;
@@ -64,13 +71,10 @@ class Held {
 export class HeldCalls {
   readonly #held = new Map<string, Held>();
 
-  /**
-   * Runs `work` with a call that can be asked. `subject`: what has to be the same where the client repeats its request.
-   * `params`: with what it is asked, which is held for as long as it goes on.
-   */
+  /** Runs `work` with a call that can be asked. `params`: with what it is asked, which is held for as long as it goes on. */
   async begin(
     client: ClientCall,
-    subject: string,
+    subject: HeldSubject,
     params: JsonObject,
     work: (call: ClientCall) => Promise<JsonObject>,
   ): Promise<JsonObject> {
@@ -95,12 +99,17 @@ export class HeldCalls {
     return await this.#wait(held, client);
   }
 
-  /** Undefined where the state is none of these. Rejects where it is somebody else's, or of another request. */
-  resume(client: ClientCall, subject: string, state: unknown, responses: unknown): Promise<JsonObject> | undefined {
+  /** Undefined where the state is none of these. Rejects where it is somebody else's, or of a request that is not `isSame`. */
+  resume(
+    client: ClientCall,
+    state: unknown,
+    responses: unknown,
+    isSame: (subject: HeldSubject) => boolean,
+  ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
     const held = this.#held.get(state);
     const isOver = !held || held.cancellation.cancelled;
-    if (isOver || held.owner !== ownerOf(client.principal) || held.subject !== subject) {
+    if (isOver || held.owner !== ownerOf(client.principal) || !isSame(held.subject)) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
       );
