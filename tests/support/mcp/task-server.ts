@@ -124,8 +124,8 @@ export class TaskServers {
         : name === "sign_off"
           ? { sign: form("Sign it?", "name") }
           : name === "multi_input"
-          ? { one: form("One?", "one"), two: form("Two?", "two") }
-          : {};
+            ? { one: form("One?", "one"), two: form("Two?", "two") }
+            : {};
     const task: Task = {
       ...{ id, createdAt: now, changedAt: now, asks, answers: {} },
       status: Object.keys(asks).length > 0 ? "input_required" : "working",
