@@ -8,8 +8,6 @@ import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { markedProcesses, markOf } from "../../src/processes/strays.ts";
 import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
 import { until } from "../support/headrace.ts";
-import { startBearerProxy } from "../support/mcp/bearer-proxy.ts";
-import { runConformance } from "../support/mcp/conformance.ts";
 import { makeEverythingServer } from "../support/mcp/everything-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { stdioServer } from "../support/mcp/stdio-server.ts";
@@ -278,15 +276,3 @@ test.each([
   },
   60_000,
 );
-
-test("the protocol's conformance suite finds through a node what it finds without", async () => {
-  const gateway = await gatewayWith();
-  const server = held(startMcpServer(makeEverythingServer, { eras: "legacy" }));
-  await nodeOf(gateway, { url: server.url });
-  const made = await gateway.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
-  const { key } = (await made.json()) as { key: string };
-  const proxy = held(startBearerProxy(`${gateway.url}/mcp/files`, key));
-  const { failed, checks } = await runConformance(["server", "--url", proxy.url, "--requirements", "2025-11-25"]);
-  expect(failed.filter((failure) => !failure.startsWith("tasks-"))).toEqual([]);
-  expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
-}, 120_000);

@@ -55,6 +55,8 @@ const listPatienceMs = 10_000;
 /** What a server that is slower has is told as if it had everything. */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
+/** Characters of what a server says of a call that failed, in the error in its place. */
+const longestSaid = 1_000;
 /** A server that asks again and again is left. */
 const mostRounds = 8;
 
@@ -466,7 +468,8 @@ export class Desk {
       }
     };
     const subject = { server: server.name, method, name };
-    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
+    if (call.isAskable || !link.isLegacy) return await work(call);
+    return await this.#held.begin({ ...call, lacking: new Set() }, subject, params, work);
   }
 
   /**
@@ -535,7 +538,8 @@ export class Desk {
       }
       return { method, params: { ...params, inputResponses, ...(requestState !== undefined && { requestState }) } };
     };
-    return resultOf(await link.request(method, params, { ...this.#exchange(call, progressTokenOf(params)), next }));
+    const exchange = { ...this.#exchange(call, progressTokenOf(params)), next };
+    return resultOf(await link.request(method, params, exchange), call);
   }
 
   /** The same for a tool that its server takes for a task alone, of which the client knows nothing. */
@@ -544,7 +548,7 @@ export class Desk {
     const task = new AwaitedTask(server, this.#deps.clock, cancellation);
     const exchange = { ...this.#exchange(call, progressTokenOf(params)), next: task.next };
     try {
-      return task.told(resultOf(await link.request("tools/call", task.asked(params), exchange)));
+      return task.told(resultOf(await link.request("tools/call", task.asked(params), exchange), call));
     } catch (error) {
       task.callOff(link, { holder, cancellation: new Cancellation() });
       throw error;
@@ -557,12 +561,13 @@ export class Desk {
   }
 
   async #answerAsked(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    if (this.#isOurs({ method }, call)) {
-      const signal = call.cancellation.signal;
-      return await this.#deps.sampler.sample(call.principal, params, signal);
-    }
+    const { principal, capabilities, lacking, cancellation } = call;
     const needed = neededCapability(method);
-    if (needed === undefined || call.capabilities[needed] === undefined) {
+    const isOurs = this.#isOurs({ method }, call);
+    const isLacking = needed !== undefined && capabilities[needed] === undefined;
+    if (isLacking && !(isOurs && principal.scopes.has("chat:write"))) lacking?.add(needed);
+    if (isOurs) return await this.#deps.sampler.sample(principal, params, cancellation.signal);
+    if (needed === undefined || isLacking) {
       throw new RpcError(methodNotFound, `The client has no ${needed ?? "such"} capability.`);
     }
     return await call.ask(method, params);
@@ -611,10 +616,27 @@ function progressTokenOf({ _meta }: JsonObject): unknown {
   return isObject(_meta) ? _meta["progressToken"] : undefined;
 }
 
-function resultOf(answer: ToolAnswer): JsonObject {
+function resultOf(answer: ToolAnswer, { lacking }: Pick<ClientCall, "lacking">): JsonObject {
+  const isFailed = "error" in answer || answer.result["isError"] === true;
+  if (isFailed && lacking && lacking.size > 0) throw lackOf(lacking, answer);
   if ("result" in answer) return answer.result;
   const { code, message, data } = answer.error;
   throw new RpcError(code, message, data);
+}
+
+/** A server of an earlier revision learns only when it asks what a client cannot, and says that it failed as it likes. */
+function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
+  const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));
+  const what = `The server asked for what this client does not say that it can: ${[...lacking].join(", ")}.`;
+  const said = "error" in answer ? answer.error.message : textIn(answer.result);
+  return new RpcError(missingCapability, `${what} It said: ${said.slice(0, longestSaid)}`, { requiredCapabilities });
+}
+
+function textIn({ content }: JsonObject): string {
+  const blocks: unknown[] = Array.isArray(content) ? content : [];
+  return blocks
+    .flatMap((block) => (isObject(block) && block["type"] === "text" ? String(block["text"]) : []))
+    .join("\n");
 }
 
 function neededCapability(method: string): string | undefined {

@@ -31,8 +31,8 @@ class Held {
   /** Whose connection hears of progress. */
   client: ClientCall;
   result: Promise<JsonObject> | undefined;
-  /** By which its client comes back; undefined: it has asked nothing yet. */
-  state: string | undefined;
+  /** By which it is known; undefined: it has asked nothing yet. */
+  id: string | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   letGo = () => {};
   #asks = 0;
@@ -58,6 +58,17 @@ class Held {
     this.#told?.resolve();
     this.#told = undefined;
     return promise;
+  }
+
+  /** By which its client comes back: another one, each time that more was asked. */
+  get state(): string {
+    return `${this.id}.${this.#asks}`;
+  }
+
+  /** Whether its client was given that at some time: a request may come twice. */
+  wasGiven(state: string): boolean {
+    const asks = Number(state.slice(state.indexOf(".") + 1));
+    return state === `${this.id}.${asks}` && asks > 0 && asks <= this.#asks;
   }
 
   /** Resolves once something is asked. */
@@ -86,7 +97,7 @@ export class HeldCalls {
       notify: (method, told) => held.client.notify(method, told),
       ask: (method, asked) => {
         try {
-          held.state ??= this.#keep(held, params);
+          held.id ??= this.#keep(held, params);
         } catch (error) {
           held.cancellation.cancel(error);
           return Promise.reject(error);
@@ -107,8 +118,8 @@ export class HeldCalls {
     isSame: (subject: HeldSubject) => boolean,
   ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
-    const held = this.#held.get(state);
-    const isOver = !held || held.cancellation.cancelled;
+    const held = this.#held.get(state.slice(0, Math.max(0, state.indexOf("."))));
+    const isOver = !held || !held.wasGiven(state) || held.cancellation.cancelled;
     if (isOver || held.owner !== ownerOf(client.principal) || !isSame(held.subject)) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
@@ -155,15 +166,15 @@ export class HeldCalls {
       throw new GatewayError("rate_limit_exceeded", `At most ${mostOfOwner} calls may wait for their client.`);
     }
     held.letGo = keepAsked(held.client, params);
-    const state = `held_${crypto.randomUUID()}`;
-    this.#held.set(state, held);
-    return state;
+    const id = `held_${crypto.randomUUID()}`;
+    this.#held.set(id, held);
+    return id;
   }
 
   #end(held: Held): void {
     clearTimeout(held.timer);
     held.letGo();
-    if (held.state !== undefined) this.#held.delete(held.state);
+    if (held.id !== undefined) this.#held.delete(held.id);
   }
 
   #asking(held: Held): JsonObject {
