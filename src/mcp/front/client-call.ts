@@ -29,7 +29,7 @@ export interface ClientCall extends ClientRequest {
   readonly tool?: JsonObject | undefined;
   /** Capabilities that the client told; empty where it told none. */
   readonly capabilities: JsonObject;
-  /** Of these, what a server asked for in vain: of clients that are to be told what a call takes which failed. */
+  /** Those that its server asks for and it has not, to be told where the call fails; undefined: nobody is told. */
   readonly lacking?: Set<string> | undefined;
   /** Whether the server may ask back while it works: in later revisions an answer asks, and the client repeats its request. */
   readonly isAskable: boolean;

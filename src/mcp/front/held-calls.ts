@@ -119,8 +119,8 @@ export class HeldCalls {
   ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
     const held = this.#held.get(state.slice(0, Math.max(0, state.indexOf("."))));
-    const isOver = !held || !held.wasGiven(state) || held.cancellation.cancelled;
-    if (isOver || held.owner !== ownerOf(client.principal) || !isSame(held.subject)) {
+    const isTheirs = held?.owner === ownerOf(client.principal) && held.wasGiven(state);
+    if (!isTheirs || held.cancellation.cancelled || !isSame(held.subject)) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
       );

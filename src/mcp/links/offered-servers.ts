@@ -37,7 +37,7 @@ type At<Kind extends ToolPlace["kind"]> = ToolServer & { readonly place: ToolPla
 
 const [mostProcesses, mostOfServer] = [64, 16];
 const mostConnections = 512;
-/** As many as the protocol's client follows. */
+/** The protocol's client follows as many. */
 const mostRedirects = 5;
 /** Those of the tunnel: the gateway has closer ones for each call. */
 const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
