@@ -1,7 +1,7 @@
 // One text of metrics for several processes.
 import { expect, test } from "bun:test";
 import { Exposition, type ExpositionFormat, labelText } from "./exposition.ts";
-import { countersOf, summed } from "./summed.ts";
+import { countersOf, sampleIn, summed } from "./summed.ts";
 
 function textOf(format: ExpositionFormat, requests: Record<string, number>, open: number, own?: string): string {
   const out = new Exposition(format);
@@ -41,4 +41,11 @@ test("of a process that is gone what it counted is kept, and none of its gauges"
 test("the text of one process stays as it is", () => {
   const text = textOf("openmetrics", { a: 1 }, 0);
   expect(summed(text, [])).toBe(text);
+});
+
+test("a value is read by its whole name, and is 0 where there is none", () => {
+  const text = textOf("prometheus", { a: 1 }, 7, "headrace_open_more");
+  expect([sampleIn(text, "headrace_open"), sampleIn(text, "headrace_ope"), sampleIn("", "headrace_open")]).toEqual([
+    7, 0, 0,
+  ]);
 });

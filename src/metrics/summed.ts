@@ -44,6 +44,12 @@ export function countersOf(text: string): string {
   return counters;
 }
 
+/** The value of a sample without labels; 0 where there is none. */
+export function sampleIn(text: string, name: string): number {
+  const line = text.split("\n").find((one) => one.startsWith(`${name} `));
+  return line === undefined ? 0 : Number(line.slice(name.length));
+}
+
 /** By the name of their TYPE line, without the `_total` that OpenMetrics leaves out there. */
 function familiesOf(text: string): Map<string, Family> {
   const families = new Map<string, Family>();

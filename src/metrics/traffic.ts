@@ -157,9 +157,8 @@ export class Traffic implements Observer {
   }
 
   attempted(_requestId: string, _model: string, upstream: string, error: unknown): void {
-    const series = this.#upstreams.of(upstream);
-    const { attempts, label } = series;
-    if (error === undefined) series.tookMs = this.#nowMs();
+    const { attempts, label } = this.#upstreams.of(upstream);
+    if (error === undefined) this.took(upstream);
     const result = error === undefined ? "ok" : error instanceof GatewayError ? error.code : faultOf(error);
     let counter = attempts.get(result);
     if (!counter) {
@@ -167,6 +166,10 @@ export class Traffic implements Observer {
       attempts.set(result, counter);
     }
     counter.count++;
+  }
+
+  took(upstream: string): void {
+    this.#upstreams.of(upstream).tookMs = this.#nowMs();
   }
 
   guardrailFound({ guardrail, rule, side, action }: GuardrailFinding): void {

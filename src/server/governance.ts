@@ -83,7 +83,7 @@ export interface GovernanceOptions {
   /** Number of replicas, as far as the database says; at least 1. */
   countReplicas?: () => number;
   /** What workers of this server have settled and the database may not have yet. */
-  ofWorkers?: Pick<SummedLedgerOptions, "hold"> & { flush(): Promise<void> };
+  ofWorkers?: Pick<SummedLedgerOptions, "hold" | "flush">;
   /** Told of each change of credentials or limits by this process. */
   onChanged?: () => void;
   /** Limits on clients that need no credential, in place of the usual ones. */
@@ -195,10 +195,10 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const directory = join(config.dataDir, "spool");
   const countedSince = await unpricedSince(db, clock.nowSeconds());
   const ledger = opened.add(await SpoolLedger.open({ db, directory, log, clock }));
-  const { flush, hold } = options.ofWorkers ?? noWorkers;
-  const summedLedger = new SummedLedger({ ledger, hold });
+  const ofWorkers = options.ofWorkers ?? noWorkers;
+  const summedLedger = new SummedLedger({ ledger, ...ofWorkers });
   const caughtUp = async () => {
-    await flush();
+    await ofWorkers.flush();
     await ledger.catchUp();
   };
   const chatWriter = opened.add(
@@ -379,7 +379,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   };
 }
 
-const noWorkers = { flush: async () => {}, hold: async () => () => {} };
+const noWorkers = { flush: async () => true, hold: async () => () => {} };
 
 function windowStarts(dataDir: string, clock: Clock, log: Log): WindowStarts {
   return new WindowStarts(join(dataDir, "window-starts"), clock.nowSeconds(), log);

@@ -63,6 +63,8 @@ export interface Observation {
   health: SystemHealth;
   /** HTTP requests that ended so far. */
   answered(): number;
+  /** To be told of an upstream that took a request of another process of this server. */
+  tookRequest(upstream: string): void;
   metrics: MetricsRouteDeps["metrics"];
 }
 
@@ -100,6 +102,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
   const health = opened.add(
     new SystemHealth({
       ...{ version, config, startedAt, db, replicas, governance, capacity, readiness },
+      ofWorkers: options.ofWorkers,
       onDelay(delayMs) {
         metrics.loopDelayed(delayMs);
         memory.look();
@@ -118,6 +121,7 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     readiness,
     health,
     answered: () => metrics.httpRequests,
+    tookRequest: (upstream) => metrics.tookRequest(upstream),
     metrics: {
       token: config.metricsToken,
       isOpenLocally: config.mode === "development",

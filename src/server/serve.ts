@@ -184,7 +184,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     countReplicas: () => replicas.count,
     onChanged: () => workers?.changed(),
     ofWorkers: {
-      flush: async () => await workers?.flush(),
+      flush: async () => (await workers?.flush()) ?? true,
       hold: async (...asked) => (await workers?.hold(...asked)) ?? (() => {}),
     },
     addressLimits: options.addressLimits,
@@ -288,6 +288,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...inference,
     hosted: {
       tools: toolParts.modelTools,
+      approved: toolParts.approvedCalls,
       still: (principal) => governance.authenticator.still(principal),
       decode: (body) => decodeRequest("response", ByteSpan.of(body), sources.config.limits),
     },
@@ -376,6 +377,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
         ...{ config, ...shared, baseUrl, heartbeatMs, version, instanceId: replicas.id, governance, routing, log },
         ...{ openRequests, quotaWatch: notices.quotaWatch },
         errorWatch: notices.errorWatch,
+        tookRequest: observation.tookRequest,
         passLines: options.passLines ?? ((lines) => void process.stdout.write(lines)),
       }),
     );

@@ -91,6 +91,11 @@ export class ServerMetrics {
     return this.#traffic;
   }
 
+  /** A worker, which counts it by itself, had the upstream take a request. */
+  tookRequest(upstream: string): void {
+    this.#traffic.took(upstream);
+  }
+
   guardrailFound(finding: GuardrailFinding): void {
     this.#traffic.guardrailFound(finding);
   }
@@ -307,6 +312,8 @@ export function writeLedger(out: Exposition, { figures }: Pick<SpoolLedger, "fig
 export function writeHeld(out: Exposition): void {
   out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
   for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
+  const holders = "Keys, visitors together and other replicas together on whose account some of them are.";
+  out.gauge("headrace_held_bytes_holders", holders, heldBytes.holders);
   out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.mostBytes);
   const refused = "headrace_held_bytes_refused_total";
   out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { SystemFigures } from "../http/api/admin/system-routes.ts";
 import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
+import { sampleIn, summed } from "../metrics/summed.ts";
 import { withDeadline } from "../policy/deadline.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
@@ -23,6 +24,8 @@ export interface SystemHealthOptions {
   governance: Pick<Governance, "ledger" | "authenticator" | "secretRotation">;
   capacity: Pick<Capacity, "waiting">;
   readiness: ServiceRouteDeps["readiness"];
+  /** Texts of the metrics of workers; left out: there are none. */
+  ofWorkers?: (() => Promise<readonly string[]>) | undefined;
   /** Told how late the event loop is, ten times a second. */
   onDelay: (delayMs: number) => void;
 }
@@ -39,14 +42,16 @@ export class SystemHealth {
   }
 
   async figures(): Promise<SystemFigures> {
-    const { version, config, startedAt, db, replicas, governance, capacity, readiness } = this.#options;
+    const { version, config, startedAt, db, replicas, governance, capacity, readiness, ofWorkers } = this.#options;
     // Read before the checks, which look for changes and forget what may have.
     const { cached, unconfirmedMs } = governance.authenticator.figures;
-    const [{ checks }, size, secret] = await Promise.all([
+    const [{ checks }, size, secret, texts = []] = await Promise.all([
       readiness(),
       withDeadline(databaseSize(db), sizeMs).catch(() => ({ bytes: null, walBytes: null })),
       withDeadline(governance.secretRotation.figures(), sizeMs).catch(() => undefined),
+      ofWorkers && withDeadline(ofWorkers(), sizeMs).catch(() => []),
     ]);
+    const workers = summed("", texts);
     const delay = this.#delay.figures();
     const { open, spoolBytes, pending } = governance.ledger.figures;
     return {
@@ -72,8 +77,11 @@ export class SystemHealth {
         seen_at: replica.seenAt,
         current: replica.id === replicas.id,
       })),
-      spool: { bytes: spoolBytes, pending },
-      requests: { open, waiting: capacity.waiting },
+      spool: {
+        bytes: spoolBytes + sampleIn(workers, "headrace_ledger_spool_bytes"),
+        pending: pending + sampleIn(workers, "headrace_ledger_pending_records"),
+      },
+      requests: { open: open + sampleIn(workers, "headrace_ledger_open_requests"), waiting: capacity.waiting },
       credentials: { cached, unconfirmed_ms: Math.round(unconfirmedMs) },
       secret: secret
         ? {

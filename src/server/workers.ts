@@ -35,6 +35,8 @@ export interface WorkersOptions {
   /** Those of this process, which are counted with theirs. */
   openRequests: Pick<OpenRequests, "enter">;
   errorWatch: Pick<ErrorWatch, "count">;
+  /** Told of upstreams that took requests, some moments later. */
+  tookRequest(upstream: string): void;
   log: Log;
   passLines(lines: Uint8Array): void;
 }
@@ -72,8 +74,9 @@ export class Workers {
         if (refusedRequests.admits(request.keyId, request.accountId)) refusedRequests.note(request);
       },
       refusal: (counted) => refusalCounts.add(counted),
-      outcomes(counts) {
+      outcomes(counts, took) {
         for (const count of counts) errorWatch.count(...count);
+        for (const upstream of took) options.tookRequest(upstream);
       },
       setup: (number) => this.#setup(number),
       models: () => directModels(routing),
@@ -126,8 +129,8 @@ export class Workers {
     return [...this.#figures.values(), ...(this.#past === "" ? [] : [this.#past])];
   }
 
-  /** Resolves once all that they settled is in the database, or it cannot be helped. */
-  flush(): Promise<void> {
+  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  flush(): Promise<boolean> {
     return this.#processes.flush();
   }
 

@@ -7,6 +7,7 @@ import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "
 import { StreamLog } from "../../src/logging/logging.ts";
 import { logSettings } from "../../src/logging/settings.ts";
 import { type RunningServer, type ServeOptions, serve } from "../../src/server/serve.ts";
+import { nothingIsHeld, nothingIsHeldBy, serverBegan, serverEnded } from "./held-bytes.ts";
 import { withinMs } from "./long.ts";
 
 export interface TestServer extends RunningServer {
@@ -73,6 +74,7 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
   };
   configureLog(config);
   const server = await serve(config, { ...serveOptions, log, passLines: (lines) => log.pass(lines) });
+  serverBegan(server);
   configureLog(config, server);
   const { ledger } = server.governance;
   const flush = ledger.flush.bind(ledger);
@@ -91,8 +93,13 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
     log.flush();
     return text;
   };
+  const close: RunningServer["close"] = async (...how) => {
+    await server.close(...how);
+    serverEnded(server);
+  };
   return {
     ...server,
+    close,
     key,
     config,
     dataDir,
@@ -124,8 +131,10 @@ export async function startHeadrace(options: TestServerOptions = {}): Promise<Te
       configureLog(read, server);
     },
     async [Symbol.asyncDispose]() {
-      await server.close();
+      if (server.workers) await nothingIsHeldBy(server.workers);
+      await close();
       rmSync(directory, { recursive: true, force: true });
+      await nothingIsHeld();
     },
   };
 }

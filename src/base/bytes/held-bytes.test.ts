@@ -33,6 +33,19 @@ test("all keys of an account get half of what is shared together, and then 429 t
   expect(all.at(-1)?.refusal.message).toContain("this account");
 });
 
+test("one that got back what another has taken is seen, though their sum is right", () => {
+  const ledger = new HeldBytes(1_400);
+  const [one, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  one.take("requests", 10);
+  expect(ledger.holders).toBe(1);
+  other.release("requests", 10);
+  expect([ledger.held, ledger.holders]).toEqual([0, 2]);
+  one.release("requests", 10);
+  expect([ledger.held, ledger.holders]).toEqual([-10, 1]);
+  other.take("requests", 10);
+  expect([ledger.held, ledger.holders]).toEqual([0, 0]);
+});
+
 // hardening: F13
 test("however many accounts take what they can get, a usual request of the next one passes, and the bound holds", () => {
   const ledger = new HeldBytes(1_000_000);
@@ -63,7 +76,7 @@ test("whatever is taken and given back in whatever order, figures agree, the bou
         for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.mostBytes / 2);
       }
       for (const giveBack of taken) giveBack();
-      expect([ledger.held, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0]);
+      expect([ledger.held, ledger.holders, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0, 0]);
     }),
   );
 });

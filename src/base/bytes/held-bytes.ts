@@ -67,6 +67,8 @@ export class HeldBytes {
     cache: 0,
     continued: 0,
   };
+  /** Keys, visitors and replicas that have something on their account: none while nothing is under way. */
+  holders = 0;
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
   /** Clients that have shown no credential yet, or need none: one key for all of them. */
@@ -188,17 +190,22 @@ export class KeyBytes implements Holder {
       const isLittle = free >= 0 && key <= ledger.mostBytes * little && account <= ledger.mostBytesOfAccount;
       if (!isLittle) return ledger.refusal(key, account);
     }
-    this.#held = key;
-    this.#account.held = account;
-    ledger.add(kind, bytes);
+    this.#change(kind, bytes);
     return undefined;
   }
 
   release(kind: HeldKind, bytes: number): void {
-    this.#held -= bytes;
-    this.#account.held -= bytes;
-    this.#ledger.add(kind, -bytes);
+    this.#change(kind, -bytes);
     if (this.#held === 0) this.#listener?.emptied();
+  }
+
+  /** One of whom more was given back than it had taken counts as well, for ever. */
+  #change(kind: HeldKind, more: number): void {
+    if (this.#held === 0) this.#ledger.holders++;
+    this.#held += more;
+    if (this.#held === 0) this.#ledger.holders--;
+    this.#account.held += more;
+    this.#ledger.add(kind, more);
   }
 }
 

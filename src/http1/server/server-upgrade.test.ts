@@ -102,6 +102,29 @@ test("a client that takes nothing is cut after a while, and one that leaves is t
   expect(it.closed).toEqual([0, 1]);
 });
 
+test("what came while its taker wanted no more is held by nobody once the client is gone", async () => {
+  let closed = 0;
+  await using it = startTestServer(async (_request: IncomingRequest, reply: Reply) => {
+    // So much comes meanwhile that it is read in slices.
+    await Bun.sleep(20);
+    const channel = reply.upgrade({ upgrade: "echo" });
+    channel.listen({
+      data: () => channel.pause(),
+      drained() {},
+      closed: () => void closed++,
+    });
+    await Bun.sleep(20);
+    channel.resume();
+  });
+  const connection = await it.open();
+  await connection.write(get("/up", upgradeHeaders));
+  connection.socket.write(Buffer.alloc(4_000_000));
+  await until(() => heldBytes.byKind.received > 0, "what waits is held");
+  connection.socket.resetAndDestroy();
+  await until(() => closed === 1, "its end");
+  expect(heldBytes.held).toBe(heldBefore);
+});
+
 test("what was written before the end arrives, though the client takes it slowly", async () => {
   await using it = startUpgrading({ lingerMs: 5_000 });
   const connection = await it.open();

@@ -158,6 +158,8 @@ export class UpgradedConnection implements PausableChannel, Bagged, BulkTaker {
     this.#closed = true;
     this.#deadlineMs = never;
     this.#early = undefined;
+    // While it was paused nothing of it was read.
+    this.#bulk.clear();
     this.#output.clear();
     this.#listener?.closed();
   }

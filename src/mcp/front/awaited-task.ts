@@ -1,9 +1,12 @@
 // A tool of 2025-11-25 that is a task and nothing else, called by who has no such tasks: the gateway makes it, waits, and gives what comes of it.
-import type { Cancellation } from "../../base/cancellation.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
+import type { ToolSampler } from "../../domain/tools/tool-use.ts";
+import { exchangeOf, resultOf } from "./asked-back.ts";
+import type { ClientCall } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
 import { isTellable, relatedTask, taskIn } from "./tasks.ts";
 
@@ -16,7 +19,34 @@ export function isTaskAlone({ isLegacy, capabilities }: ToolLink, { execution }:
   return isDeclared && isObject(execution) && execution["taskSupport"] === "required";
 }
 
-export class AwaitedTask {
+/** The same as `askServer`, by a task that is made for it, and called off where nobody waits for it any more. */
+export async function askByTask(
+  { server, link, params }: { server: ToolServer; link: ToolLink; params: JsonObject },
+  call: ClientCall,
+  sampler: ToolSampler,
+  clock: Pick<Clock, "monotonicMs">,
+): Promise<JsonObject> {
+  const { holder, cancellation } = call;
+  const task = new AwaitedTask(server, clock, cancellation);
+  const asked = { ...params, task: { ttl: longestCallMs(server) } };
+  try {
+    const exchange = { ...exchangeOf(call, params, sampler), next: task.next };
+    return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call));
+  } catch (error) {
+    const nobody = { holder, cancellation: new Cancellation() };
+    if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
+    throw error;
+  }
+}
+
+/** What its result is to who knows of no task. */
+function withoutTask({ _meta, ...result }: JsonObject): JsonObject {
+  if (!isObject(_meta)) return result;
+  const { [relatedTask]: _, ...others } = _meta;
+  return Object.keys(others).length > 0 ? { ...result, _meta: others } : result;
+}
+
+class AwaitedTask {
   readonly #server: ToolServer;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #cancellation: Cancellation;
@@ -31,9 +61,9 @@ export class AwaitedTask {
     this.#untilMs = clock.monotonicMs() + longestCallMs(server);
   }
 
-  /** The call by which it is made. */
-  asked(params: JsonObject): JsonObject {
-    return { ...params, task: { ttl: longestCallMs(this.#server) } };
+  /** Undefined until it is made. */
+  get id(): unknown {
+    return this.#id;
   }
 
   readonly next: NonNullable<ToolExchange["next"]> = async (result) => {
@@ -53,18 +83,6 @@ export class AwaitedTask {
     await this.#pause(Math.min(Math.max(wantedMs, leastPollMs), mostPollMs));
     return { method: "tasks/get", params };
   };
-
-  /** What its result is to who knows of no task. */
-  told({ _meta, ...result }: JsonObject): JsonObject {
-    if (!isObject(_meta)) return result;
-    const { [relatedTask]: _, ...others } = _meta;
-    return Object.keys(others).length > 0 ? { ...result, _meta: others } : result;
-  }
-
-  /** Nobody waits for it any more. */
-  callOff(link: ToolLink, exchange: ToolExchange): void {
-    if (this.#id !== undefined) link.request("tasks/cancel", { taskId: this.#id }, exchange).catch(() => {});
-  }
 
   /** Rejects where its caller leaves meanwhile, or it takes longer than any call may. */
   async #pause(ms: number): Promise<void> {

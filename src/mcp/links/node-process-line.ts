@@ -29,6 +29,7 @@ export class NodeProcessLine implements Line, Transport {
   readonly #way: NodeWay;
   readonly #leaving = new Cancellation();
   #said: BodySource | undefined;
+  #lines: MessageLines | undefined;
   #process = "";
   #fault: GatewayError | undefined;
   #isClosed = false;
@@ -66,17 +67,18 @@ export class NodeProcessLine implements Line, Transport {
       },
       refuse: (what, detail) => this.#failed(what, detail),
     });
+    this.#lines = lines;
     body.flow({
       data: (piece) => {
         if (!lines.push(piece.view)) body.cancel();
+        // Whoever took one of them may have closed it.
+        if (this.#isClosed) lines.end();
       },
       end: () => {
-        lines.end();
         this.#endedItself = !this.#isClosed;
         this.#failed("has ended", "it ended by itself");
       },
       fail: (error) => {
-        lines.end();
         this.#failed("was lost", error instanceof GatewayError ? (error.detail ?? error.message) : String(error));
       },
     });
@@ -116,6 +118,7 @@ export class NodeProcessLine implements Line, Transport {
     this.#isClosed = true;
     this.#leaving.cancel(new Error("The connection was closed."));
     this.#said?.cancel();
+    this.#lines?.end();
     this.onclose?.();
   }
 }

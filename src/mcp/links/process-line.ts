@@ -138,11 +138,14 @@ export class ProcessLine implements Line, Transport {
       },
       refuse: (what, detail) => this.#failed(what, detail),
     });
-    for await (const bytes of stdout) {
-      if (!lines.push(bytes) || this.#isClosed) break;
-      await this.#paused?.promise;
+    try {
+      for await (const bytes of stdout) {
+        if (!lines.push(bytes) || this.#isClosed) break;
+        await this.#paused?.promise;
+      }
+    } finally {
+      lines.end();
     }
-    lines.end();
   }
 
   /** The first reason counts. Ends it. */

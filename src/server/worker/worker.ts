@@ -103,7 +103,7 @@ export async function serveRequests([path = "", number = ""]: readonly string[])
     changed: () => worker?.changed(),
     confirm: (question) => primary.tell("answer", question, null),
     figures: (question) => primary.tell("answer", question, worker?.figures()),
-    flush: (question) => void worker?.flush().then(() => primary.tell("answer", question, null)),
+    flush: (question) => void worker?.flush().then((isWritten) => primary.tell("answer", question, isWritten)),
     hold: (question, owner) => worker?.hold(question, owner),
     release: (question) => worker?.release(question),
     leave: () => worker?.leave(),
@@ -229,9 +229,13 @@ class Worker {
     return this.#metrics.text(this.#ledger);
   }
 
-  /** Resolves once all that was settled is in the database, or it cannot be written. */
-  async flush(): Promise<void> {
-    await this.#ledger?.flush().catch(() => {});
+  /** Whether all that was settled is in the database: resolves once it is, or cannot be written. */
+  async flush(): Promise<boolean> {
+    if (!this.#ledger) return false;
+    return await this.#ledger.flush().then(
+      () => true,
+      () => false,
+    );
   }
 
   hold(question: number, owner: TotalsOwner): void {

@@ -29,6 +29,7 @@ export interface ToPrimary {
   /** How many requests ended since the last time, and how many of them failed by no fault of their clients. */
   outcomes: [
     counts: readonly (readonly [accountId: string, environment: Environment, requests: number, failed: number])[],
+    took: readonly string[],
   ];
   /** Asks for a key's chain. Answered by a `KeyChain`, or null. */
   chain: [question: number, digests: readonly string[]];
@@ -59,7 +60,7 @@ export interface ToWorker {
   confirm: [question: number];
   /** Asks for its figures. */
   figures: [question: number];
-  /** Asks that all that was settled be in the database. Answered by nothing, once it is, or cannot be. */
+  /** Asks that all that was settled be in the database. Answered by whether it is, once it is or cannot be. */
   flush: [question: number];
   /**
    * Asks what an owner settled that is not in the database: `SpanTotals`, or null where that cannot be told. Nothing gets there from then on until `release`

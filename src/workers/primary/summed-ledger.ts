@@ -4,7 +4,9 @@ import type { Ledger, SpanTotals, TotalsOwner } from "../../domain/usage/usage.t
 import type { SettledLease } from "./worker-desk.ts";
 
 export interface SummedLedgerOptions {
-  ledger: Pick<Ledger, "readTotals">;
+  ledger: Pick<Ledger, "readTotals" | "flush">;
+  /** Whether all that workers settled is in the database: resolves once it is, or it cannot be helped. */
+  flush(): Promise<boolean>;
   /**
    * Asks the workers what they settled that the database does not have; `told` is called as each of them tells it. From then
    * on it writes nothing there, until `release` is called, which this resolves to once all of them have told. Rejects
@@ -22,12 +24,18 @@ interface Reading {
   readonly waiting: SpanTotals;
 }
 
-export class SummedLedger implements Pick<Ledger, "readTotals"> {
+export class SummedLedger implements Pick<Ledger, "readTotals" | "flush"> {
   readonly #options: SummedLedgerOptions;
   readonly #readings = new Set<Reading>();
 
   constructor(options: SummedLedgerOptions) {
     this.#options = options;
+  }
+
+  /** Rejects where one of the processes could not write all that it has settled. */
+  async flush(): Promise<void> {
+    const [areWritten] = await Promise.all([this.#options.flush(), this.#options.ledger.flush()]);
+    if (!areWritten) throw new Error("What a worker has settled is not in the database.");
   }
 
   async readTotals(owner: TotalsOwner, use: (totals: SpanTotals) => void): Promise<void> {

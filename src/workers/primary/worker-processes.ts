@@ -29,7 +29,8 @@ export interface WorkerProcessesOptions {
   /** Notes what a worker refused. */
   refused(request: ToPrimary["refused"][0]): void;
   refusal(counted: ToPrimary["refusal"][0]): void;
-  outcomes(counts: ToPrimary["outcomes"][0]): void;
+  /** `took`: names of the upstreams that took a request. */
+  outcomes(...told: ToPrimary["outcomes"]): void;
   /** All that a worker needs to serve; plain data, as is what is told later. */
   setup(number: number): unknown;
   /** The models that workers serve by themselves, as they are now. */
@@ -176,9 +177,14 @@ export class WorkerProcesses {
     return new Map(await Promise.all(asked));
   }
 
-  /** Resolves once all that they settled is in the database, or it cannot be helped. */
-  async flush(): Promise<void> {
-    await Promise.all(this.#live().map((worker) => this.#ask(worker, "flush", { withinMs: flushMs })));
+  /** Whether all that they settled is in the database: resolves once it is, or it cannot be helped. */
+  async flush(): Promise<boolean> {
+    const asked = this.#workers.map(async (worker) => {
+      // The next one in the place of one that died brings what that has left there before it listens.
+      if (!worker.link || !worker.isListening) return false;
+      return (await this.#ask(worker, "flush", { withinMs: flushMs })) === true;
+    });
+    return (await Promise.all(asked)).every(Boolean);
   }
 
   /** See `SummedLedgerOptions.hold`. */
@@ -335,7 +341,7 @@ export class WorkerProcesses {
       tiers: (worker, [question]) => this.#tell(worker, "answer", Number(question), this.#options.tiers()),
       refused: (_worker, [request]) => this.#options.refused(request as ToPrimary["refused"][0]),
       refusal: (_worker, [counted]) => this.#options.refusal(counted as ToPrimary["refusal"][0]),
-      outcomes: (_worker, [counts]) => this.#options.outcomes(counts as ToPrimary["outcomes"][0]),
+      outcomes: (_worker, told) => this.#options.outcomes(...(told as ToPrimary["outcomes"])),
       answer: (worker, [question, value]) => {
         worker.questions.get(Number(question))?.(value);
         worker.questions.delete(Number(question));

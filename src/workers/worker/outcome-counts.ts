@@ -1,4 +1,4 @@
-// Counts how requests end by account, and tells the primary process, which watches for too many that fail.
+// Counts how requests end by account, and which upstreams took some: the primary process is told, which watches for too many that fail.
 import type { Environment } from "../../domain/api-key.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
@@ -19,6 +19,8 @@ export class OutcomeCounts implements Observer {
   readonly #link: PrimaryLink;
   readonly #isFailure: (end: UsageEnd) => boolean;
   #counts = new Map<string, Count>();
+  /** Names of upstreams that took a request since it was last told. */
+  #took = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `isFailure`: whether it ended so by no fault of its client. */
@@ -46,7 +48,7 @@ export class OutcomeCounts implements Observer {
     }
     count.requests++;
     if (this.#isFailure(end)) count.failed++;
-    this.#timer ??= setTimeout(() => this.#tell(), everyMs);
+    this.#tellSoon();
     this.#next.inferenceEnded(begin, end, course);
   }
 
@@ -55,7 +57,15 @@ export class OutcomeCounts implements Observer {
   }
 
   attempted(requestId: string, model: string, upstream: string, error: unknown): void {
+    if (error === undefined) {
+      this.#took.add(upstream);
+      this.#tellSoon();
+    }
     this.#next.attempted(requestId, model, upstream, error);
+  }
+
+  #tellSoon(): void {
+    this.#timer ??= setTimeout(() => this.#tell(), everyMs);
   }
 
   #tell(): void {
@@ -64,6 +74,7 @@ export class OutcomeCounts implements Observer {
       ({ accountId, environment, requests, failed }) => [accountId, environment, requests, failed] as const,
     );
     this.#counts = new Map();
-    this.#link.tell("outcomes", counts);
+    this.#link.tell("outcomes", counts, [...this.#took]);
+    this.#took = new Set();
   }
 }

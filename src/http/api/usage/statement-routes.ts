@@ -50,7 +50,8 @@ import { writtenSoon } from "./written-soon.ts";
 export interface StatementRouteDeps extends StatementNameSources {
   statements: Pick<Statements, "read">;
   accounts: Pick<AccountStore, "findAccount" | "listAccounts">;
-  ledger: Pick<Ledger, "flush">;
+  /** That of all processes of this server. */
+  summedLedger: Pick<Ledger, "flush">;
   clock: Clock;
   /** The address of this server. */
   installationUrl(): string;
@@ -232,8 +233,8 @@ function inTurn<Value>({ turns }: Deps, { req }: Exchange, task: () => Promise<V
 }
 
 /** A month that is over is final: it is told whole or not at all. */
-async function allWritten({ clock, ledger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
-  if ((await writtenSoon(ledger)) || end > clock.nowSeconds()) return;
+async function allWritten({ clock, summedLedger }: Deps, { end }: Pick<CalendarMonth, "end">): Promise<void> {
+  if ((await writtenSoon(summedLedger)) || end > clock.nowSeconds()) return;
   const message = "What was used last is not in the database yet, so that this statement would lack it. Retry in 1 s.";
   throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
 }

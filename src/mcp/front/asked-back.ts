@@ -1,0 +1,107 @@
+// Asks a server, and answers what it asks back meanwhile: by its client, or by a model of the gateway where that cannot.
+import { GatewayError } from "../../base/errors.ts";
+import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ToolSampler } from "../../domain/tools/tool-use.ts";
+import type { ClientCall } from "./client-call.ts";
+import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
+import { isObject } from "./server-lists.ts";
+import { withoutTasksExtension } from "./tasks.ts";
+
+/** Characters of what a server says of a call that failed, in the error in its place. */
+const longestSaid = 1_000;
+/** A server that asks again and again is left. */
+const mostRounds = 8;
+
+/** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
+export async function askServer(
+  link: ToolLink,
+  method: string,
+  params: JsonObject,
+  call: ClientCall,
+  sampler: ToolSampler,
+): Promise<JsonObject> {
+  let rounds = 0;
+  const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
+    if (resultType !== "input_required" || !isObject(inputRequests)) return undefined;
+    if (!call.isAskable && !Object.values(inputRequests).every((one) => isOurs(one, call))) return undefined;
+    if (rounds++ >= mostRounds) {
+      throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
+    }
+    const inputResponses: Record<string, JsonObject> = {};
+    for (const [key, one] of Object.entries(inputRequests)) {
+      if (!isObject(one)) continue;
+      const wanted = isObject(one["params"]) ? one["params"] : {};
+      inputResponses[key] = await answerAsked(String(one["method"]), wanted, call, sampler);
+    }
+    return { method, params: { ...params, inputResponses, ...(requestState !== undefined && { requestState }) } };
+  };
+  return resultOf(await link.request(method, params, { ...exchangeOf(call, params, sampler), next }), call);
+}
+
+export function exchangeOf(call: ClientCall, { _meta }: JsonObject, sampler: ToolSampler): ToolExchange {
+  const progressToken = isObject(_meta) ? _meta["progressToken"] : undefined;
+  const { holder, cancellation, capabilities, headers } = call;
+  const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
+  return {
+    ...{ holder, cancellation, headers },
+    // Tasks of earlier revisions are others.
+    clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
+    notified: (method, params) => {
+      if (method !== "notifications/progress") call.notify(method, params);
+      else if (progressToken !== undefined) call.notify(method, { ...params, progressToken });
+    },
+    asked: (method, params) => answerAsked(method, params, call, sampler),
+  };
+}
+
+async function answerAsked(
+  method: string,
+  params: JsonObject,
+  call: ClientCall,
+  sampler: ToolSampler,
+): Promise<JsonObject> {
+  const { principal, capabilities, lacking, cancellation } = call;
+  const needed = neededCapability(method);
+  const isModel = isOurs({ method }, call);
+  const isLacking = needed !== undefined && capabilities[needed] === undefined;
+  if (isLacking && !(isModel && principal.scopes.has("chat:write"))) lacking?.add(needed);
+  if (isModel) return await sampler.sample(principal, params, cancellation.signal);
+  if (needed === undefined || isLacking) {
+    throw new RpcError(methodNotFound, `The client has no ${needed ?? "such"} capability.`);
+  }
+  return await call.ask(method, params);
+}
+
+/** Whether the gateway answers it in the place of a client that cannot: by one of its own models. */
+function isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
+  return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
+}
+
+function neededCapability(method: string): string | undefined {
+  if (method === "sampling/createMessage") return "sampling";
+  if (method === "elicitation/create") return "elicitation";
+  return method === "roots/list" ? "roots" : undefined;
+}
+
+export function resultOf(answer: ToolAnswer, { lacking }: Pick<ClientCall, "lacking">): JsonObject {
+  const isFailed = "error" in answer || answer.result["isError"] === true;
+  if (isFailed && lacking && lacking.size > 0) throw lackOf(lacking, answer);
+  if ("result" in answer) return answer.result;
+  const { code, message, data } = answer.error;
+  throw new RpcError(code, message, data);
+}
+
+/** A server of an earlier revision learns only when it asks what a client cannot, and says that it failed as it likes. */
+function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
+  const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));
+  const what = `The server asked for what this client does not say that it can: ${[...lacking].join(", ")}.`;
+  const said = "error" in answer ? answer.error.message : textIn(answer.result);
+  return new RpcError(missingCapability, `${what} It said: ${said.slice(0, longestSaid)}`, { requiredCapabilities });
+}
+
+function textIn({ content }: JsonObject): string {
+  const blocks: unknown[] = Array.isArray(content) ? content : [];
+  return blocks
+    .flatMap((block) => (isObject(block) && block["type"] === "text" ? String(block["text"]) : []))
+    .join("\n");
+}

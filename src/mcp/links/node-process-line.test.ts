@@ -1,0 +1,50 @@
+// A process of a node as the gateway hears it: whatever it said last, nothing of it is held once nobody listens.
+import { expect, test } from "bun:test";
+import type { BodySink } from "../../base/bytes/body-source.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { sessionField } from "../../domain/tools/node-tools.ts";
+import { NodeProcessLine } from "./node-process-line.ts";
+
+const before = heldBytes.byKind.answers;
+
+/** One that has been started, and the end at which its node says something. */
+async function startLine() {
+  const said = Promise.withResolvers<BodySink>();
+  const body = { flow: said.resolve, pause() {}, resume() {}, cancel() {} };
+  const send = async () => ({ status: 200, headers: new Headers({ [sessionField]: "process_1" }), body });
+  const line = new NodeProcessLine({
+    name: "own",
+    at: { nodes: { send }, nodeId: "node_1", server: "own" },
+    maxLineBytes: 100_000,
+  });
+  await line.start();
+  const sink = await said.promise;
+  return { line, say: (text: string) => sink.data(ByteSpan.of(Buffer.from(text))), sink };
+}
+
+test("a line that has only begun is held until the connection is closed", async () => {
+  const { line, say } = await startLine();
+  say(`{"jsonrpc":"2.0","method":"notifications/x","params":{"text":"`);
+  say("x".repeat(10_000));
+  expect(heldBytes.byKind.answers - before).toBeGreaterThan(10_000);
+  await line.close();
+  expect(heldBytes.byKind.answers).toBe(before);
+});
+
+test("nor is what came behind a message whose taker closed it", async () => {
+  const { line, say } = await startLine();
+  line.onmessage = () => void line.close();
+  say(`{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":`);
+  expect(heldBytes.byKind.answers).toBe(before);
+});
+
+test("the end of its exchange lets go of it as well, however that came", async () => {
+  for (const end of [(sink: BodySink) => sink.end(), (sink: BodySink) => sink.fail(new Error("lost"))]) {
+    const { line, say, sink } = await startLine();
+    say(`{"jsonrpc":`);
+    end(sink);
+    expect(heldBytes.byKind.answers).toBe(before);
+    expect(line.fault()?.message).toStartWith('The process of the server of tools "own" at its node');
+  }
+});
