@@ -88,7 +88,7 @@ export async function openTools(options: ToolsOptions) {
     ]);
     const desk = new deskModule.Desk({
       ...{ servers: toolServers, links, definitions: toolDefinitions, onChange, clock, log },
-      ...{ uses: uses.toolUses, sampler: uses.toolSampler },
+      ...{ places: uses.toolPlaces, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
     return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };

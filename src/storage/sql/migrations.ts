@@ -967,4 +967,9 @@ const migrations: readonly (readonly string[])[] = [
     )`,
     `CREATE INDEX approved_calls_by_expiry ON approved_calls (expires_at)`,
   ],
+  [
+    // Digests of what else is approved, and was refused, of a tool that its server describes to each person in another way.
+    `ALTER TABLE tool_definitions ADD COLUMN approved_others TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE tool_definitions ADD COLUMN refused TEXT NOT NULL DEFAULT ''`,
+  ],
 ];
