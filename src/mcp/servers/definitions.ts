@@ -69,7 +69,7 @@ const knownMs = 10_000;
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
-/** Rows of one query where words are looked for. SQLite works in the thread that serves requests. */
+/** Of one query, of those in which words are looked for. SQLite works in the thread that serves requests. */
 const batch = 250;
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;
@@ -296,6 +296,11 @@ function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
 }
 
+/** It may tell each person something else. */
+function isPersonalServer({ credentials }: Pick<ToolServer, "credentials">): boolean {
+  return credentials.kind === "person";
+}
+
 function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boolean {
   const { title, description } = JSON.parse(seen) as Json;
   const told = [name, title, description]
@@ -303,11 +308,6 @@ function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boo
     .join("\n")
     .toLowerCase();
   return words.every((word) => told.includes(word));
-}
-
-/** It may tell each person something else. */
-function isPersonalServer({ credentials }: Pick<ToolServer, "credentials">): boolean {
-  return credentials.kind === "person";
 }
 
 function unseen(server: string, kind: Kind, name: string): GatewayError {
