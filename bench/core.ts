@@ -13,7 +13,7 @@ import { renamedModel, upstreamModel } from "./workload.ts";
 
 /** The gateway writes its ledger and its log at most this long after an answer. */
 export const headraceSettleMs = 250;
-const plainSettleMs = 20;
+export const plainSettleMs = 20;
 /** Time in which a gateway has had its first quiet second, in which it lets go of the code that its start compiled. */
 export const quietMs = 2_500;
 

@@ -1,5 +1,5 @@
 // The goals for the figures, and whether they are reached.
-import { added, coreRatio, perChunk, perRequest, scalingRatio } from "./figures.ts";
+import { added, coreRatio, perChunk, perRequest, ratios, samplesOf, scalingRatio } from "./figures.ts";
 import { addedFirstChunk } from "./first-chunk.ts";
 import { formatRatio } from "./formats.ts";
 import type { BenchResult } from "./result.ts";
@@ -161,7 +161,7 @@ function scalingGoals({ scaling, streams }: BenchResult): Goal[] {
       megabyteGoal(`Resident memory with ${last.at.toLocaleString("en")} keys in use`, last.rssBytes, keysMegabytes),
     );
   }
-  found.push(...bodyGoals(scaling));
+  found.push(...bodyGoals(scaling), ...toolGoals(scaling));
   const open = streams?.points.find((point) => point.target === "same" && point.open === streamCount);
   if (open) {
     found.push({
@@ -179,6 +179,20 @@ function bodyGoals(scaling: BenchResult["scaling"]): Goal[] {
   const point = bodies?.points.find(({ target, at }) => target === "same" && at === longBodyBytes);
   const ratio = bodies && point && scalingRatio(bodies, point);
   return ratio ? [ratioGoal("CPU of a request with a body of 1 MB", ratio, longBodyTime)] : [];
+}
+
+/** A call must not cost more the more tools there are beside the one that is called. */
+function toolGoals(scaling: BenchResult["scaling"]): Goal[] {
+  return scaling
+    .filter(({ name }) => name === "tools")
+    .flatMap(({ title, points, samples }) => {
+      const [few, many] = points.filter(({ target }) => target.startsWith("tools-"));
+      if (!few || !many) return [];
+      const [base, own] = [few, many].map(({ scenario, target }) => samplesOf(samples, scenario, target));
+      const ratio = ratios(own ?? [], base ?? [], perRequest);
+      const base20 = `that with ${few.at}`;
+      return [ratioGoal(`${title}: CPU with ${many.at.toLocaleString("en")} tools`, ratio, 1 + flatWithin, base20)];
+    });
 }
 
 function workersGoals({ workers }: BenchResult): Goal[] {

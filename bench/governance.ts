@@ -32,7 +32,7 @@ export async function createGovernedKey(port: number, firstKey: string): Promise
   const response = await fetch(`http://127.0.0.1:${port}/v1/keys`, {
     method: "POST",
     headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ name: "Benchmark", scopes: ["chat:write", "models:read"], ...keyLimits }),
+    body: JSON.stringify({ name: "Benchmark", scopes: ["chat:write", "models:read", "tools:use"], ...keyLimits }),
   });
   if (!response.ok) throw new Error(`POST /v1/keys answered ${response.status}: ${await response.text()}`);
   return ((await response.json()) as { key: string }).key;

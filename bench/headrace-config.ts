@@ -8,6 +8,8 @@ export interface ServedModels {
   moreModels?: number;
   /** Whether there is a model, too, whose upstream speaks Responses and Messages itself. */
   isNative?: boolean;
+  /** Servers of tools, at which more calls are under way at a time than there are connections. */
+  toolServers?: readonly { name: string; url: string }[];
   /** Left out: as Headrace measures it. */
   maxConcurrency?: number;
 }
@@ -46,8 +48,10 @@ export function configuration(upstreamPort: number, options: ServedModels): stri
   );
   const upstream = `url: "${url}", api_key: sk-bench-upstream-key${concurrency}`;
   const native = options.isNative ? `  - { name: native, ${upstream}, apis: [chat, responses, messages] }\n` : "";
+  const tools = (options.toolServers ?? []).map((server) => ({ ...server, max_concurrency: 256 }));
   return `upstreams:
   - { name: mock, ${upstream}, apis: [chat] }
 ${native}models:
-${models.join("")}${limits}`;
+${models.join("")}tools: ${JSON.stringify({ servers: tools })}
+${limits}`;
 }

@@ -19,6 +19,7 @@ import { plot } from "./plot.ts";
 import { render } from "./report.ts";
 import { type BenchResult, faults } from "./result.ts";
 import { measureBodies, measureKeys, measureLedger, measureModels } from "./scaling.ts";
+import { measureTools } from "./tools.ts";
 import { UsageError } from "./usage-error.ts";
 import { measureWorkers } from "./workers.ts";
 
@@ -65,6 +66,7 @@ async function run(options: BenchOptions): Promise<BenchResult> {
     const section = await measured(name, () => measureSection(surroundings));
     if (section) scaling.push(section);
   }
+  scaling.push(...((await measured("tools", () => measureTools(surroundings))) ?? []));
   const formats = await measured("formats", () => measureFormats(surroundings));
   const memory = await measured("memory", () => measureMemory(surroundings));
   const workers = await measured("workers", () => measureWorkers(surroundings, options.workers));

@@ -5,6 +5,7 @@ import type { LoadJob, LoadResult } from "./load-generator.ts";
 import type { MockUpstream } from "./mock.ts";
 import { cpuMicros, cpuSnapshot } from "./process-usage.ts";
 import type { Scenario } from "./scenarios.ts";
+import { toolRequest } from "./tool-workload.ts";
 import { chatRequest, eventsOf, messagesRequest, responsesRequest, type StreamPlan } from "./workload.ts";
 
 /** A format in which targets are asked: the path, and the body of a request. */
@@ -12,10 +13,11 @@ const formats = {
   chat: { path: "/v1/chat/completions", body: chatRequest },
   responses: { path: "/v1/responses", body: responsesRequest },
   messages: { path: "/v1/messages", body: messagesRequest },
+  tool: { path: "/mcp", body: toolRequest },
 } as const;
 export type Format = keyof typeof formats;
 
-/** Something that answers chat requests by way of the mock upstream. */
+/** Something that answers chat requests by way of the mock upstream, or calls of tools by way of a server of these. */
 export interface Target {
   name: string;
   title: string;
@@ -28,7 +30,7 @@ export interface Target {
   path?: string;
   key: string;
   headers?: Readonly<Record<string, string>>;
-  /** The id that clients ask for. */
+  /** The id that clients ask for; of calls the name of the tool. */
   model: string;
   /** The id that answers must have; undefined: any. */
   answersAs?: string;
@@ -147,7 +149,9 @@ export async function verify(target: Target): Promise<void> {
   });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${target.title} answered ${response.status}: ${text}`);
-  const { model } = JSON.parse(text) as { model?: unknown };
+  const { model, error } = JSON.parse(text) as { model?: unknown; error?: unknown };
+  // Calls of tools fail with this status as well. Responses have a member that is null.
+  if (error != null) throw new Error(`${target.title} answered: ${text}`);
   if (target.answersAs !== undefined && model !== target.answersAs) {
     throw new Error(`${target.title} answered for the model ${model}, not ${target.answersAs}.`);
   }

@@ -5,7 +5,7 @@ import { UsageError } from "./usage-error.ts";
 test("measures the core and the engine, and with --full everything", () => {
   expect(readOptions([])?.sections).toEqual(["core", "engine"]);
   expect(readOptions(["--quick"])?.sections).toEqual(["core"]);
-  expect(readOptions(["--full"])?.sections).toHaveLength(11);
+  expect(readOptions(["--full"])?.sections).toHaveLength(12);
   expect(readOptions(["--section", "keys, streams"])?.sections).toEqual(["keys", "streams"]);
 });
 

@@ -15,6 +15,7 @@ export const sections = [
   "memory",
   "first-chunk",
   "workers",
+  "tools",
 ] as const;
 export type SectionName = (typeof sections)[number];
 

@@ -96,6 +96,7 @@ const questions = {
   models: "number of models",
   bodies: "size of its body",
   ledger: "requests in the ledger",
+  tools: "tools at the server",
 } as const;
 
 function scalingPanel(section: ScalingResult): string {

@@ -13,7 +13,7 @@ import { cpuMicros, cpuSnapshot, settledRssBytes } from "./process-usage.ts";
 import { chatMany, type Scenario } from "./scenarios.ts";
 import { renamedModel, upstreamModel } from "./workload.ts";
 
-export type ScalingName = "keys" | "models" | "bodies" | "ledger";
+export type ScalingName = "keys" | "models" | "bodies" | "ledger" | "tools";
 
 /** One line of the table: so many of something, and what measured there. */
 export interface ScalingPoint {

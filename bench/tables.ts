@@ -267,6 +267,10 @@ function scalingTable(section: ScalingResult): Table {
         middle(own, ({ p50Ms }) => p50Ms),
         2,
       ),
+      fixed(
+        middle(own, ({ p99Ms }) => p99Ms),
+        2,
+      ),
       ...(hasFirstUse ? [fixed(point.firstUseMicros)] : []),
       ...(hasMemory ? [megabytes(point.rssBytes)] : []),
     ];
@@ -278,6 +282,7 @@ function scalingTable(section: ScalingResult): Table {
     baseline === undefined ? "to the first line" : `to ${baseline}`,
     "requests/s",
     "p50 ms",
+    "p99 ms",
     ...(hasFirstUse ? ["CPU us, key's first use"] : []),
     ...(hasMemory ? ["resident MB"] : []),
   ];

@@ -104,7 +104,7 @@ function streamOf(source: BodySource): ReadableStream<Uint8Array> {
         source.flow({
           data(bytes) {
             // Bytes are lent.
-            controller.enqueue(Uint8Array.from(bytes.view));
+            controller.enqueue(new Uint8Array(bytes.view));
             source.pause();
           },
           end: () => controller.close(),

@@ -288,6 +288,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     ...inference,
     hosted: {
       tools: toolParts.modelTools,
+      approved: toolParts.approvedCalls,
       still: (principal) => governance.authenticator.still(principal),
       decode: (body) => decodeRequest("response", ByteSpan.of(body), sources.config.limits),
     },

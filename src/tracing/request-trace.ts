@@ -57,6 +57,7 @@ export class SpanTrace implements RequestTrace {
   readonly #span: Span;
   readonly #context: Context;
   #request: TracedRequest | undefined;
+  #turnId: string | undefined;
   #attempt: OpenAttempt | undefined;
   #attempts = 0;
   #firstByteMs: number | undefined;
@@ -88,8 +89,9 @@ export class SpanTrace implements RequestTrace {
     this.id = this.#span.spanContext().traceId;
   }
 
-  asked(request: TracedRequest): void {
+  asked(request: TracedRequest, turnId?: string): void {
     this.#request = request;
+    this.#turnId = turnId;
     this.#dialect = dialects[request.operation];
     this.#span.setAttributes({
       "headrace.operation": this.#dialect.spanName,
@@ -200,6 +202,7 @@ export class SpanTrace implements RequestTrace {
       "headrace.upstream": engine.name,
       "headrace.model": publicModel,
     };
+    if (this.#turnId !== undefined) attributes["headrace.request.id"] = this.#turnId;
     if (engine.server) {
       attributes["server.address"] = engine.server.address;
       attributes["server.port"] = engine.server.port;

@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../src/domain/tools/tool-link.ts";
 import type { ToolApproval } from "../../src/domain/tools/tool-server.ts";
-import { Definitions, digestOf } from "../../src/mcp/servers/definitions.ts";
+import { digestOf } from "../../src/mcp/servers/definition-record.ts";
+import { Definitions } from "../../src/mcp/servers/definitions.ts";
 import { SqlDefinitionStore } from "../../src/storage/tables/tools/definition-store.ts";
 import { silentLog } from "../support/data-directory.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
@@ -13,6 +14,12 @@ const server = {
   name: "files",
   approval: "first",
   place: { kind: "http", url: "https://files.example.com/mcp" },
+  credentials: { kind: "none" },
+} as const;
+/** It is asked as each person. */
+const personal = {
+  ...server,
+  credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
 } as const;
 const atNode = { ...server, place: { kind: "node", nodeId: "gpu-1", server: "own" } } as const;
 const tool = (name: string, description = "Reads."): JsonObject => ({ name, description, inputSchema: {} });
@@ -23,6 +30,8 @@ onEachDatabase((databases) => {
   let clock: ReturnType<typeof manualClock>;
   let definitions: Definitions;
   let reads = 0;
+  /** How often something was put on record. */
+  let writes = 0;
   /** The machine that has the name gpu-1. */
   let machine = "node_1";
   const nodes = { find: () => ({ id: machine, name: "gpu-1", isThere: true, isLocal: false, offers: [] }) };
@@ -31,6 +40,7 @@ onEachDatabase((databases) => {
     opened = await databases.open();
     clock = manualClock();
     reads = 0;
+    writes = 0;
     const store = new SqlDefinitionStore(opened.db);
     definitions = new Definitions({
       store: {
@@ -38,7 +48,10 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
-        putSeen: (seen) => store.putSeen(seen),
+        putSeen(seen) {
+          writes++;
+          return store.putSeen(seen);
+        },
         decide: (...decision) => store.decide(...decision),
         countWaiting: () => store.countWaiting(),
       },
@@ -141,7 +154,7 @@ onEachDatabase((databases) => {
       await say(said);
       const [found] = await definitions.list(server.name);
       const digest = digestOf(found?.seen ?? "");
-      const what = { server: server.name, kind: "tool", name: "read", digest, state: "refused" } as const;
+      const what = { server, kind: "tool", name: "read", digest, state: "refused" } as const;
       await definitions.decide(by, what, origin);
     }
 
@@ -182,6 +195,101 @@ onEachDatabase((databases) => {
       expect(await state()).toEqual(["refused"]);
       await elsewhere.reload();
       expect(await say("Reads more.", "all", elsewhere)).toEqual([]);
+    });
+  });
+
+  describe("a server that tells each person something else", () => {
+    const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
+    const say = (said: string, of: Parameters<Definitions["offered"]>[0] = personal) =>
+      definitions.offered(of, "tool", [tool("read", said)]).then(namesOf);
+    const onRecord = async () => (await definitions.list(personal.name))[0];
+    /** Decides about what waits, or was said last; gives what it says of itself. */
+    async function decide(state: "approved" | "refused"): Promise<unknown> {
+      const seen = (await onRecord())?.seen ?? "{}";
+      const what = { server: personal, kind: "tool", name: "read", digest: digestOf(seen), state } as const;
+      await definitions.decide(principalFor({ appId: "app_1" }), what, origin);
+      return (JSON.parse(seen) as { description: string }).description;
+    }
+
+    test("each text is approved once, and all that are approved are offered from then on with nothing written", async () => {
+      expect(await say("Reads for Ann.")).toEqual(["read"]);
+      expect(await say("Reads for Bob.")).toEqual([]);
+      expect(await decide("approved")).toBe("Reads for Bob.");
+      const before = writes;
+      for (let round = 0; round < 5; round++) {
+        clock.advance(3_600_000);
+        for (const name of ["Ann", "Bob"]) expect(await say(`Reads for ${name}.`)).toEqual(["read"]);
+      }
+      expect(writes).toBe(before);
+      expect(await onRecord()).toMatchObject({ state: "approved" });
+    });
+
+    test("one text waits at a time, and what others are told takes its place with the decision, or after an hour", async () => {
+      await say("Reads for Ann.");
+      const before = writes;
+      for (let round = 0; round < 5; round++) {
+        for (const name of ["Bob", "Cem"]) expect(await say(`Reads for ${name}.`)).toEqual([]);
+        expect(await say("Reads for Ann.")).toEqual(["read"]);
+      }
+      expect(writes).toBe(before + 1);
+      expect((await definitions.waiting()).get(personal.name)).toBe(1);
+      expect(await definitions.statesOf(personal, "tool", [tool("read", "Reads for Ann.")])).toEqual(["approved"]);
+      expect(await definitions.statesOf(personal, "tool", [tool("read", "Reads for Cem.")])).toEqual(["changed"]);
+      clock.advance(3_600_000);
+      await say("Reads for Cem.");
+      expect(await decide("approved")).toBe("Reads for Cem.");
+      await say("Reads for Bob.");
+      expect(await decide("approved")).toBe("Reads for Bob.");
+      for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`)).toEqual(["read"]);
+    });
+
+    test("what is refused of one text leaves the others, and neither comes back nor waits again", async () => {
+      await say("Reads for Ann.");
+      await say("Reads, and tells everybody.");
+      await decide("refused");
+      const before = writes;
+      for (let round = 0; round < 3; round++) {
+        clock.advance(3_600_000);
+        expect(await say("Reads, and tells everybody.")).toEqual([]);
+        expect(await say("Reads for Ann.")).toEqual(["read"]);
+      }
+      expect(writes).toBe(before);
+      expect((await definitions.waiting()).get(personal.name)).toBeUndefined();
+      // Not where all is offered either, nor once it is the same for everybody.
+      expect(await say("Reads, and tells everybody.", { ...personal, approval: "all" })).toEqual([]);
+      expect(await say("Reads, and tells everybody.", server)).toEqual([]);
+    });
+
+    test("what is refused while nothing waits is all of it: what was approved of it before waits anew", async () => {
+      await say("Reads for Ann.");
+      await say("Reads for Bob.");
+      await decide("approved");
+      await decide("refused");
+      for (const name of ["Bob", "Ann", "Bob"]) expect(await say(`Reads for ${name}.`)).toEqual([]);
+      expect(await onRecord()).toMatchObject({ state: "pending", approved: null, approvedOthers: [] });
+      expect(await decide("approved")).toBe("Reads for Ann.");
+      expect(await say("Reads for Ann.")).toEqual(["read"]);
+      expect(await say("Reads for Bob.")).toEqual([]);
+    });
+
+    test("of more than nine texts the ones that were approved first wait anew, one at a time", async () => {
+      for (let i = 0; i < 12; i++) {
+        await say(`Reads for ${i}.`);
+        if ((await onRecord())?.state !== "approved") await decide("approved");
+      }
+      const offered: number[] = [];
+      for (let i = 0; i < 12; i++) if ((await say(`Reads for ${i}.`)).length > 0) offered.push(i);
+      expect(offered).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11]);
+      expect(await onRecord()).toMatchObject({ state: "changed" });
+    });
+
+    test("where all is offered, what is told to each is on record once in an hour", async () => {
+      const all = { ...personal, approval: "all" } as const;
+      for (let round = 0; round < 6; round++) {
+        for (const name of ["Ann", "Bob"]) expect(await say(`Reads for ${name}.`, all)).toEqual(["read"]);
+        clock.advance(1_000_000);
+      }
+      expect(writes).toBe(2);
     });
   });
 });

@@ -6,12 +6,9 @@ import { z } from "zod";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type Collector, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { callsOf, chatAnswer, type LoopTurn } from "../support/looping-model.ts";
 
-interface Turn {
-  model: string;
-  messages: { role: string; content: unknown }[];
-  tools?: { function: { name: string } }[];
-  stream?: boolean;
+interface Turn extends LoopTurn {
   max_tokens?: number;
   max_completion_tokens?: number;
 }
@@ -35,23 +32,7 @@ let shadows = 0;
 /** What it answers to the turn of this number. */
 let answer: (turn: number) => object | Response | Promise<object | Response>;
 
-const calls = (...cities: string[]) => ({
-  tool_calls: cities.map((city, index) => ({
-    ...{ index, id: `call_${turns.length}_${index}`, type: "function" },
-    function: { name: "weather__forecast", arguments: JSON.stringify({ city }) },
-  })),
-});
-
-function streamed(said: object, finish: string): Response {
-  const chunk = (choices: unknown[], more = {}) =>
-    `data: ${JSON.stringify({ id: "c", created: 1, model: "m", object: "chat.completion.chunk", choices, ...more })}\n\n`;
-  return new Response(
-    chunk([{ index: 0, delta: { role: "assistant", ...said }, finish_reason: null }]) +
-      chunk([{ index: 0, delta: {}, finish_reason: finish }], { usage }) +
-      "data: [DONE]\n\n",
-    { headers: { "content-type": "text/event-stream" } },
-  );
-}
+const calls = (...cities: string[]) => callsOf("weather__forecast", ...cities.map((city) => ({ city })));
 
 /** A server that speaks Responses itself: it thinks, and calls until it is told something. */
 function native(asked: NativeTurn): Response {
@@ -87,8 +68,6 @@ function native(asked: NativeTurn): Response {
   return new Response(`${lines.join("")}data: [DONE]\n\n`, { headers: { "content-type": "text/event-stream" } });
 }
 
-const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
-
 beforeAll(async () => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "weather", version: "1" });
@@ -112,11 +91,7 @@ beforeAll(async () => {
       if (body.model === "shadow") shadows++;
       else turns.push(body);
       const said = body.model === "shadow" ? calls("Shadow") : await answer(turns.length);
-      if (said instanceof Response) return said;
-      const finish = "tool_calls" in said ? "tool_calls" : "stop";
-      if (body.stream) return streamed(said, finish);
-      const choices = [{ index: 0, message: { role: "assistant", content: null, ...said }, finish_reason: finish }];
-      return Response.json({ id: "c", created: 1, model: "m", object: "chat.completion", choices, usage });
+      return said instanceof Response ? said : chatAnswer(said, body);
     },
   });
   collector = startCollector();
@@ -331,13 +306,28 @@ test("a label that nobody knows is refused also where the model's server runs no
   expect(turns).toEqual([]);
 });
 
-test("its calls are spans of the request's trace", async () => {
-  answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
-  await client.responses.create({ model: "m", input: "Traced?", tools: [weather] });
-  const root = () => collector.spans.findLast(({ name }) => name === "POST /v1/responses");
-  const spans = () =>
-    collector.spans.filter(({ name, traceId }) => name.startsWith("tools/call") && traceId === root()?.traceId);
-  await until(async () => spans().length === 2, "both are told");
+test("each turn of the model, and each call between them, is a span of the request's trace; later turns have their own ids", async () => {
+  for (const stream of [false, true]) {
+    turns = [];
+    answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
+    const before = collector.spans.length;
+    const asked = await client.responses.create({ model: "m", input: "Traced?", tools: [weather], stream });
+    if (Symbol.asyncIterator in asked) for await (const _ of asked);
+    const since = () => collector.spans.slice(before);
+    const root = await until(() => since().find(({ name }) => name === "POST /v1/responses"), "the request is told");
+    const spans = () =>
+      since().filter(({ parentSpanId, name }) => parentSpanId === root.spanId && !name.startsWith("wait for "));
+    await until(() => spans().length === 4, "turns and calls are told");
+    const inOrder = spans().toSorted((a, b) => Number(a.startNs - b.startNs));
+    const names = ["chat m", "tools/call forecast", "tools/call forecast", "chat m"];
+    expect(inOrder.map(({ name }) => name)).toEqual(names);
+    const own = inOrder.map(({ attributes }) => attributes["headrace.request.id"]);
+    expect(own.slice(0, 3)).toEqual([undefined, undefined, undefined]);
+    expect(own[3]).toMatch(/^req_/);
+    expect(own[3]).not.toBe(root.attributes["headrace.request.id"]);
+    for (const turn of [0, 3]) expect(inOrder[turn]?.attributes["gen_ai.usage.output_tokens"]).toBe(5);
+    expect(root.attributes["headrace.attempts"]).toBe(2);
+  }
 });
 
 test("over a connection, what is not kept is gone on from there, calls and all", async () => {

@@ -4,6 +4,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
 import { z } from "zod";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { callsOf, chatAnswer, type LoopTurn } from "../support/looping-model.ts";
 
 let tools: Bun.Server<undefined>;
 let model: Bun.Server<undefined>;
@@ -12,25 +13,24 @@ let client: OpenAI;
 /** What happens while the tool works. */
 let meanwhile = async () => {};
 /** What the model was asked, turn by turn. */
-let turns: { messages: { role: string; content: unknown }[]; tools?: { function: { name: string } }[] }[] = [];
+let turns: LoopTurn[] = [];
 
 /** A model that asks for the weather once, and says what it was told. */
 function answerOf(messages: readonly { role: string; content: unknown }[]) {
   const told = messages.findLast(({ role }) => role === "tool");
-  const call = { name: "weather__forecast", arguments: '{"city":"Ulm"}' };
-  return told
-    ? { content: `I was told: ${told.content}`, finish: "stop" }
-    : { tool_calls: [{ index: 0, id: "call_1", type: "function", function: call }], finish: "tool_calls" };
+  return told ? { content: `I was told: ${told.content}` } : callsOf("weather__forecast", { city: "Ulm" });
 }
 
 beforeAll(async () => {
   const handler = createMcpHandler(() => {
     const server = new McpServer({ name: "weather", version: "1" });
-    const forecast = { description: "Tells the weather.", inputSchema: z.object({ city: z.string() }) };
+    const city = { inputSchema: z.object({ city: z.string() }) };
+    const forecast = { ...city, description: "Tells the weather.", annotations: { readOnlyHint: true } };
     server.registerTool("forecast", forecast, async ({ city }) => {
       await meanwhile();
       return { content: [{ type: "text", text: `Rain in ${city}` }] };
     });
+    server.registerTool("warn", city, () => ({ content: [] }));
     return server;
   });
   tools = Bun.serve({ port: 0, hostname: "127.0.0.1", idleTimeout: 0, fetch: (request) => handler.fetch(request) });
@@ -39,24 +39,9 @@ beforeAll(async () => {
     hostname: "127.0.0.1",
     async fetch(request) {
       if (!request.url.endsWith("/chat/completions")) return new Response("no", { status: 404 });
-      const body = (await request.json()) as (typeof turns)[number] & { stream?: boolean };
+      const body = (await request.json()) as LoopTurn;
       turns.push(body);
-      const { finish, ...said } = answerOf(body.messages);
-      const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
-      const base = { id: "c", created: 1, model: "m" };
-      if (!body.stream) {
-        const choices = [{ index: 0, message: { role: "assistant", content: null, ...said }, finish_reason: finish }];
-        return Response.json({ ...base, object: "chat.completion", choices, usage });
-      }
-      const chunk = (choices: unknown[], more = {}) =>
-        `data: ${JSON.stringify({ ...base, object: "chat.completion.chunk", choices, ...more })}\n\n`;
-      return new Response(
-        chunk([{ index: 0, delta: { role: "assistant", ...said }, finish_reason: null }]) +
-          chunk([{ index: 0, delta: {}, finish_reason: finish }]) +
-          chunk([], { usage }) +
-          "data: [DONE]\n\n",
-        { headers: { "content-type": "text/event-stream" } },
-      );
+      return chatAnswer(answerOf(body.messages), body);
     },
   });
   const yaml = `upstreams: [{ name: m, url: "http://127.0.0.1:${model.port}/v1", apis: [chat] }]
@@ -88,8 +73,8 @@ test("a tool of a server is run between two turns of the model: one response, wi
   });
   expect(response.usage).toMatchObject({ input_tokens: 20, output_tokens: 10, total_tokens: 30 });
   expect(turns.map((turn) => turn.tools?.map(({ function: { name } }) => name))).toEqual([
-    ["weather__forecast"],
-    ["weather__forecast"],
+    ["weather__forecast", "weather__warn"],
+    ["weather__forecast", "weather__warn"],
   ]);
   const kept = await client.responses.retrieve(response.id);
   expect(kept.output).toEqual(response.output);
@@ -159,6 +144,27 @@ test("a server that cannot be reached is told of as such, before a model is aske
   const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
   expect(error).toMatchObject({ status: 502, code: "upstream_error" });
   expect(turns).toEqual([]);
+});
+
+test("of its server the tools alone are listed that the client allows, as with OpenAI, and one that it allows later is listed then", async () => {
+  const listed = ({ output }: OpenAI.Responses.Response) =>
+    output.flatMap((item) => (item.type === "mcp_list_tools" ? [item.tools.map(({ name }) => name)] : []));
+  const ask = (allowed: NonNullable<OpenAI.Responses.Tool.Mcp["allowed_tools"]> | null, previous?: string) =>
+    client.responses.create({
+      ...{ model: "m", input: "Hi", tools: [{ ...weather, allowed_tools: allowed }] },
+      ...(previous === undefined ? {} : { previous_response_id: previous }),
+    });
+  expect(listed(await ask(null))).toEqual([["forecast", "warn"]]);
+  expect(listed(await ask({ read_only: true }))).toEqual([["forecast"]]);
+  expect(listed(await ask(["unknown"]))).toEqual([[]]);
+  turns = [];
+  const first = await ask(["warn"]);
+  expect(listed(first)).toEqual([["warn"]]);
+  const second = await ask(["warn"], first.id);
+  expect(listed(second)).toEqual([]);
+  expect(listed(await ask(["forecast"], second.id))).toEqual([["forecast"]]);
+  const offered = turns.map((turn) => turn.tools?.map(({ function: { name } }) => name).join());
+  expect([...new Set(offered)]).toEqual(["weather__warn", "weather__forecast"]);
 });
 
 test("a call over a WebSocket, and one in the background, have their tools run as well", async () => {

@@ -97,6 +97,7 @@ export function deskBefore(
     },
     definitions: { offered: async (_server, _kind, listed) => listed },
     onChange: () => () => {},
+    places: { take: async () => () => {} },
     uses: {
       permit: async () => {},
       begin: async ({ server, method, name }) => ({

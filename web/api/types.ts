@@ -11035,6 +11035,10 @@ export interface ToolDefinition {
     [k: string]: unknown;
   } | null;
   /**
+   * How many other texts of it are approved: a server may describe it to each person in another way.
+   */
+  approved_others: number;
+  /**
    * Unix seconds.
    */
   seen_at: number;

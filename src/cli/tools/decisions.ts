@@ -64,7 +64,7 @@ export const approveCommand = decisionCommand("approved", {
 export const refuseCommand = decisionCommand("refused", {
   name: "refuse",
   summary: "do not offer tools of a server",
-  description: `Refuse tools and prompts of a server as they are shown, approved ones included: nobody may use them then. ${operatorNeeds}`,
+  description: `Refuse tools and prompts of a server as they are shown, approved ones included: nobody may use them then. Of a server that is asked as each person, what waits is refused by itself; what is approved, with all other texts of it. ${operatorNeeds}`,
   examples: ["headrace tools refuse weather forecast", "headrace tools refuse weather --all --yes"],
 });
 
@@ -153,7 +153,9 @@ const stateWords: Record<DefinitionWire["state"], string> = {
 
 function printDefinition(terminal: Terminal, one: DefinitionWire, print = terminal.print): void {
   const style = print === terminal.print ? terminal.out : terminal.err;
-  const words = `${one.kind}, ${stateWords[one.state]}`;
+  const { approved_others: others } = one;
+  const beside = others === 0 ? "" : `; ${others} other ${others === 1 ? "text" : "texts"} of it approved`;
+  const words = `${one.kind}, ${stateWords[one.state]}${beside}`;
   print(`${style.bold(unhidden(`${one.server}/${one.name}`))}  ${words}\n`);
   for (const line of changedLines(one, style)) print(line);
   print("");

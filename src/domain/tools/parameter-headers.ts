@@ -16,8 +16,21 @@ const kinds = new Set<unknown>([...numbers, "string", "boolean"]);
 /** Values, in which a mark is none. */
 const values = new Set(["default", "const", "enum", "examples"]);
 
+/** Schemas of lists are looked through once, and not for each call. */
+const known = new WeakMap<object, { readonly mirrored: readonly MirroredParameter[] | undefined }>();
+
 /** Undefined: it marks what must not be marked, so that clients have to do without the tool. */
 export function mirroredParameters(inputSchema: unknown): readonly MirroredParameter[] | undefined {
+  if (typeof inputSchema !== "object" || inputSchema === null) return [];
+  let found = known.get(inputSchema);
+  if (!found) {
+    found = { mirrored: lookedFor(inputSchema) };
+    known.set(inputSchema, found);
+  }
+  return found.mirrored;
+}
+
+function lookedFor(inputSchema: object): readonly MirroredParameter[] | undefined {
   const found: MirroredParameter[] = [];
   if (!collect(inputSchema, [], 0, found)) return undefined;
   const names = new Set(found.map(({ header }) => header.toLowerCase()));

@@ -18,6 +18,9 @@ export interface ToolDefinition {
   /** JSON text with the origin of its server: as it was approved, and as it is now. */
   readonly approved: string | null;
   readonly seen: string;
+  /** Digests of what else is approved of it, and was refused: to each person the server may say something else. The latest first. */
+  readonly approvedOthers: readonly string[];
+  readonly refused: readonly string[];
   readonly seenAt: number;
   readonly decidedAt: number | null;
   /** Id of who decided; null: it was there when the server was first seen. */
@@ -42,7 +45,7 @@ export interface DefinitionGuard {
    * changed is put on record, and so is that it had none. `lacks`: whether the server says that it has none of the other kind.
    */
   offered(
-    server: Pick<ToolServer, "name" | "approval" | "place">,
+    server: Pick<ToolServer, "name" | "approval" | "place" | "credentials">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
     lacks?: boolean,

@@ -51,7 +51,8 @@ export interface RequestTrace {
   readonly id: string;
   /** Whether `delivered` is to be called: prompts and answers are part of traces only where the operator wants that. */
   readonly takesContent: boolean;
-  asked(request: TracedRequest): void;
+  /** Also for each later turn of a response whose tools are run here, with the id by which the ledger has that. */
+  asked(request: TracedRequest, turnId?: string): void;
   /** It waits; what is returned is called when it goes on. */
   waits(what: "admission" | "queue"): () => void;
   /** An engine is asked. `model` is its own id, `publicModel` ours. What is returned goes along with the request. */

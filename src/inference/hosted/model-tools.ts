@@ -4,6 +4,7 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
 import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { MadeCall } from "../../domain/tools/approved-call.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 
@@ -30,9 +31,22 @@ export interface ModelTools {
   call(server: string, tool: string, args: Readonly<Record<string, unknown>>, asker: ToolAsker): Promise<CallResult>;
 }
 
+/** Which approvals have made their call. */
+export interface ApprovedCalls {
+  /** Takes the call of an approval. Gives who took it before; undefined: nobody did, and it is to be made. */
+  take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined>;
+}
+
+export interface TakenCall {
+  readonly responseId: string;
+  /** Its item, where that is kept for the principal. */
+  readonly item: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** What it takes to run tools of servers for models. */
 export interface HostedTools {
   readonly tools: ModelTools;
+  readonly approved: ApprovedCalls;
   /** What is left by now of the rights with which a request was admitted. Rejects with a GatewayError where nothing is. */
   still(principal: Principal): Promise<Principal>;
   /** Checks a turn's request as a client's. Throws a GatewayError. */

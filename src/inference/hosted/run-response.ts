@@ -5,7 +5,13 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import { comment } from "../../dialects/keep-alive.ts";
-import { type AskedServer, askedServers, type HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
+import {
+  type AskedServer,
+  askedServers,
+  type HostedTool,
+  hasAllowed,
+  isAllowed,
+} from "../../dialects/response/hosted/asked-servers.ts";
 import {
   type CallResult,
   calledFunction,
@@ -14,6 +20,7 @@ import {
   listItem,
   notCalled,
   readHostedItems,
+  takenCall,
 } from "../../dialects/response/hosted/hosted-items.ts";
 import { type HostedCall, HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
 import { functionName, OfferedTools } from "../../dialects/response/hosted/offered-tools.ts";
@@ -173,19 +180,33 @@ class HostedRun<Result> {
   ): Promise<readonly [AskedServer, { tools: readonly HostedTool[]; isNew: boolean }]> {
     const known = lists.get(asked.label);
     // What was listed before is in the conversation; what may be called is decided at each call.
-    if (known && this.#hosted.tools.holds(known)) return [asked, { tools: known, isNew: false }];
-    return [asked, { tools: await this.#hosted.tools.list(name, this.#asker), isNew: true }];
+    if (known && hasAllowed(asked, known) && this.#hosted.tools.holds(known))
+      return [asked, { tools: known, isNew: false }];
+    const listed = await this.#hosted.tools.list(name, this.#asker);
+    return [asked, { tools: listed.filter((tool) => isAllowed(asked, tool)), isNew: true }];
   }
 
   /** A call that the client was asked about, and has approved. */
   async #decide({ requestId, label, name, arguments: args }: Decided, offered: OfferedTools, response: HostedResponse) {
-    const result = offered.named(label, name)
-      ? await this.#run(label, name, args)
+    const item = callItem(label, name, { arguments: args, approvedBy: requestId });
+    const instead = offered.named(label, name)
+      ? await this.#taken(requestId, String(item["id"]))
       : notCalled("The tool is not there any more.");
-    response.tellApproved(callItem(label, name, { arguments: args, approvedBy: requestId }), result);
+    const result = instead ?? (await this.#run(label, name, args));
+    response.tellApproved(item, result);
     this.#hold(result);
     const call = { callId: requestId, name: functionName(label, name), arguments: args };
     this.#items.push(...calledFunction({ ...call, output: result.output }));
+  }
+
+  /** Takes the call of an approval, of which there is one. Gives what is told where another response has it. */
+  async #taken(approvalId: string, callId: string): Promise<CallResult | undefined> {
+    const { requestId, request } = this.#call;
+    // What is taken and then not made is lost.
+    const principal = await this.#still();
+    const call = { callId, responseId: request.dialect.idOf(requestId) };
+    const taken = await this.#hosted.approved.take(principal, approvalId, call);
+    return taken && takenCall(taken.responseId, taken.item);
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
@@ -230,9 +251,11 @@ class HostedRun<Result> {
     const { goesOn = nothingBefore } = asked;
     // What guardrails mask of the client's own items is kept so, too.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };
+    const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
+    if (!isFirst) this.#call.trace?.asked(request, turnId);
     return await run(
       new TurnCall(this.#call, {
-        ...{ request, principal, isFirst, requestId: isFirst ? requestId : `req_${Bun.randomUUIDv7()}` },
+        ...{ request, principal, isFirst, requestId: turnId },
         masked: (one) => {
           if (isFirst) this.#keepInput(one.goesOn?.input ?? []);
         },
@@ -294,15 +317,22 @@ class HostedRun<Result> {
     const { calls } = response;
     if (!response.isCompleted || calls.length === 0) return false;
     const outputs: Json[] = [];
-    for (let at = 0; at < calls.length; at += callsAtOnce) {
-      const some = calls.slice(at, at + callsAtOnce);
-      const results = await Promise.all(some.map((one) => this.#runWithin(one)));
+    // Not every server of models holds to it.
+    const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
+    for (let at = 0; at < calls.length; at += atOnce) {
+      const some = calls.slice(at, at + atOnce);
+      // Where one cannot be made, those that are made beside it are told of all the same.
+      const results = await Promise.allSettled(some.map((one) => this.#runWithin(one)));
       for (const [index, result] of results.entries()) {
+        if (result.status === "rejected") continue;
         const one = some[index] as HostedCall;
-        tell(response.endCall(one, result));
-        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.output });
+        tell(response.endCall(one, result.value));
+        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.value.output });
       }
-      for (const result of results) this.#hold(result);
+      for (const result of results) {
+        if (result.status === "rejected") throw result.reason;
+        this.#hold(result.value);
+      }
     }
     // A model's server that calls on, whatever it was told, is not asked again.
     if (response.waitsForClient || this.#turns > mostTurns) return false;

@@ -44,7 +44,7 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
     this.principal = turn.principal;
     this.requestId = turn.requestId;
     this.cacheHeader = call.cacheHeader ?? null;
-    this.trace = turn.isFirst ? call.trace : undefined;
+    this.trace = call.trace;
   }
 
   get request(): DecodedRequest {

@@ -1,62 +1,32 @@
 // Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
-import { Cancellation } from "../../base/cancellation.ts";
-import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Log } from "../../base/log.ts";
 import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
-import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import {
-  AccountMissing,
-  type JsonObject,
-  type ToolAnswer,
-  type ToolExchange,
-  type ToolLink,
-  type ToolLinks,
-} from "../../domain/tools/tool-link.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
-import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
-import { mayUseServer } from "../../domain/tools/usable-server.ts";
-import { accountTool, accountToolName, connectedAnswer, missingAnswer } from "./account-tool.ts";
-import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
-import { HeldCalls } from "./held-calls.ts";
+import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts";
+import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import type { ToolUses } from "../../domain/tools/tool-use.ts";
+import { connectedAnswer, missingAnswer } from "./account-tool.ts";
+import type { ClientCall, ClientRequest } from "./client-call.ts";
 import { type Introduction, introductionOf } from "./introduction.ts";
-import { itemOf, longestUri, partsOfUri, publicName, publicUri, serverOfName } from "./names.ts";
-import { invalidParams, methodNotFound, missingCapability, RpcError, rpcErrorOf } from "./rpc-error.ts";
-import { isObject, type ListKind, listKinds, ServerLists } from "./server-lists.ts";
-import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension, withoutTasksExtension } from "./tasks.ts";
+import { publicName, publicUri } from "./names.ts";
+import { type Found, Offers, type OffersDeps, within } from "./offers.ts";
+import { Resources } from "./resources.ts";
+import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
+import { ServerCalls, type ServerCallsDeps } from "./server-calls.ts";
+import { isObject, type ListKind, listKinds } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
-import { mayUseResources, mayUseTool, usableServers } from "./view.ts";
 
-export interface DeskDeps {
-  servers: Pick<ToolServers, "all" | "find">;
-  links: Pick<ToolLinks, "open">;
-  definitions: DefinitionGuard;
+export interface DeskDeps extends OffersDeps, ServerCallsDeps {
+  servers: OffersDeps["servers"];
+  uses: ToolUses;
   /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
   onChange(listener: () => void): () => void;
-  uses: ToolUses;
-  sampler: ToolSampler;
   /** With more tools than this, all servers together offer a search in place of their schemas. */
   searchFrom(): number;
-  clock: Clock;
-  log: Log;
 }
 
-/** A server that is slow to say what it has does not hold up the others. */
-const listPatienceMs = 10_000;
 /** What a server that is slower has is told as if it had everything. */
 const introductionPatienceMs = 3_000;
 const pageSize = 1_000;
-/** A server that asks again and again is left. */
-const mostRounds = 8;
-
-/** Something that a server has, by the name that it is known by here. */
-export interface Found {
-  readonly server: ToolServer;
-  readonly item: JsonObject;
-  readonly name: string;
-  /** Why it is, or was, the one tool in the place of all others of its server. */
-  readonly account?: AccountMissing | "connected";
-}
 
 /** Methods that it answers, but for lists. */
 const methods = [
@@ -73,13 +43,15 @@ export const deskMethods: ReadonlySet<string> = new Set([...methods, ...listMeth
 
 export class Desk {
   readonly #deps: DeskDeps;
-  readonly #lists: ServerLists;
-  readonly #held = new HeldCalls();
-  readonly #tasks = new Tasks();
+  readonly #offers: Offers;
+  readonly #calls: ServerCalls;
+  readonly #resources: Resources;
 
   constructor(deps: DeskDeps) {
     this.#deps = deps;
-    this.#lists = new ServerLists(deps.clock);
+    this.#offers = new Offers(deps);
+    this.#calls = new ServerCalls(deps, this.#offers);
+    this.#resources = new Resources(deps.servers, this.#offers, this.#calls);
   }
 
   get onChange(): DeskDeps["onChange"] {
@@ -109,14 +81,14 @@ export class Desk {
       case "resources/read":
       case "resources/subscribe":
       case "resources/unsubscribe":
-        return this.#atResource(method, params, call);
+        return this.#resources.ask(method, params, call);
       case "completion/complete":
         return this.#complete(params, call);
       case "tasks/get":
       case "tasks/update":
       case "tasks/result":
       case "tasks/cancel":
-        return this.#atTask(method, params, call);
+        return this.#calls.atTask(method, params, call);
       default:
         throw new RpcError(methodNotFound, `Method not found: ${method.slice(0, 100)}`);
     }
@@ -124,33 +96,37 @@ export class Desk {
 
   /** Nobody can come for what is under way any more. */
   async close(): Promise<void> {
-    this.#held.close();
-    await this.#tasks.close();
+    await this.#calls.close();
   }
 
   /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
-  async parameterFault({ name, arguments: args }: JsonObject, call: ClientCall): Promise<string | undefined> {
-    const found = await this.#find("tools", name, call, { isNoted: false }).catch(() => undefined);
-    return (
-      found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, new Headers(call.headers))
-    );
+  async parameterFault(
+    { name, arguments: args }: JsonObject,
+    call: ClientCall,
+    headers: Pick<Headers, "get">,
+  ): Promise<string | undefined> {
+    const found = await this.#offers.find("tools", name, call, { isNoted: false }).catch(() => undefined);
+    return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
   }
 
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
-  requireServer(name: string, { principal }: Pick<ClientCall, "principal">): ToolServer {
-    const server = this.#deps.servers.find(name);
-    if (server && mayUseServer(server, principal)) return server;
-    throw new GatewayError("not_found", "There is no such server of tools, or this key may not use it.");
+  requireServer(name: string, call: Pick<ClientCall, "principal">): ToolServer {
+    return this.#offers.requireServer(name, call);
+  }
+
+  /** Follows all servers of a client that listens, and these of their resources. */
+  listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
+    return this.#resources.listen(uris, call);
   }
 
   /** What a client is told at the beginning, of the servers that it may use. */
   async introduction(from: ClientRequest, isLegacy: boolean): Promise<Introduction> {
     const { links, definitions } = this.#deps;
-    const isPermitted = await this.#permit(from, "initialize", null).then(
+    const isPermitted = await this.#offers.permit(from, "initialize", null).then(
       () => true,
       () => false,
     );
-    const met = (isPermitted ? this.#serversOf(from) : []).map(async (server) => {
+    const met = (isPermitted ? this.#offers.serversOf(from) : []).map(async (server) => {
       const opened = within(introductionPatienceMs, links.open(server, from));
       const link = await opened.catch(() => undefined);
       if (!link) return { server, link, instructions: undefined };
@@ -163,13 +139,8 @@ export class Desk {
     return introductionOf(await Promise.all(met), isLegacy, from.only);
   }
 
-  #serversOf(call: Pick<ClientCall, "only" | "principal">): readonly ToolServer[] {
-    const { only, principal } = call;
-    return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
-  }
-
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const all = await this.#all(kind, call);
+    const all = await this.#offers.all(kind, call);
     if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
       return { tools: searchTools(all.length) };
     }
@@ -177,7 +148,7 @@ export class Desk {
     if (cursor !== undefined && (typeof cursor !== "string" || String(from) !== cursor || !(from in all))) {
       throw new RpcError(invalidParams, "cursor is none that this gateway gave.");
     }
-    const page = all.slice(from, from + pageSize).map((found) => this.#shown(kind, found, call));
+    const page = all.slice(from, from + pageSize).map((found) => shown(kind, found, call));
     const end = from + page.length;
     return { [kind]: page, ...(end < all.length && { nextCursor: String(end) }) };
   }
@@ -186,134 +157,20 @@ export class Desk {
     return listing === undefined ? count > this.#deps.searchFrom() : listing === "search";
   }
 
-  /** What all servers have of a kind, in the order of their names. */
-  async #all(kind: ListKind, call: ClientCall): Promise<Found[]> {
-    await this.#permit(call, listKinds[kind].method, null);
-    const servers = this.#serversOf(call);
-    if (call.only !== undefined)
-      return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
-    const lists = await Promise.all(
-      servers.map(async (server) => {
-        try {
-          return await within(listPatienceMs, this.#of(server, kind, call));
-        } catch (error) {
-          const { message, detail } = error as { message?: string; detail?: string };
-          this.#deps.log.warn("mcp_list_failed", { server: server.name, kind, reason: detail ?? message ?? "unknown" });
-          return [];
-        }
-      }),
-    );
-    return lists.flat();
-  }
-
-  /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
-  async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
-    const isResource = kind === "resources" || kind === "resourceTemplates";
-    if (isResource && !mayUseResources(server, call.principal)) return [];
-    try {
-      const { isLegacy, items } = await this.#offered(server, kind, call);
-      if (isResource) {
-        return items.map((item) => ({ server, item, name: String(item["name"]) }));
-      }
-      const found = items.flatMap((item) => usable(server, item, isLegacy, call) ?? []);
-      return firstOfEach(found, call.only === undefined ? server.name : undefined);
-    } catch (error) {
-      if (!(error instanceof AccountMissing)) throw error;
-      return kind === "tools" ? [accountToolOf(server, error)] : [];
-    }
-  }
-
-  /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
-  async #offered(
-    server: ToolServer,
-    kind: ListKind,
-    call: ClientCall,
-  ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
-    const link = await this.#open(server, call);
-    const { isLegacy } = link;
-    const items = await this.#lists.of(link, kind);
-    if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
-    const guarded = kind === "tools" ? "tool" : "prompt";
-    const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;
-    return { isLegacy, items: await this.#deps.definitions.offered(server, guarded, items, lacks) };
-  }
-
-  async #open(server: ToolServer, { principal, follower }: ClientCall): Promise<ToolLink> {
-    const link = await this.#deps.links.open(server, { principal });
-    follower?.follow(server.name, link);
-    return link;
-  }
-
-  /** Whoever has nothing left starts no process. `server`: in whose name a refusal is on record. */
-  async #permit(
-    { requestId, principal, trace }: ClientRequest,
-    method: string,
-    name: string | null,
-    server?: ToolServer,
-  ): Promise<void> {
-    await this.#deps.uses.permit({ requestId, principal, method, name, ...(server && { server, trace }) });
-  }
-
-  /** Follows all servers of a client that listens, and these of their resources. */
-  async listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
-    await this.#permit(call, "subscriptions/listen", null);
-    await Promise.allSettled(this.#serversOf(call).map((server) => this.#open(server, call)));
-    await Promise.allSettled(uris.map((uri) => this.#atResource("resources/subscribe", { uri }, call)));
-  }
-
-  #shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
-    const of = only === undefined ? server.name : undefined;
-    if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };
-    if (of === undefined) return item;
-    const place = kind === "resources" ? "uri" : "uriTemplate";
-    return { ...item, [place]: publicUri(of, String(item[place])) };
-  }
-
-  /** By the name that clients know. Rejects where there is none, or it may not be used. */
-  async #find(
-    kind: "tools" | "prompts",
-    name: unknown,
-    call: ClientCall,
-    { isNoted = true }: { isNoted?: boolean } = {},
-  ): Promise<Found> {
-    const what = kind === "tools" ? "tool" : "prompt";
-    const unknown = () => new RpcError(invalidParams, `Unknown ${what}: ${String(name).slice(0, 100)}`);
-    if (typeof name !== "string") throw new RpcError(invalidParams, "name must be a text.");
-    const { only, principal } = call;
-    const server = only === undefined ? this.#deps.servers.find(serverOfName(name)) : this.requireServer(only, call);
-    if (!server || !mayUseServer(server, principal)) throw unknown();
-    const of = only === undefined ? server.name : undefined;
-    const method = kind === "tools" ? "tools/call" : "prompts/get";
-    await this.#permit(call, method, of === undefined ? name : name.slice(of.length + 1), isNoted ? server : undefined);
-    try {
-      const { isLegacy, items } = await this.#offered(server, kind, call);
-      const item = itemOf(items, of, name);
-      const found = item && usable(server, item, isLegacy, call);
-      if (found) return found;
-    } catch (error) {
-      if (error instanceof AccountMissing && kind === "tools") return accountToolOf(server, error);
-      throw error;
-    }
-    // It was listed before they connected their account.
-    const isListed = kind === "tools" && server.credentials.kind === "person";
-    if (!isListed || publicName(of, accountToolName) !== name) throw unknown();
-    return { server, item: {}, name: accountToolName, account: "connected" };
-  }
-
   async #callTool(params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { name, arguments: args } = params;
     if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
-      const all = await this.#all("tools", call);
+      const all = await this.#offers.all("tools", call);
       if (name === searchToolNames.search) {
         return searchToolsAnswer(
-          all.map((found) => this.#shown("tools", found, call)),
+          all.map((found) => shown("tools", found, call)),
           args,
         );
       }
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
-    const { server, item, name: own, account } = await this.#find("tools", name, call);
+    const { server, item, name: own, account } = await this.#offers.find("tools", name, call);
     if (account === "connected") {
       if (call.isAskable) call.notify(listKinds.tools.changed, {});
       return connectedAnswer(server);
@@ -324,7 +181,7 @@ export class Desk {
     // In later revisions the server alone decides whether it makes one.
     const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
-      return await this.#use("tools/call", server, own, { ...asked, name: own }, { ...call, headers });
+      return await this.#calls.use("tools/call", server, own, { ...asked, name: own }, { ...call, headers });
     } catch (error) {
       if (error instanceof AccountMissing) return missingAnswer(error);
       throw error;
@@ -332,297 +189,28 @@ export class Desk {
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const found = await this.#find("prompts", params["name"], call);
-    return await this.#use("prompts/get", found.server, found.name, { ...params, name: found.name }, call);
-  }
-
-  async #atResource(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const { server, uri } = this.#resource(params["uri"], call);
-    const use = () => this.#use(method, server, uri, { ...params, uri }, call);
-    const { follower } = call;
-    if (!follower || method === "resources/read") return await use();
-    await this.#permit(call, method, uri, server);
-    await this.#open(server, call);
-    if (method === "resources/unsubscribe") return follower.remove(server.name, uri) ? await use() : {};
-    if (!follower.hasRoom) throw new RpcError(invalidParams, "As many resources are subscribed to as may be, 100.");
-    if (!follower.add(server.name, uri)) return {};
-    try {
-      return await use();
-    } catch (error) {
-      follower.remove(server.name, uri);
-      throw error;
-    }
-  }
-
-  #resource(asked: unknown, call: ClientCall): { server: ToolServer; uri: string } {
-    const { only, principal } = call;
-    if (typeof asked !== "string" || asked.length > longestUri) {
-      throw new RpcError(invalidParams, `uri must be a text of at most ${longestUri} characters.`);
-    }
-    const parts = only === undefined ? partsOfUri(asked) : { server: only, uri: asked };
-    const server = parts && this.#deps.servers.find(parts.server);
-    if (!server || !mayUseResources(server, principal)) {
-      throw new RpcError(invalidParams, `Unknown resource: ${asked.slice(0, 200)}`, { uri: asked });
-    }
-    return { server, uri: parts.uri };
+    const { server, name } = await this.#offers.find("prompts", params["name"], call);
+    return await this.#calls.use("prompts/get", server, name, { ...params, name }, call);
   }
 
   async #complete(params: JsonObject, call: ClientCall): Promise<JsonObject> {
     const { ref } = params;
+    const method = "completion/complete";
     if (!isObject(ref)) throw new RpcError(invalidParams, "ref must be an object.");
-    const { type, name, uri } = ref;
-    if (type === "ref/prompt") {
-      const found = await this.#find("prompts", name, call);
-      const asked = { ...params, ref: { ...ref, name: found.name } };
-      return await this.#use("completion/complete", found.server, found.name, asked, call);
+    if (ref["type"] === "ref/prompt") {
+      const { server, name } = await this.#offers.find("prompts", ref["name"], call);
+      return await this.#calls.use(method, server, name, { ...params, ref: { ...ref, name } }, call);
     }
-    const resource = this.#resource(uri, call);
-    const asked = { ...params, ref: { ...ref, uri: resource.uri } };
-    return await this.#use("completion/complete", resource.server, null, asked, call);
-  }
-
-  async #atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const { taskId } = params;
-    if (!call.isAskable && !hasTasksExtension(call.capabilities)) {
-      const requiredCapabilities = { extensions: { [tasksExtension]: {} } };
-      throw new RpcError(missingCapability, "Tasks are for clients that say that they know them.", {
-        requiredCapabilities,
-      });
-    }
-    if (typeof taskId !== "string") throw new RpcError(invalidParams, "taskId must be a text.");
-    const { only, principal } = call;
-    const dot = taskId.indexOf(".");
-    const name = only ?? taskId.slice(0, Math.max(0, dot));
-    const server = this.#deps.servers.find(name);
-    const own = only === undefined ? taskId.slice(dot + 1) : taskId;
-    const task = server && mayUseServer(server, principal) ? this.#tasks.find(call, server, own) : undefined;
-    if (!server || !task || !mayUseTool(server, task.tool, principal))
-      throw new RpcError(invalidParams, "Unknown task.");
-    const told = await this.#use(method, server, null, { ...params, taskId: own }, call);
-    await task.heard(method, { ...told, taskId: own });
-    return told;
-  }
-
-  /** Asks the server that has it, admitted and on record. */
-  async #use(
-    method: string,
-    server: ToolServer,
-    name: string | null,
-    params: JsonObject,
-    call: ClientCall,
-  ): Promise<JsonObject> {
-    const { principal, requestId, cancellation, trace } = call;
-    const subject = `${server.name} ${method} ${name}`;
-    const { requestState, inputResponses } = params;
-    const resumed = call.isAskable ? undefined : this.#held.resume(call, subject, requestState, inputResponses);
-    if (resumed) return await resumed;
-    await this.#permit(call, method, name, server);
-    const link = await this.#open(server, call);
-    const work = async (one: ClientCall): Promise<JsonObject> => {
-      const content = () => JSON.stringify(params);
-      const use = await this.#deps.uses.begin({
-        requestId,
-        principal,
-        server,
-        method,
-        name,
-        content,
-        cancellation,
-        trace,
-      });
-      try {
-        const result = await this.#ask(link, method, params, one);
-        const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
-        if (made) {
-          const letGo = this.#takeTask(made, link, params, one);
-          this.#tasks.add(one, { server, tool: name ?? "", link, use, made, letGo });
-          return this.#told(result, server, one);
-        }
-        const isError = result["isError"] === true;
-        // A server may answer to a client that has left.
-        const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
-        await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
-        return this.#told(result, server, one);
-      } catch (error) {
-        const isLeft = one.cancellation.cancelled;
-        const code = error instanceof GatewayError ? error.code : "upstream_error";
-        const outcome = isLeft ? "cancelled" : "failed";
-        await use.ended({ outcome, code: isLeft ? null : code, isError: false, content: () => "" });
-        throw error;
-      }
-    };
-    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
-  }
-
-  /**
-   * Gives what lets go of what it was asked with. Throws where the client did not ask for one, or has too many: its server has
-   * nobody to work for then.
-   */
-  #takeTask(made: JsonObject, link: ToolLink, params: JsonObject, call: ClientCall): () => void {
-    try {
-      this.#requireTask(made, link, params, call);
-      return keepAsked(call, params);
-    } catch (error) {
-      const nobody = { holder: call.holder, cancellation: new Cancellation() };
-      link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
-      throw error;
-    }
-  }
-
-  #requireTask(made: JsonObject, link: ToolLink, { task }: JsonObject, call: ClientCall): void {
-    const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
-    if (!isAsked || !isTellable(made)) {
-      const message = "The server made a task that nobody asked for, or that cannot be asked for.";
-      throw new GatewayError("upstream_error", message);
-    }
-    if (this.#tasks.hasRoom(call)) return;
-    const message = "As many tasks are under way for this key as may. Let some of them end.";
-    throw new GatewayError("rate_limit_exceeded", message);
-  }
-
-  async #ask(link: ToolLink, method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const exchange = this.#exchange(call, progressTokenOf(params));
-    let asked = params;
-    for (let round = 0; round < mostRounds; round++) {
-      const result = resultOf(await link.request(method, asked, exchange));
-      const { resultType, inputRequests, requestState } = result;
-      if (resultType !== "input_required" || !isObject(inputRequests)) return result;
-      if (!call.isAskable && !Object.values(inputRequests).every((one) => this.#isOurs(one, call))) return result;
-      const inputResponses: Record<string, JsonObject> = {};
-      for (const [key, one] of Object.entries(inputRequests)) {
-        if (!isObject(one)) continue;
-        inputResponses[key] = await this.#answerAsked(
-          String(one["method"]),
-          isObject(one["params"]) ? one["params"] : {},
-          call,
-        );
-      }
-      asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
-    }
-    throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
-  }
-
-  /** Whether the gateway answers it in the place of a client that cannot: by one of its own models. */
-  #isOurs(asked: unknown, { capabilities }: ClientCall): boolean {
-    return isObject(asked) && asked["method"] === "sampling/createMessage" && capabilities["sampling"] === undefined;
-  }
-
-  async #answerAsked(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
-    if (this.#isOurs({ method }, call)) {
-      const signal = call.cancellation.signal;
-      return await this.#deps.sampler.sample(call.principal, params, signal);
-    }
-    const needed = neededCapability(method);
-    if (needed === undefined || call.capabilities[needed] === undefined) {
-      throw new RpcError(methodNotFound, `The client has no ${needed ?? "such"} capability.`);
-    }
-    return await call.ask(method, params);
-  }
-
-  #exchange(call: ClientCall, progressToken: unknown): ToolExchange {
-    const { holder, cancellation, capabilities, headers } = call;
-    const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
-    return {
-      ...{ holder, cancellation, headers },
-      // Tasks of earlier revisions are others.
-      clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
-      notified: (method, params) => {
-        if (method !== "notifications/progress") call.notify(method, params);
-        else if (progressToken !== undefined) call.notify(method, { ...params, progressToken });
-      },
-      asked: (method, params) => this.#answerAsked(method, params, call),
-    };
-  }
-
-  /** A result as the client of all servers reads it: what it names must lead back to the same server. */
-  #told(result: JsonObject, server: ToolServer, call: ClientCall): JsonObject {
-    const { only, isAskable } = call;
-    const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
-    // Earlier revisions know neither.
-    const told = isAskable && resultType !== "input_required" ? plain : result;
-    if (only !== undefined) return told;
-    const { name } = server;
-    const { content, contents, messages, taskId, task, result: ofTask, _meta } = told;
-    const publicTask = (one: JsonObject) => ({ ...one, taskId: `${name}.${one["taskId"]}` });
-    const related = isObject(_meta) ? _meta[relatedTask] : undefined;
-    return {
-      ...told,
-      ...(Array.isArray(content) && { content: content.map((block) => withPublicUri(block, name)) }),
-      ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
-      ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
-      ...(typeof taskId === "string" && { taskId: `${name}.${taskId}` }),
-      ...(typeof taskId === "string" && isObject(ofTask) && { result: this.#told(ofTask, server, call) }),
-      ...(isObject(task) && typeof task["taskId"] === "string" && { task: publicTask(task) }),
-      ...(isObject(related) && { _meta: { ...(isObject(_meta) && _meta), [relatedTask]: publicTask(related) } }),
-    };
+    const { server, uri } = this.#resources.find(ref["uri"], call);
+    return await this.#calls.use(method, server, null, { ...params, ref: { ...ref, uri } }, call);
   }
 }
 
-/** Where earlier revisions say of a result which task it is of. */
-const relatedTask = "io.modelcontextprotocol/related-task";
-
-function progressTokenOf({ _meta }: JsonObject): unknown {
-  return isObject(_meta) ? _meta["progressToken"] : undefined;
-}
-
-function resultOf(answer: ToolAnswer): JsonObject {
-  if ("result" in answer) return answer.result;
-  const { code, message, data } = answer.error;
-  throw new RpcError(code, message, data);
-}
-
-function neededCapability(method: string): string | undefined {
-  if (method === "sampling/createMessage") return "sampling";
-  if (method === "elicitation/create") return "elicitation";
-  return method === "roots/list" ? "roots" : undefined;
-}
-
-function withPublicMessage(message: unknown, server: string): unknown {
-  return isObject(message) ? { ...message, content: withPublicUri(message["content"], server) } : message;
-}
-
-function withPublicUri(block: unknown, server: string): unknown {
-  if (!isObject(block)) return block;
-  if (block["type"] === "resource_link") return publicResource(block, server);
-  return block["type"] === "resource" ? { ...block, resource: publicResource(block["resource"], server) } : block;
-}
-
-function publicResource(resource: unknown, server: string): unknown {
-  if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
-  return { ...resource, uri: publicUri(server, resource["uri"]) };
-}
-
-/** The tool in the place of all others. */
-function accountToolOf(server: ToolServer, account: AccountMissing): Found {
-  return { server, item: accountTool(server, account), name: accountToolName, account };
-}
-
-/** Clients refuse lists that have a name twice, and with it those of all other servers. */
-function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
-  const names = new Set<string>();
-  return all.filter(({ name }) => names.size < names.add(publicName(of, name)).size);
-}
-
-/** Undefined where the principal may not use it. */
-function usable(
-  server: ToolServer,
-  item: JsonObject,
-  isLegacy: boolean,
-  { principal }: Pick<ClientCall, "principal">,
-): Found | undefined {
-  const { name } = item;
-  if (typeof name !== "string" || !mayUseTool(server, name, principal)) return undefined;
-  // Whoever asks a server of a later revision leaves out tools whose arguments nobody can tell how to send.
-  return isLegacy || mirroredParameters(item["inputSchema"]) !== undefined ? { server, item, name } : undefined;
-}
-
-/** What comes later is nobody's any more. */
-async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new GatewayError("upstream_timeout", `No list within ${ms} ms.`)), ms);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** The item with the names that clients know at the address which they ask. */
+function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
+  const of = only === undefined ? server.name : undefined;
+  if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };
+  if (of === undefined) return item;
+  const place = kind === "resources" ? "uri" : "uriTemplate";
+  return { ...item, [place]: publicUri(of, String(item[place])) };
 }

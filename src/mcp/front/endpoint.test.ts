@@ -249,6 +249,8 @@ test("a stream of 2026-07-28 hears of its own servers alone, until its client le
     resourceSubscriptions: ["headrace+one:note://a"],
   });
   while (!link.asked.some(({ method }) => method === "resources/subscribe")) await Bun.sleep(5);
+  // What its client sent as headers is the gateway's, be it a cookie or a key.
+  expect(link.exchanges.map(({ headers }) => headers)).toEqual(link.exchanges.map(() => undefined));
   expect(other.followers).toBe(0);
   link.changed("notifications/tools/list_changed");
   link.changed("notifications/resources/updated", { uri: "note://a" });

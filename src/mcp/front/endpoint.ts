@@ -4,6 +4,7 @@ import {
   createMcpHandler,
   isLegacyRequest,
   type McpHttpHandler,
+  PROTOCOL_VERSION_META_KEY,
   type ServerEvent,
   type ServerEventBus,
 } from "@modelcontextprotocol/server";
@@ -40,7 +41,7 @@ export class Endpoint {
   readonly #standing: Standing;
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
-  readonly #at = new AsyncLocalStorage<{ from: ClientRequest; request: Request; body: unknown }>();
+  readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
   /** Who listens, by a stream of a later revision. */
   readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
@@ -58,14 +59,12 @@ export class Endpoint {
       // What servers tell comes by those who follow them alone.
       publish: () => {},
       subscribe: (listener) => {
-        const { from, request, body } = current();
+        const { from, body } = current();
         const follower = new Follower(from, desk.onChange, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
-        void desk
-          .listen(resourcesOf(body), { ...beforeCall(request, from), isAskable: true, follower })
-          .catch(() => {});
+        void desk.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
         return () => follower.end();
       },
     };
@@ -90,14 +89,14 @@ export class Endpoint {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
     // Whoever has the wrong address learns it at once, and not of each list.
     if (from.only !== undefined) this.#desk.requireServer(from.only, from);
-    const isLegacy = await isLegacyRequest(request, body);
+    const isLegacy = !saysRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
       const answer = await this.#sessions.answer(request, from, body);
       return request.method === "GET" ? this.#watched(answer, from, () => {}) : answer;
     }
     const fault = await this.#fault(request, from, body);
     if (fault !== undefined) return fault;
-    const fetch = () => this.#at.run({ from, request, body }, () => this.#modern.fetch(request, { parsedBody: body }));
+    const fetch = () => this.#at.run({ from, body }, () => this.#modern.fetch(request, { parsedBody: body }));
     const isListening = isObject(body) && body["method"] === "subscriptions/listen";
     return isListening ? await this.#listen(fetch, from, body) : await fetch();
   }
@@ -143,7 +142,7 @@ export class Endpoint {
       return rpcFault(404, methodNotFound, `Method not found: ${method.slice(0, 100)}`, body);
     }
     if (method !== "tools/call" || !isObject(params)) return undefined;
-    const message = await this.#desk.parameterFault(params, beforeCall(request, from));
+    const message = await this.#desk.parameterFault(params, beforeCall(from), request.headers);
     return message === undefined ? undefined : rpcFault(400, headerMismatch, message, body);
   }
 
@@ -156,11 +155,19 @@ export class Endpoint {
   }
 }
 
+/** Whether it says its revision in itself, as no request of a session does: the package would check all of it to see that, and then again. */
+function saysRevision(body: unknown): boolean {
+  if (!isObject(body) || body["method"] === "initialize") return false;
+  const { params } = body;
+  const _meta = isObject(params) ? params["_meta"] : undefined;
+  return isObject(_meta) && _meta[PROTOCOL_VERSION_META_KEY] !== undefined;
+}
+
 /** A request that is looked at before it is any call: nobody is told or asked anything. */
-function beforeCall(request: Request, from: ClientRequest): ClientCall {
+function beforeCall(from: ClientRequest): ClientCall {
   return {
     ...from,
-    ...{ headers: Object.fromEntries(request.headers), capabilities: {}, isAskable: false, cancellation: from.left },
+    ...{ capabilities: {}, isAskable: false, cancellation: from.left },
     notify: () => {},
     ask: () => Promise.reject(new Error("Nobody is asked before a call.")),
   };

@@ -40,6 +40,12 @@ interface Kept {
   untilMs: number;
 }
 
+/** Rejects where none is free in time. */
+type TakePlace = (cancellation: Cancellation) => Promise<() => void>;
+
+/** For a link that nobody else has. */
+const atOnce: TakePlace = async () => () => {};
+
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #kept = new WeakMap<ToolLink, Map<ListKind, Kept>>();
@@ -51,13 +57,16 @@ export class ServerLists {
     this.#clock = clock;
   }
 
-  /** All who ask at once share what comes; one that failed is asked anew. */
-  of(link: ToolLink, kind: ListKind): Promise<readonly JsonObject[]> {
+  /**
+   * All who ask at once share what comes; one that failed is asked anew. `place`: waits for one at the server, for each page;
+   * gives what gives it back.
+   */
+  of(link: ToolLink, kind: ListKind, place: TakePlace = atOnce): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
     const known = kept.get(kind);
     if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
     this.#drop(kept, kind);
-    const read = inTime(link, kind);
+    const read = inTime(link, kind, place);
     const items = read.then((list) => list.items);
     const fresh: Kept = { items, length: 0, untilMs: Number.POSITIVE_INFINITY };
     kept.set(kind, fresh);
@@ -117,18 +126,18 @@ export class ServerLists {
 }
 
 /** Goes on where who asked first leaves: others wait for the same, so it is asked as nobody in particular. */
-async function inTime(link: ToolLink, kind: ListKind): Promise<ReadList> {
+async function inTime(link: ToolLink, kind: ListKind, place: TakePlace): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
   const timer = setTimeout(late, readMs);
   try {
-    return await readList(link, kind, { holder: heldBytes.bounded, cancellation });
+    return await readList(link, kind, { holder: heldBytes.bounded, cancellation }, place);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange): Promise<ReadList> {
+async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, place: TakePlace): Promise<ReadList> {
   const { method, capability } = listKinds[kind];
   if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: usualMs };
   const items: JsonObject[] = [];
@@ -137,7 +146,9 @@ async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange):
   let length = 0;
   let cursor: string | undefined;
   do {
-    const answer = await link.request(method, cursor === undefined ? {} : { cursor }, exchange);
+    const leave = await place(exchange.cancellation);
+    const asked = link.request(method, cursor === undefined ? {} : { cursor }, exchange);
+    const answer = await asked.finally(leave);
     if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
     const page = answer.result[kind];
     if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);

@@ -177,7 +177,7 @@ export class Connection {
         ...(headers && { headers }),
       });
       // All of the answer was read by then, and it was none to this.
-      if (transport.hasPerRequestStream && !call.isStreamed) call.fail(this.#lost());
+      if (transport.hasPerRequestStream && !call.isStreamed && !call.isOver) call.fail(this.#lost());
     } catch (error) {
       this.#notSent(call, error);
     }

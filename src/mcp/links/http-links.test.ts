@@ -472,22 +472,6 @@ test("a server that is not there is said to be that", async () => {
   });
 });
 
-test("no more calls are under way at a server than it may have; who comes beyond waits, and then is told to retry", async () => {
-  await using server = new HttpToolServer({ tools });
-  await using world = new LinkWorld();
-  const at = toolServerAt(server.url, { maxConcurrency: 1, timeoutMs: 400 });
-  const cancellation = new Cancellation();
-  const first = world.call(at, "hang", { cancellation });
-  await until(() => server.count("tools/call") === 1, "the first is under way");
-  const [second, third] = [world.call(at, "hang", { key: "key_2" }), world.call(at, "text", { key: "key_3" })];
-  await Bun.sleep(100);
-  expect(server.count("tools/call")).toBe(1);
-  cancellation.cancel(new Error("left"));
-  await expect(first).rejects.toThrow("left");
-  await expect(third).rejects.toMatchObject({ code: "service_unavailable", refusal: "capacity" });
-  await expect(second).rejects.toMatchObject({ code: "upstream_timeout" });
-});
-
 test("what is changed of a server holds from the next call on", async () => {
   await using server = new HttpToolServer({ tools });
   await using world = new LinkWorld();

@@ -11,7 +11,6 @@ import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
 import { type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
-import { Places } from "./places.ts";
 import { PooledLink } from "./pooled-link.ts";
 
 export interface ServerLinksDeps extends ConnectingDeps {
@@ -49,7 +48,6 @@ const eraMs = 3_600_000;
 class LinkedServer {
   readonly links = new Map<string, PooledLink>();
   readonly output: Output;
-  readonly places: Places;
   readonly server: ToolServer;
   processes = 0;
   /** Where requests go now. */
@@ -58,9 +56,8 @@ class LinkedServer {
   legacyUntilMs = 0;
 
   constructor(server: ToolServer) {
-    const { name, place, maxConcurrency } = server;
+    const { place } = server;
     this.server = server;
-    this.places = new Places(name, maxConcurrency);
     const secrets = place.kind === "command" ? Object.values(place.env) : [];
     this.output = new Output(secrets, () => Math.floor(wallMs() / 1000));
   }
@@ -186,7 +183,7 @@ export class ServerLinks implements ToolLinks {
     // The protocol's client is loaded once there is a server.
     const { connect, SessionLost } = await import("./connect.ts");
     return new PooledLink({
-      ...{ server: name, clock, places: linked.places, waitMs: server.timeoutMs },
+      ...{ server: name, clock },
       isSessionLost: (error) => error instanceof SessionLost,
       onDoubt: () => {
         linked.legacyUntilMs = 0;

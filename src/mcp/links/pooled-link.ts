@@ -5,15 +5,10 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { Connection } from "./connection.ts";
-import type { Places } from "./places.ts";
 
 export interface PooledLinkOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Shared with all links to the server. */
-  readonly places: Places;
-  /** Wait for one of them. */
-  readonly waitMs: number;
   /** Rejects with a GatewayError. */
   connect(onNews: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
   isSessionLost(error: unknown): boolean;
@@ -81,7 +76,6 @@ export class PooledLink implements ToolLink {
   }
 
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
-    const { places, waitMs, clock } = this.#options;
     if (method === "resources/unsubscribe") {
       this.#watched.delete(String(params["uri"]));
       // A session that has ended knows of none: no other one is begun, and no process started, to say so.
@@ -89,17 +83,12 @@ export class PooledLink implements ToolLink {
     }
     this.#inFlight++;
     try {
-      await places.take(waitMs, exchange.cancellation);
-      try {
-        const answer = await this.#ask(method, params, exchange);
-        if ("result" in answer) this.#watch(method, params);
-        return answer;
-      } finally {
-        places.leave();
-      }
+      const answer = await this.#ask(method, params, exchange);
+      if ("result" in answer) this.#watch(method, params);
+      return answer;
     } finally {
       this.#inFlight--;
-      this.#usedMs = clock.monotonicMs();
+      this.#usedMs = this.#options.clock.monotonicMs();
     }
   }
 

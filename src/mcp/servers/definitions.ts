@@ -14,6 +14,8 @@ import type {
 } from "../../domain/tools/tool-definition.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
+import { isPlainName, lookOf } from "./definition-names.ts";
+import { decided, digestOf, type Judged, judge, nothingSeen, seenOf } from "./definition-record.ts";
 import { originOf } from "./server-values.ts";
 
 export interface DefinitionsOptions {
@@ -28,6 +30,16 @@ export interface DefinitionsOptions {
 
 type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
+
+/** What of a server says what of it is offered. */
+type GuardedServer = Pick<ToolServer, "name" | "approval" | "place" | "credentials">;
+
+/** What is listed of a server. */
+interface Listed {
+  readonly server: GuardedServer;
+  readonly origin: string;
+  readonly kind: Kind;
+}
 
 /** What is on record of a server, each by kind and name. */
 interface Known {
@@ -53,14 +65,11 @@ interface Offer {
 /** What another replica saw is read again then; what an operator decides there is told. */
 const knownMs = 10_000;
 
-/** Whatever a model, or a person who approves it, goes by. */
-const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;
-const longestName = 256;
 const mostCharacters = 256 * 1024;
 /** All that it says at a time: it is in memory while the server is used. */
 const mostCharactersOfServer = 16 * 1024 * 1024;
@@ -77,71 +86,52 @@ export class Definitions implements DefinitionGuard {
     this.#options = options;
   }
 
-  async offered(
-    { name: server, approval, place }: Pick<ToolServer, "name" | "approval" | "place">,
-    kind: Kind,
-    listed: readonly Json[],
-    lacks = false,
-  ): Promise<readonly Json[]> {
-    const known = await this.#of(server);
+  async offered(server: GuardedServer, kind: Kind, listed: readonly Json[], lacks = false): Promise<readonly Json[]> {
+    const { approval } = server;
+    const known = await this.#of(server.name);
     const before = this.#offers.get(listed);
-    const origin = this.#originOf(place);
+    const origin = this.#originOf(server.place);
     const holds =
       before?.known === known &&
       before.changes === known.changes &&
       before.approval === approval &&
       before.origin === origin;
     if (holds) return before.offered;
-    const offered = await this.#compare(known, { server, approval, origin, kind, listed, lacks });
+    const offered = await this.#compare(known, { server, origin, kind, listed, lacks });
     this.#offers.set(listed, { known, changes: known.changes, approval, origin, offered });
     return offered;
   }
 
   async #compare(
     known: Known,
-    {
-      server,
-      approval,
-      origin,
-      kind,
-      listed,
-      lacks,
-    }: { server: string; origin: string; kind: Kind; listed: readonly Json[]; lacks: boolean } & Pick<
-      ToolServer,
-      "approval"
-    >,
+    { server, origin, kind, listed, lacks }: Listed & { listed: readonly Json[]; lacks: boolean },
   ): Promise<readonly Json[]> {
     const { all } = known;
     // By kind, as tools and prompts are listed one after the other: whichever came later would wait.
     const isNew = (one: Kind) => all.values().every((definition) => definition.kind !== one);
-    const isFirst = approval !== "each" && isNew(kind);
+    const isFirst = server.approval !== "each" && isNew(kind);
+    const isApproved = isFirst || server.approval === "all";
     let characters = all.values().reduce((sum, { seen }) => sum + seen.length, 0);
     const looks = new Set<string>();
     const changed: ToolDefinition[] = [];
     const offered = listed.filter((item) => {
       const { name } = item;
-      if (typeof name !== "string" || !isPlain(name) || looks.has(lookOf(name))) return false;
+      if (typeof name !== "string" || !isPlainName(name) || looks.has(lookOf(name))) return false;
       // Two that look the same to a person, or have the same name: the first is meant.
       looks.add(lookOf(name));
-      const definition = this.#seen(all, {
-        server,
-        origin,
-        kind,
-        name,
-        item,
-        isApproved: isFirst || approval === "all",
-      });
-      if (!definition) return false;
-      const before = all.get(keyOf(kind, name));
-      if (before === definition) return definition.state === "approved";
-      characters += definition.seen.length - (before?.seen.length ?? 0);
+      const judged = this.#judge(all, { server, origin, kind }, name, item, isApproved);
+      if (!judged) return false;
+      const { state, record } = judged;
+      if (!record) return state === "approved";
+      characters += record.seen.length - (all.get(keyOf(kind, name))?.seen.length ?? 0);
       if (characters > mostCharactersOfServer) return false;
-      changed.push(definition);
-      return definition.state === "approved";
+      changed.push(record);
+      return state === "approved";
     });
     // What it adds later is later than when it was first seen, also where it had nothing then.
     const without = [...(changed.length === 0 ? [kind] : []), ...(lacks ? otherThan[kind] : [])].filter(isNew);
-    for (const one of without) changed.push(this.#nothing(server, one));
+    const seenAt = this.#options.clock.nowSeconds();
+    for (const one of without) changed.push(nothingSeen({ server: server.name, kind: one, name: nothingName, seenAt }));
     if (changed.length > 0) await this.#keep(known, changed);
     return offered;
   }
@@ -168,30 +158,28 @@ export class Definitions implements DefinitionGuard {
       name,
       digest,
       state,
-    }: { server: string; kind: Kind; name: string; digest: string; state: "approved" | "refused" },
+    }: {
+      server: Pick<ToolServer, "name" | "credentials">;
+      kind: Kind;
+      name: string;
+      digest: string;
+      state: "approved" | "refused";
+    },
     origin: Origin,
   ): Promise<ToolDefinition> {
-    const all = await this.#options.store.listDefinitions(server);
+    const all = await this.#options.store.listDefinitions(server.name);
     const found = all.find((one) => one.kind === kind && one.name === name);
-    if (!found) throw unseen(server, kind, name);
+    if (!found) throw unseen(server.name, kind, name);
     if (digestOf(found.seen) !== digest) throw changedMeanwhile();
-    const approval =
-      state === "approved"
-        ? { approvedDigest: digest, approved: found.seen }
-        : // What is refused was approved once, perhaps: to say it again later is no way back.
-          found.approvedDigest === digest && { approvedDigest: null, approved: null };
-    const decided: ToolDefinition = {
-      ...{ ...found, state, ...approval },
-      decidedAt: origin.nowSeconds,
-      decidedBy: actorOf(principal).id,
-    };
+    const by = { decidedAt: origin.nowSeconds, decidedBy: actorOf(principal).id };
+    const definition = decided(found, { state, isPersonal: isPersonalServer(server), ...by });
     const detail = { kind, name, decision: state, digest };
-    const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server, detail));
-    if (!(await this.#options.store.decide(decided, found.seen, event))) throw changedMeanwhile();
-    this.#read.delete(server);
+    const event = auditEvent("tool.decided", principal, origin, aboutInstallation(server.name, detail));
+    if (!(await this.#options.store.decide(definition, found.seen, event))) throw changedMeanwhile();
+    this.#read.delete(server.name);
     this.#tell();
     this.#options.announce();
-    return decided;
+    return definition;
   }
 
   /** A server that is there no more: another one may get its name. */
@@ -220,17 +208,13 @@ export class Definitions implements DefinitionGuard {
   }
 
   /** How it is with what a server lists, which nothing is noted of; `new`: it was never seen. */
-  async statesOf(
-    { name: server, place }: Pick<ToolServer, "name" | "place">,
-    kind: Kind,
-    listed: readonly Json[],
-  ): Promise<(DefinitionState | "new")[]> {
-    const { all } = await this.#of(server);
-    const origin = this.#originOf(place);
+  async statesOf(server: GuardedServer, kind: Kind, listed: readonly Json[]): Promise<(DefinitionState | "new")[]> {
+    const { all } = await this.#of(server.name);
+    const origin = this.#originOf(server.place);
     return listed.map((item) => {
       const name = String(item["name"]);
       if (!all.has(keyOf(kind, name))) return "new";
-      return this.#seen(all, { server, origin, kind, name, item, isApproved: false })?.state ?? "changed";
+      return this.#judge(all, { server, origin, kind }, name, item, false)?.state ?? "changed";
     });
   }
 
@@ -262,54 +246,21 @@ export class Definitions implements DefinitionGuard {
     return known && Bun.deepEquals(known.all, all) ? known : { all, changes: 0 };
   }
 
-  /** The mark of a server that was seen to have none of a kind. */
-  #nothing(server: string, kind: Kind): ToolDefinition {
-    const unsaid = { approvedDigest: null, approved: null, decidedAt: null, decidedBy: null };
-    return {
-      server,
-      kind,
-      name: nothingName,
-      state: "approved",
-      seen: "{}",
-      seenAt: this.#options.clock.nowSeconds(),
-      ...unsaid,
-    };
-  }
-
-  /** What is on record of it from now on; undefined where it is not taken at all. */
-  #seen(
-    known: ReadonlyMap<string, ToolDefinition>,
-    {
-      server,
-      origin,
-      kind,
-      name,
-      item,
-      isApproved,
-    }: { server: string; origin: string; kind: Kind; name: string; item: Json; isApproved: boolean },
-  ): ToolDefinition | undefined {
-    const before = known.get(keyOf(kind, name));
-    // What was approved of one machine is not approved of another one that says the same.
-    const seen = canonical({ ...Object.fromEntries(members.map((member) => [member, item[member]])), origin });
-    if (before?.seen === seen && !(isApproved && before.state !== "approved" && before.state !== "refused"))
-      return before;
-    if (seen.length > mostCharacters || (!before && known.size >= mostOfServer)) return undefined;
-    const digest = digestOf(seen);
-    const seenAt = this.#options.clock.nowSeconds();
-    if (!before) {
-      const approved = isApproved
-        ? { approvedDigest: digest, approved: seen }
-        : { approvedDigest: null, approved: null };
-      const state: DefinitionState = isApproved ? "approved" : "pending";
-      return { server, kind, name, state, ...approved, seen, seenAt, decidedAt: null, decidedBy: null };
-    }
-    // Where all is offered, what is refused is so whatever it says: nobody would decide about it again.
-    if (isApproved && before.state === "refused") return { ...before, seen, seenAt };
-    if (isApproved) return { ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt };
-    // A server that goes back to what was approved is as it was.
-    if (before.approvedDigest === digest && before.state !== "refused")
-      return { ...before, state: "approved", seen, seenAt };
-    return { ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt };
+  /** Undefined where it is not taken at all. */
+  #judge(
+    all: ReadonlyMap<string, ToolDefinition>,
+    { server, origin, kind }: Listed,
+    name: string,
+    item: Json,
+    isApproved: boolean,
+  ): Judged | undefined {
+    const before = all.get(keyOf(kind, name));
+    const seen = seenOf(item, origin);
+    const isTooMuch = seen.length > mostCharacters || (!before && all.size >= mostOfServer);
+    if (isTooMuch && before?.seen !== seen) return undefined;
+    const nowSeconds = this.#options.clock.nowSeconds();
+    const isPersonal = isPersonalServer(server);
+    return judge(before, { server: server.name, kind, name, seen, isApproved, isPersonal, nowSeconds });
   }
 
   async #keep(known: Known, changed: readonly ToolDefinition[]): Promise<void> {
@@ -332,42 +283,9 @@ function keyOf(kind: Kind, name: string): string {
   return `${kind} ${name}`;
 }
 
-/** What cannot be seen has no place in a name, nor has what cannot be told from something else. */
-function isPlain(name: string): boolean {
-  const isVisible = name !== "" && name.length <= longestName && name.isWellFormed() && !/\p{C}/u.test(name);
-  return isVisible && alike.filter((script) => script.test(name)).length <= 1;
-}
-
-/** Scripts with letters that look like those of another one: a name that mixes them is meant to be read as what it is not. */
-const alike = [
-  /\p{Script=Latin}/u,
-  /\p{Script=Cyrillic}/u,
-  /\p{Script=Greek}/u,
-  /\p{Script=Armenian}/u,
-  /\p{Script=Cherokee}/u,
-  /\p{Script=Coptic}/u,
-  /\p{Script=Lisu}/u,
-];
-
-/** Names that only differ in how their characters are made up, in case or in what cannot be seen, look the same. */
-function lookOf(name: string): string {
-  return name
-    .normalize("NFKC")
-    .replace(/[\p{C}\p{M}\s]/gu, "")
-    .toLowerCase();
-}
-
-export function digestOf(seen: string): string {
-  return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
-}
-
-/** The same text for the same meaning, in whatever order its members came. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
+/** It may tell each person something else. */
+function isPersonalServer({ credentials }: Pick<ToolServer, "credentials">): boolean {
+  return credentials.kind === "person";
 }
 
 function unseen(server: string, kind: Kind, name: string): GatewayError {

@@ -1,23 +1,6 @@
-// The calls that each server of tools has at a time: who waits gets a place in turn with others, within a bounded time.
-
-import type { Cancellation } from "../../base/cancellation.ts";
+// What each server of tools is asked at a time: who waits gets a place in turn with others, within a bounded time.
 import { GatewayError } from "../../base/errors.ts";
-
-/** A server, as far as its places go. */
-export interface PlacedServer {
-  readonly name: string;
-  readonly maxConcurrency: number;
-  /** Milliseconds for one call. */
-  readonly timeoutMs: number;
-}
-
-export interface PlaceWanted {
-  readonly server: PlacedServer;
-  /** The person or key that wants it. */
-  readonly party: string;
-  /** Ends the wait; left out: nothing does. */
-  readonly cancellation?: Cancellation | undefined;
-}
+import type { PlaceWanted, ToolPlaces } from "../../domain/tools/tool-places.ts";
 
 interface Waiter {
   /** Gets the place. */
@@ -39,7 +22,7 @@ interface Places {
 const [mostWaiting, mostOfParty] = [256, 64];
 const longestWaitMs = 10_000;
 
-export class ServerPlaces {
+export class ServerPlaces implements ToolPlaces {
   readonly #servers = new Map<string, Places>();
 
   /** Servers of which something runs or waits. */
@@ -47,7 +30,6 @@ export class ServerPlaces {
     return this.#servers.size;
   }
 
-  /** Resolves with what gives the place back, once. Rejects with `service_unavailable`, or the reason of the cancellation. */
   async take(wanted: PlaceWanted): Promise<() => void> {
     const { server, party, cancellation } = wanted;
     cancellation?.throwIfCancelled();
@@ -62,7 +44,7 @@ export class ServerPlaces {
     };
   }
 
-  #of({ name, maxConcurrency }: PlacedServer): Places {
+  #of({ name, maxConcurrency }: PlaceWanted["server"]): Places {
     let places = this.#servers.get(name);
     if (!places) {
       places = { running: 0, held: new Map(), waiting: new Map(), waitingCount: 0, most: maxConcurrency };
@@ -148,7 +130,7 @@ function leaveQueue(places: Places, party: string, waiter: Waiter): void {
   if (waiters.length === 0) places.waiting.delete(party);
 }
 
-function noPlace({ name, maxConcurrency }: PlacedServer): GatewayError {
+function noPlace({ name, maxConcurrency }: PlaceWanted["server"]): GatewayError {
   const message = `The server of tools \`${name}\` has its ${maxConcurrency} calls at a time, and no place became free. Retry in 1 s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1, refusal: "capacity" });
 }

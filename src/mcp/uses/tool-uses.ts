@@ -9,6 +9,7 @@ import type { Price } from "../../domain/models/price.ts";
 import { keyOf, type Principal, partyOf } from "../../domain/principal.ts";
 import { redactCredentials } from "../../domain/redaction.ts";
 import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
+import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
@@ -16,7 +17,6 @@ import { type Stopping, stoppingError } from "../../inference/stopping.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import type { RefusalCounts } from "../../policy/records/refusal-counts.ts";
 import type { Throttle } from "../../policy/throttle.ts";
-import { ServerPlaces } from "./server-places.ts";
 import { bookedName, isBooked, toldName } from "./use-name.ts";
 
 export interface MeteredUsesOptions {
@@ -29,6 +29,7 @@ export interface MeteredUsesOptions {
   /** Told of each call that has settled: what its limits have left is looked at later. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
+  places: ToolPlaces;
   contents: ToolContentWriter;
   stopping: Stopping;
   clock: Clock;
@@ -45,7 +46,6 @@ const noLimitsTold = { onLimits: () => {} };
 
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
-  readonly #places = new ServerPlaces();
   /** What is worked out of a price is kept beside it. */
   readonly #prices = new WeakMap<ToolServer, Price>();
 
@@ -130,7 +130,7 @@ export class MeteredUses implements ToolUses {
   async #place({ server, principal, cancellation, trace }: ToolUse): Promise<() => void> {
     const goesOn = trace?.waits("queue");
     try {
-      return await this.#places.take({ server, party: partyOf(principal), cancellation });
+      return await this.#options.places.take({ server, party: partyOf(principal), cancellation });
     } finally {
       goesOn?.();
     }

@@ -1,6 +1,7 @@
 // Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ReloadableConfig } from "../../config/config.ts";
+import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
 import { decodeRequest } from "../../http/decode/decode-request.ts";
@@ -8,6 +9,7 @@ import { renderError } from "../../http/exchange/errors.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { ModelSampler } from "../../mcp/uses/model-sampler.ts";
+import { ServerPlaces } from "../../mcp/uses/server-places.ts";
 import { MeteredUses, type MeteredUsesOptions } from "../../mcp/uses/tool-uses.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import type { Governance } from "../governance.ts";
@@ -26,6 +28,7 @@ export interface ToolUsesOptions {
 /** How calls of tools are counted, and how their servers ask models. */
 export interface ToolUseParts {
   toolUses: ToolUses;
+  toolPlaces: ToolPlaces;
   toolSampler: ToolSampler;
 }
 
@@ -33,10 +36,13 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
   const { current, governance, inference, catalog, openRequests, quotaWatch, observer } = options;
   const { admitter, throttle, ledger, refusalCounts } = governance;
   const { clock } = inference;
+  const toolPlaces = new ServerPlaces();
   const noting = { ...governance, clock };
   return {
+    toolPlaces,
     toolUses: new MeteredUses({
       ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
+      places: toolPlaces,
       contents: governance.toolContentWriter,
       stopping: inference.stopping,
       noteRefused: ({ requestId, principal }, model, error, durationMs) =>

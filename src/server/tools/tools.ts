@@ -18,11 +18,14 @@ import { ServerTests } from "../../mcp/servers/server-tests.ts";
 import type { IncidentWatch } from "../../notices/watch/incident-watch.ts";
 import { waitingTools } from "../../notices/watch/waiting-tools.ts";
 import type { Database } from "../../storage/sql/database.ts";
+import { ExpirySweep } from "../../storage/tables/expiry-sweep.ts";
 import { SqlNodeStore } from "../../storage/tables/node-store.ts";
+import { SqlApprovedCalls } from "../../storage/tables/tools/approved-call-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
 import { SqlToolServerStore } from "../../storage/tables/tools/tool-server-store.ts";
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
+import { StoredApprovals } from "./approved-calls.ts";
 import { DeskTools } from "./model-tools.ts";
 import { openToolConnections } from "./tool-connections.ts";
 import type { ToolUseParts } from "./tool-uses.ts";
@@ -82,7 +85,7 @@ export async function openTools(options: ToolsOptions) {
     ]);
     const desk = new deskModule.Desk({
       ...{ servers: toolServers, links, definitions: toolDefinitions, onChange, clock, log },
-      ...{ uses: uses.toolUses, sampler: uses.toolSampler },
+      ...{ places: uses.toolPlaces, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
     return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
@@ -101,6 +104,7 @@ export async function openTools(options: ToolsOptions) {
       separateLink: (server, caller) => links.separate(server, caller),
     }),
     modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
+    approvedCalls: openApprovals(options),
     ...connections,
     mcp: {
       async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
@@ -108,6 +112,13 @@ export async function openTools(options: ToolsOptions) {
       },
     },
   };
+}
+
+function openApprovals({ db, governance, clock, log, opened }: ToolsOptions): StoredApprovals {
+  const { responses, deletionClock } = governance;
+  const store = new SqlApprovedCalls(db);
+  opened.add(new ExpirySweep({ what: "approved_call", store, deletionClock, log }));
+  return new StoredApprovals({ store, responses, clock });
 }
 
 /** Those of the file and of the database, and what is approved of them. */

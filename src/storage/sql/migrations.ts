@@ -957,4 +957,19 @@ const migrations: readonly (readonly string[])[] = [
     // Servers of tools that a node offers: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],
+  [
+    // Calls of tools that clients approved, so that none is made twice. `approval`: a digest.
+    `CREATE TABLE approved_calls (
+      approval TEXT PRIMARY KEY,
+      call_id TEXT NOT NULL,
+      response_id TEXT NOT NULL,
+      expires_at BIGINT NOT NULL
+    )`,
+    `CREATE INDEX approved_calls_by_expiry ON approved_calls (expires_at)`,
+  ],
+  [
+    // Digests of what else is approved, and was refused, of a tool that its server describes to each person in another way.
+    `ALTER TABLE tool_definitions ADD COLUMN approved_others TEXT NOT NULL DEFAULT ''`,
+    `ALTER TABLE tool_definitions ADD COLUMN refused TEXT NOT NULL DEFAULT ''`,
+  ],
 ];

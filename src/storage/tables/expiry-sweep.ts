@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 
 export interface ExpirySweepOptions {
   /** What the log calls it. */
-  what: "chat" | "tool_content" | "response" | "notice" | "file" | "batch";
+  what: "chat" | "tool_content" | "approved_call" | "response" | "notice" | "file" | "batch";
   store: {
     /** Deletes up to `limit`; gives how many. */
     deleteExpired(nowSeconds: number, limit: number): Promise<number>;

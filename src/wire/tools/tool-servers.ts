@@ -213,6 +213,9 @@ export const definitionShape = z
       .record(z.string(), z.unknown())
       .nullable()
       .describe("What it said when it was approved; null: never, or that was refused since."),
+    approved_others: z
+      .int()
+      .describe("How many other texts of it are approved: a server may describe it to each person in another way."),
     seen_at: z.int().describe("Unix seconds."),
     decided_at: z.int().nullable(),
     decided_by: z.string().nullable().describe("Null where nobody decided: it was there at first."),

@@ -9,7 +9,7 @@ export interface HostileAsked {
 }
 
 /** Its answer instead of the right one; undefined: the right one. */
-export type Misbehaviour = (asked: HostileAsked) => Response | undefined | Promise<Response>;
+export type Misbehaviour = (asked: HostileAsked) => Response | undefined | Promise<Response | undefined>;
 
 export interface HostileServer {
   url: string;

@@ -7,6 +7,7 @@ import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { PlainLink } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
+import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { hidesSomething, Told } from "../../parts/words/told.tsx";
 import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
@@ -33,6 +34,13 @@ export function DefinitionView({ definition }: { definition: ToolDefinition }) {
         </MoreSettings>
       )}
       {changed.length === 0 && <Parts parts={others} />}
+      {definition.approved_others > 0 && (
+        <SmallNote>
+          {counted(definition.approved_others, "other text", "other texts")} of it approved, as its server may describe
+          it to each person in another way.{" "}
+          {state === "approved" ? "To refuse it is to refuse all of them." : "They go on whatever you decide here."}
+        </SmallNote>
+      )}
       <Group justify="space-between" gap="xs">
         <Decisions definition={definition} />
         {kind === "tool" && (

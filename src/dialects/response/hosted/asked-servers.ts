@@ -115,7 +115,18 @@ function approvalOf(value: unknown, place: string): AskedServer["approval"] {
   return { always: of("always"), never: of("never") };
 }
 
-export function fits(filter: ToolFilter, { name, isReadOnly }: Pick<HostedTool, "name" | "isReadOnly">): boolean {
+/** Whether it is one that the client wants of its server: no others are listed. */
+export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
+  return !allowed || fits(allowed, tool);
+}
+
+/** Whether what was listed for an earlier request has all that this one names: that may have wanted others. */
+export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
+  const names = new Set(listed.map(({ name }) => name));
+  return [...(allowed?.names ?? [])].every((name) => names.has(name));
+}
+
+function fits(filter: ToolFilter, { name, isReadOnly }: Pick<HostedTool, "name" | "isReadOnly">): boolean {
   if (filter.names && !filter.names.has(name)) return false;
   return filter.readOnly === undefined || filter.readOnly === isReadOnly;
 }

@@ -15,6 +15,8 @@ export type CallError =
   | { readonly type: "mcp_tool_execution_error"; readonly content: readonly unknown[] }
   | { readonly type: "http_error"; readonly code: number; readonly message: string };
 
+const callErrors = new Set<unknown>(["mcp_protocol_error", "mcp_tool_execution_error", "http_error"]);
+
 export interface CallResult {
   /** What the model reads. */
   readonly output: string;
@@ -49,6 +51,20 @@ export function endedCall(item: Json, { output, error }: CallResult): Json {
   return error
     ? { ...item, status: "failed", output: null, error }
     : { ...item, status: "completed", output, error: null };
+}
+
+/** What is told of a call that another response took, by its item where that is kept: clients ask again for lost answers. */
+export function takenCall(responseId: string, item: Json | undefined): CallResult {
+  const { status, output, error } = item ?? {};
+  if (status === "completed") return { output: textOf(output) ?? "", error: undefined };
+  if (status === "failed" && isCallError(error)) return { output: JSON.stringify(error), error };
+  return notCalled(
+    `This call was approved before, and the response ${responseId} began to make it. Whether it was made, and what came of it, is not known here. It is not made again.`,
+  );
+}
+
+function isCallError(value: unknown): value is CallError {
+  return isObject(value) && callErrors.has(value["type"]);
 }
 
 export function approvalItem(label: string, name: string, args: string): Json {
@@ -123,10 +139,13 @@ function listedIn(item: Json): HostedTool[] {
   });
 }
 
+/** What is told of a call that its response did not see the end of. */
+const notKnown = "Whether this call was made, and what came of it, is not known.";
+
 /** What a tool of a server was called with and gave, as a call of a function. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
-  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : "");
+  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : notKnown);
   return calledFunction({
     ...{ callId: String(id), name: functionName(String(label), String(name)) },
     ...{ arguments: textOf(args) ?? "{}", output: text },

@@ -1,7 +1,7 @@
 // The tools of servers as functions, which every model knows, and the way back from a call to its server.
 import { fieldError } from "../../../base/errors.ts";
 import { type Json, objectsOf, textOf } from "../json.ts";
-import { type AskedServer, fits, type HostedTool, isHosted, needsApproval } from "./asked-servers.ts";
+import { type AskedServer, type HostedTool, isAllowed, isHosted, needsApproval } from "./asked-servers.ts";
 
 /** A tool that the model is offered, and whose it is. */
 export interface OfferedTool {
@@ -23,7 +23,7 @@ export class OfferedTools {
     const taken = new Set(others.map(({ name }) => textOf(name)));
     for (const [server, tools] of lists) {
       for (const tool of tools) {
-        if (server.allowed && !fits(server.allowed, tool)) continue;
+        if (!isAllowed(server, tool)) continue;
         const name = functionName(server.label, tool.name);
         if (taken.has(name))
           throw fieldError("tools", `has a function \`${name}\`, which is the name of a tool of \`${server.label}\`.`);

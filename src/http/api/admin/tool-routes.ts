@@ -1,7 +1,8 @@
 // The operators' endpoints for servers of tools: which there are, what they say of their tools, and what of it is approved.
 import { z } from "zod";
 import type { ToolDefinition } from "../../../domain/tools/tool-definition.ts";
-import { type Definitions, digestOf } from "../../../mcp/servers/definitions.ts";
+import { digestOf } from "../../../mcp/servers/definition-record.ts";
+import type { Definitions } from "../../../mcp/servers/definitions.ts";
 import type { ManagedServers } from "../../../mcp/servers/managed-servers.ts";
 import type { ServerTests } from "../../../mcp/servers/server-tests.ts";
 import {
@@ -125,8 +126,8 @@ const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },
   response: { description: "The definition.", json: definitionShape },
   errors: ["not_found", "invalid_request"],
-  async answer({ deps: { toolServers, toolDefinitions }, principal, id: server, body, origin }) {
-    toolServers.known(server);
+  async answer({ deps: { toolServers, toolDefinitions }, principal, id, body, origin }) {
+    const server = toolServers.known(id);
     const { kind = "tool", name, digest, decision: state } = body;
     return definitionToWire(await toolDefinitions.decide(principal, { server, kind, name, digest, state }, origin));
   },
@@ -139,6 +140,7 @@ function definitionToWire(one: ToolDefinition): DefinitionWire {
     digest: digestOf(one.seen),
     definition: parsed(one.seen),
     approved: one.approved === null ? null : parsed(one.approved),
+    approved_others: one.approvedOthers.length,
     ...{ seen_at: one.seenAt, decided_at: one.decidedAt, decided_by: one.decidedBy },
   };
 }

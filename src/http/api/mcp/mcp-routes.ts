@@ -98,7 +98,8 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
 }
 
 function listingOf(target: string): ClientRequest["listing"] {
-  const listing = URL.parse(target, "http://localhost")?.searchParams.get("tools") ?? undefined;
+  const query = target.indexOf("?");
+  const listing = query < 0 ? undefined : (new URLSearchParams(target.slice(query)).get("tools") ?? undefined);
   if (listing === undefined || listing === "all" || listing === "search") return listing;
   throw invalidRequest("tools must be `all` or `search`.", { param: "tools" });
 }

@@ -3,7 +3,7 @@ import type { AuditEvent } from "../../../domain/audit.ts";
 import type { DefinitionStore, ToolDefinition } from "../../../domain/tools/tool-definition.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
-import { integer, table, text } from "../../sql/table.ts";
+import { integer, table, text, words } from "../../sql/table.ts";
 import { changeRouting } from "../routing-change.ts";
 
 const definitions = table<ToolDefinition>({
@@ -14,6 +14,8 @@ const definitions = table<ToolDefinition>({
   approvedDigest: text,
   approved: text,
   seen: text,
+  approvedOthers: words,
+  refused: words,
   seenAt: integer,
   decidedAt: integer,
   decidedBy: text,
@@ -60,7 +62,11 @@ export class SqlDefinitionStore implements DefinitionStore {
 
   decide(definition: ToolDefinition, seen: string, event: AuditEvent): Promise<boolean> {
     const { server, kind, name } = definition;
-    const row = definitions.part(definition, "state", "approvedDigest", "approved", "decidedAt", "decidedBy");
+    const row = definitions.part(
+      definition,
+      ...(["state", "seen", "seenAt", "approvedDigest", "approved", "approvedOthers", "refused"] as const),
+      ...(["decidedAt", "decidedBy"] as const),
+    );
     return changeRouting(this.#db, event, async (tx) => {
       const changed: unknown[] = await tx`
         UPDATE tool_definitions SET ${tx(row)}

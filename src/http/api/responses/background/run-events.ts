@@ -18,7 +18,7 @@ export class RunEvents {
   readonly #own: Json;
   #response: Json;
   #status: ResponseStatus = "queued";
-  /** The items of the answer that are done, by their place. */
+  /** The items of the answer that are done, and calls of tools that are under way, by their place. */
   readonly #items = new Map<number, Json>();
   /** JSON of those that are not in the store yet; `#first` is the number of the first of them. */
   #events: string[] = [];
@@ -87,13 +87,19 @@ export class RunEvents {
       this.#tell(type, { ...members, response: this.#response });
       return;
     }
-    if (type === "response.output_item.done" && isObject(item) && typeof index === "number") {
-      this.#items.set(index, item);
-      this.#response = { ...this.#response, output: this.#done() };
-      this.#itemsSize += this.#tell(type, members);
-      return;
-    }
-    this.#tell(type, members);
+    const size = this.#tell(type, members);
+    const kept = typeof index === "number" && this.#keptOf(type, item, members, index);
+    if (!kept) return;
+    this.#items.set(index, kept);
+    this.#response = { ...this.#response, output: this.#output() };
+    this.#itemsSize += size;
+  }
+
+  /** An item that is done; a call of a tool of a server from its begin on, as it may have been made, however all of this ends. */
+  #keptOf(type: string, item: unknown, members: Json, index: number): Json | undefined {
+    if (isObject(item) && (type === "response.output_item.done" || item["type"] === "mcp_call")) return item;
+    const open = type === "response.mcp_call_arguments.done" ? this.#items.get(index) : undefined;
+    return open && { ...open, arguments: members["arguments"] };
   }
 
   fail(code: string, message: string): void {
@@ -117,11 +123,11 @@ export class RunEvents {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#status = status;
-    this.#response = { ...this.#response, status, ...members, output: this.#done() };
+    this.#response = { ...this.#response, status, ...members, output: stopped(this.#output()) };
     this.#tell(type, { response: this.#response });
   }
 
-  #done(): readonly Json[] {
+  #output(): readonly Json[] {
     return objectsOf([...this.#items].sort(([a], [b]) => a - b).map(([, item]) => item));
   }
 
@@ -134,6 +140,11 @@ export class RunEvents {
   }
 }
 
+/** Calls that were under way have not ended. */
+function stopped(items: readonly Json[]): readonly Json[] {
+  return items.map((item) => (item["status"] === "in_progress" ? { ...item, status: "incomplete" } : item));
+}
+
 /** An event of a response as a stream has it; its data begin with its type. */
 export function asStreamed(event: string): string {
   const type = /^\{"type":"([\w.]{1,128})"/.exec(event)?.[1] ?? "message";
@@ -144,6 +155,7 @@ export function asStreamed(event: string): string {
 export function abandonedEnd(response: Json, number: number): { event: string; response: Json } {
   const failed = {
     ...response,
+    output: stopped(objectsOf(response["output"])),
     status: "failed",
     error: {
       code: "server_error",

@@ -1,0 +1,19 @@
+// The port by which all that servers of tools are asked waits for a place there: calls and lists alike.
+import type { Cancellation } from "../../base/cancellation.ts";
+import type { ToolServer } from "./tool-server.ts";
+
+export interface PlaceWanted {
+  readonly server: Pick<ToolServer, "name" | "maxConcurrency" | "timeoutMs">;
+  /** Who takes turns with others: a person or a key, or the lists that it waits for. */
+  readonly party: string;
+  /** Ends the wait; left out: nothing does. */
+  readonly cancellation?: Cancellation | undefined;
+}
+
+export interface ToolPlaces {
+  /**
+   * Resolves with what gives the place back, once. Rejects with `service_unavailable`, or the reason of the cancellation. Whoever
+   * has a place waits for no other one.
+   */
+  take(wanted: PlaceWanted): Promise<() => void>;
+}

@@ -1,0 +1,130 @@
+// What is on record of one tool or prompt: how what its server says now is judged by it, and what a decision makes of it.
+import type { DefinitionState, ToolDefinition } from "../../domain/tools/tool-definition.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What a server says of one now. */
+export interface Said extends Pick<ToolDefinition, "server" | "kind" | "name" | "seen"> {
+  /** Whether it needs nobody's approval. */
+  readonly isApproved: boolean;
+  /** Whether the server may say something else to each person, of which several are approved at a time. */
+  readonly isPersonal: boolean;
+  readonly nowSeconds: number;
+}
+
+export interface Judged {
+  /** That of what is said now; what is on record may be of something else that the server says to others. */
+  readonly state: DefinitionState;
+  /** What is on record from now on; left out: nothing new. */
+  readonly record?: ToolDefinition;
+}
+
+/** Whatever a model, or a person who approves it, goes by. */
+const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
+/** Texts that a server says to others: those approved, and those refused. Where there are more, the latest hold. */
+const mostOthers = 8;
+/** What one person is told stands on record for so long before what another one is told takes its place without a decision. */
+const turnSeconds = 3_600;
+
+/** `origin`: what was approved of one machine is not approved of another one that says the same. */
+export function seenOf(item: Json, origin: string): string {
+  return canonical({ ...Object.fromEntries(members.map((member) => [member, item[member]])), origin });
+}
+
+export function digestOf(seen: string): string {
+  return new Bun.CryptoHasher("sha256").update(seen).digest("hex");
+}
+
+/** `before`: what is on record; undefined: nothing. */
+export function judge(before: ToolDefinition | undefined, said: Said): Judged {
+  const { seen, isApproved, nowSeconds: seenAt } = said;
+  if (before?.seen === seen && !(isApproved && isWaiting(before))) return { state: before.state };
+  const digest = digestOf(seen);
+  const known = before && judgedBefore(before, digest, said);
+  if (known) return { state: known };
+  const of = (record: ToolDefinition): Judged => ({ state: record.state, record });
+  if (!before) return of(firstRecord(said, digest));
+  // Where all is offered, what is refused is so whatever it says: nobody would decide about it again.
+  if (isApproved && before.state === "refused") return of({ ...before, seen, seenAt });
+  if (isApproved) return of({ ...before, state: "approved", approvedDigest: digest, approved: seen, seen, seenAt });
+  // A server that goes back to what was approved is as it was.
+  if (before.approvedDigest === digest && before.state !== "refused")
+    return of({ ...before, state: "approved", seen, seenAt });
+  return of({ ...before, state: before.approvedDigest === null ? "pending" : "changed", seen, seenAt });
+}
+
+/** What `before` becomes with a decision about what was seen last. */
+export function decided(
+  before: ToolDefinition,
+  {
+    state,
+    isPersonal,
+    ...by
+  }: Pick<ToolDefinition, "decidedAt" | "decidedBy"> & {
+    state: "approved" | "refused";
+    isPersonal: boolean;
+  },
+): ToolDefinition {
+  const { seen, approved, approvedDigest } = before;
+  const digest = digestOf(seen);
+  if (state === "approved") {
+    const former = isPersonal && approvedDigest !== null && approvedDigest !== digest ? [approvedDigest] : [];
+    const others = latest([...former, ...before.approvedOthers.filter((one) => one !== digest)]);
+    const refused = before.refused.filter((one) => one !== digest);
+    return { ...before, ...by, state, approvedDigest: digest, approved: seen, approvedOthers: others, refused };
+  }
+  // What other people are told goes on: this alone is refused.
+  if (isPersonal && isWaiting(before) && approved !== null) {
+    const refused = latest([digest, ...before.refused]);
+    return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
+  }
+  // What is refused was approved once, perhaps: to say it again later is no way back.
+  const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
+  return { ...before, ...by, ...none, state, approvedOthers: [], refused: isPersonal ? [digest] : [] };
+}
+
+/** The mark of a server that was seen to have none of a kind, in place of any text. */
+export function nothingSeen(of: Pick<ToolDefinition, "server" | "kind" | "name" | "seenAt">): ToolDefinition {
+  return { ...of, ...undecided, state: "approved", approvedDigest: null, approved: null, seen: "{}" };
+}
+
+const undecided = { approvedOthers: [], refused: [], decidedAt: null, decidedBy: null } as const;
+
+function firstRecord({ server, kind, name, seen, isApproved, nowSeconds }: Said, digest: string): ToolDefinition {
+  const approved = isApproved ? { approvedDigest: digest, approved: seen } : { approvedDigest: null, approved: null };
+  const state = isApproved ? "approved" : "pending";
+  return { server, kind, name, state, ...approved, seen, seenAt: nowSeconds, ...undecided };
+}
+
+/** The state of what is not what was seen last: as it was decided, or, while that has its turn, with nothing new on record. */
+function judgedBefore(
+  before: ToolDefinition,
+  digest: string,
+  { isApproved, isPersonal, nowSeconds }: Said,
+): DefinitionState | undefined {
+  if ((isPersonal || isApproved) && before.refused.includes(digest)) return "refused";
+  if (!isPersonal) return undefined;
+  const { state, approvedDigest, approvedOthers, seenAt } = before;
+  if (state !== "refused" && (approvedDigest === digest || approvedOthers.includes(digest))) return "approved";
+  const hasTurn = nowSeconds - seenAt < turnSeconds;
+  if (isApproved) return hasTurn && !isWaiting(before) ? state : undefined;
+  if (!hasTurn || !isWaiting(before)) return undefined;
+  return approvedDigest === null ? "pending" : "changed";
+}
+
+function isWaiting({ state }: ToolDefinition): boolean {
+  return state === "pending" || state === "changed";
+}
+
+function latest(digests: readonly string[]): readonly string[] {
+  return [...new Set(digests)].slice(0, mostOthers);
+}
+
+/** The same text for the same meaning, in whatever order its members came. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

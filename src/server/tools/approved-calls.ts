@@ -1,0 +1,40 @@
+// Takes approvals of calls of tools for responses, and finds what is kept of the call of one that is taken.
+import type { Clock } from "../../base/clock.ts";
+import type { ResponseStore } from "../../domain/models/stored-response.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { ApprovedCallStore, MadeCall } from "../../domain/tools/approved-call.ts";
+import { responseOwnerOf } from "../../http/api/response-owner.ts";
+import type { ApprovedCalls, TakenCall } from "../../inference/hosted/model-tools.ts";
+
+/** Longer than anybody comes back to a conversation. */
+const keptSeconds = 366 * 86_400;
+
+export interface StoredApprovalsOptions {
+  store: Pick<ApprovedCallStore, "take">;
+  responses: Pick<ResponseStore, "items">;
+  clock: Clock;
+}
+
+export class StoredApprovals implements ApprovedCalls {
+  readonly #options: StoredApprovalsOptions;
+
+  constructor(options: StoredApprovalsOptions) {
+    this.#options = options;
+  }
+
+  async take(principal: Principal, approvalId: string, call: MadeCall): Promise<TakenCall | undefined> {
+    const { store, responses, clock } = this.#options;
+    const now = clock.nowSeconds();
+    const taken = await store.take(digestOf(principal, approvalId), call, now + keptSeconds);
+    if (!taken) return undefined;
+    const { callId, responseId } = taken;
+    const items = await responses.items(responseOwnerOf(principal), [callId], now);
+    return { responseId, item: items.get(callId) };
+  }
+}
+
+/** All of an account and environment who see what was asked may approve it. What clients send as an id may be anything. */
+function digestOf({ account, environment }: Principal, approvalId: string): string {
+  const text = JSON.stringify([account.id, environment, approvalId]);
+  return new Bun.CryptoHasher("sha256").update(text).digest("hex");
+}

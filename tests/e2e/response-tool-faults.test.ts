@@ -1,0 +1,238 @@
+// Servers of models that fail between the turns of a response whose tools the gateway runs, and members that hold for all of its turns.
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import type { ServerResponse } from "node:http";
+import OpenAI from "openai";
+import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { callsOf, chatAnswer } from "../support/looping-model.ts";
+import {
+  chunk,
+  json,
+  type ScriptedUpstream,
+  startUpstream,
+  type UpstreamRequest,
+} from "../support/scripted-upstream.ts";
+import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+
+const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
+const format = {
+  ...({ type: "json_schema", name: "weather", strict: true } as const),
+  schema: {
+    type: "object",
+    properties: { rain: { type: "boolean" } },
+    required: ["rain"],
+    additionalProperties: false,
+  },
+};
+
+let tools: HttpToolServer;
+let servers: ScriptedUpstream[];
+let headrace: TestServer;
+let client: OpenAI;
+let called: string[] = [];
+/** How many calls are under way, and the most that were. */
+let [working, mostWorking] = [0, 0];
+
+beforeAll(async () => {
+  const forecast = async (params: Record<string, unknown>) => {
+    const { city } = params["arguments"] as { city: string };
+    called.push(city);
+    mostWorking = Math.max(mostWorking, ++working);
+    await Bun.sleep(20);
+    working--;
+    return textResult(`Rain in ${city}`);
+  };
+  tools = new HttpToolServer({ tools: { forecast } });
+  servers = await Promise.all(Array.from({ length: 4 }, () => startUpstream()));
+  for (const one of servers) one.serves([{ id: "m", object: "model", created: 1, owned_by: "llamacpp" }]);
+  const [first, second, native, third] = servers.map(({ url }) => url);
+  headrace = await startHeadrace({
+    yaml: `upstreams:
+  - { name: first, url: "${first}", apis: [chat] }
+  - { name: second, url: "${second}", apis: [chat] }
+  - { name: native, url: "${native}", apis: [responses] }
+  - { name: third, url: "${third}", apis: [chat] }
+models:
+  - { id: falls, fallbacks: [spare], deployments: [{ upstream: first, model: m }] }
+  - { id: falls-too, fallbacks: [spare], deployments: [{ upstream: third, model: m }] }
+  - { id: spare, deployments: [{ upstream: second, model: m }] }
+  - { id: continues, policies: { continuation: true }, deployments: [{ upstream: first, model: m }, { upstream: second, model: m }] }
+  - { id: alone, deployments: [{ upstream: first, model: m }] }
+  - { id: native, deployments: [{ upstream: native, model: m }] }
+tools: { servers: [{ name: weather, url: "${tools.url}" }] }
+`,
+  });
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const { key } = await (await headrace.request("/v1/keys", { body: { name: "tools", scopes } })).json();
+  client = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await headrace[Symbol.asyncDispose]();
+  await Promise.all([tools, ...servers].map((one) => one[Symbol.asyncDispose]()));
+});
+
+beforeEach(() => {
+  called = [];
+  mostWorking = 0;
+  for (const one of servers) one.requests.length = 0;
+});
+
+const isTold = ({ body }: UpstreamRequest) =>
+  (body["messages"] as { role: string }[]).some(({ role }) => role === "tool");
+
+async function say({ body }: UpstreamRequest, response: ServerResponse, said: object): Promise<void> {
+  const answer = chatAnswer(said, { model: "m", stream: body["stream"] === true });
+  response.writeHead(200, { "content-type": answer.headers.get("content-type") ?? "" });
+  response.end(await answer.text());
+}
+
+const ulm = () => callsOf("weather__forecast", { city: "Ulm" });
+
+/** The response, and the events of it where it is a stream. */
+async function ask(request: OpenAI.Responses.ResponseCreateParamsNonStreaming, stream: boolean) {
+  const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+  if (!stream) return { response: await client.responses.create(request), events };
+  let response: OpenAI.Responses.Response | undefined;
+  for await (const event of await client.responses.create({ ...request, stream })) {
+    events.push(event);
+    if (event.type === "response.completed" || event.type === "response.failed") response = event.response;
+  }
+  expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+  if (!response) throw new Error("no end");
+  return { response, events };
+}
+
+// A server that has failed is at rest: each is another one.
+test.each([
+  ["falls", false],
+  ["falls-too", true],
+] as const)(
+  "a model that stands in goes on with the turns of one that fails behind a call, which is made once (%s, stream: %p)",
+  async (model, stream) => {
+    servers[stream ? 3 : 0]?.script((request, response) =>
+      isTold(request) ? json(response, 500, { error: { message: "out of memory" } }) : say(request, response, ulm()),
+    );
+    servers[1]?.script((request, response) => say(request, response, { content: "It rains." }));
+    const { response } = await ask({ model, input: "Weather?", tools: [weather] }, stream);
+    expect(response).toMatchObject({ status: "completed", usage: { total_tokens: 30 } });
+    expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+    expect(called).toEqual(["Ulm"]);
+    const told = servers[1]?.requests.at(-1)?.body["messages"] as { role: string; content: unknown }[];
+    expect(told.at(-1)).toMatchObject({ role: "tool", content: "Rain in Ulm" });
+    expect((await client.responses.retrieve(response.id)).output).toEqual(response.output);
+  },
+);
+
+test("a stream that breaks off in a later turn is gone on with by another deployment, and no call is made again", async () => {
+  const behind = async ({ body }: UpstreamRequest, response: ServerResponse) => {
+    const last = (body["messages"] as { role: string; content: unknown }[]).at(-1);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    if (last?.role === "assistant") {
+      response.write(chunk({ role: "assistant", content: " in Ulm." }));
+      response.end(
+        `${chunk({}, "stop", { usage: { prompt_tokens: 12, completion_tokens: 3, total_tokens: 15 } })}data: [DONE]\n\n`,
+      );
+      return;
+    }
+    response.write(chunk({ role: "assistant", content: "" }));
+    response.write(chunk({ content: "It rains" }));
+    await Bun.sleep(50);
+    response.destroy();
+  };
+  for (const one of servers.slice(0, 2))
+    one.script((request, response) => (isTold(request) ? behind(request, response) : say(request, response, ulm())));
+  const { response, events } = await ask({ model: "continues", input: "Weather?", tools: [weather] }, true);
+  expect(response).toMatchObject({ status: "completed", headrace: { continued: 1 } });
+  const text = events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : [])).join("");
+  expect(text).toBe("It rains in Ulm.");
+  expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("a stream that breaks off in a later turn, and that nobody goes on with, ends as a response that failed with its call", async () => {
+  servers[0]?.script(async (request, response) => {
+    if (!isTold(request)) return say(request, response, ulm());
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(chunk({ role: "assistant", content: "It rains" }));
+    await Bun.sleep(50);
+    response.destroy();
+  });
+  const { response, events } = await ask({ model: "alone", input: "Weather?", tools: [weather] }, true);
+  expect(response.status).toBe("failed");
+  expect(response.output).toContainEqual(expect.objectContaining({ type: "mcp_call", output: "Rain in Ulm" }));
+  expect(events.filter(({ type }) => type === "response.failed")).toHaveLength(1);
+  expect(await client.responses.retrieve(response.id)).toMatchObject({ status: "failed", output: response.output });
+  expect(called).toEqual(["Ulm"]);
+});
+
+test.each(["alone", "native"])(
+  "an answer in a format is asked for in each turn, and is there behind calls: %s",
+  async (model) => {
+    servers[0]?.script((request, response) =>
+      say(request, response, isTold(request) ? { content: '{"rain":true}' } : ulm()),
+    );
+    servers[2]?.script(({ body }, response) => {
+      const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
+      const part = { type: "output_text", text: '{"rain":true}', annotations: [] };
+      const item = isBehind
+        ? { id: "msg_1", type: "message", status: "completed", role: "assistant", content: [part] }
+        : {
+            id: "fc_1",
+            type: "function_call",
+            status: "completed",
+            call_id: "c1",
+            name: "weather__forecast",
+            arguments: '{"city":"Ulm"}',
+          };
+      const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+      json(response, 200, {
+        id: "resp_1",
+        object: "response",
+        created_at: 1,
+        model: "m",
+        status: "completed",
+        output: [item],
+        usage,
+        text: body["text"],
+      });
+    });
+    const { responses } = client;
+    const response = await responses.parse({ model, input: "Weather?", tools: [weather], text: { format } });
+    expect(response.output_text).toBe('{"rain":true}');
+    expect(response.text?.format).toMatchObject({ type: "json_schema", name: "weather" });
+    expect(called).toEqual(["Ulm"]);
+    const turns = servers[model === "alone" ? 0 : 2]?.requests ?? [];
+    expect(turns).toHaveLength(2);
+    for (const { body } of turns) {
+      if (model === "native") expect(body["text"]).toMatchObject({ format });
+      else
+        expect(body["response_format"]).toMatchObject({ type: "json_schema", json_schema: { schema: format.schema } });
+    }
+  },
+);
+
+test("calls of one turn are made one after the other where the client says so, whatever the model does", async () => {
+  const cities = ["Ulm", "Bonn", "Kiel"].map((city) => ({ city }));
+  servers[0]?.script((request, response) =>
+    say(request, response, isTold(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities)),
+  );
+  const request = { model: "alone", input: "Weather?", tools: [weather] };
+  await client.responses.create({ ...request, parallel_tool_calls: false });
+  expect([called, mostWorking]).toEqual([["Ulm", "Bonn", "Kiel"], 1]);
+  expect(servers[0]?.requests.map(({ body }) => body["parallel_tool_calls"])).toEqual([false, false]);
+  await client.responses.create(request);
+  expect(mostWorking).toBeGreaterThan(1);
+});
+
+test("max_tool_calls bounds the calls of all turns together, and behind the last of them the model is told to call no more", async () => {
+  servers[0]?.script((request, response) => {
+    const isOffered = request.body["tools"] !== undefined && request.body["tool_choice"] !== "none";
+    const cities = [{ city: "Ulm" }, { city: "Bonn" }];
+    say(request, response, isOffered ? callsOf("weather__forecast", ...cities) : { content: "Well." });
+  });
+  const asked = { model: "alone", input: "Weather?", tools: [weather], max_tool_calls: 3 };
+  const { output, output_text: text } = await client.responses.create(asked);
+  const calls = output.flatMap((item) => (item.type === "mcp_call" ? [item.status] : []));
+  expect([calls, text]).toEqual([["completed", "completed", "completed", "failed"], "Well."]);
+  expect(called).toHaveLength(3);
+});
