@@ -237,6 +237,21 @@ test("a tool that a model makes up is no function of the client's: the model is 
   expect(own.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "function_call"]);
 });
 
+test("a tool whose function has a name of its own is not called past its approval by a model that says the tool's name", async () => {
+  const label = "our__weather";
+  const server = { type: "mcp", server_label: label, server_url: `http://127.0.0.1:${tools.port}/mcp` } as const;
+  answer = (turn) => (turn === 1 ? callsOf(`${label}__forecast`, { city: "Ulm" }) : { content: "Well." });
+  const { output } = await client.responses.create({ model: "m", input: "Weather?", tools: [server] });
+  expect(called).toEqual([]);
+  expect(output[1]).toMatchObject({ type: "mcp_call", status: "failed" });
+  const offered = turns[0]?.tools?.[0]?.function.name ?? "";
+  turns = [];
+  answer = () => callsOf(offered, { city: "Ulm" });
+  const asked = await client.responses.create({ model: "m", input: "Weather?", tools: [server] });
+  expect(asked.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_approval_request"]);
+  expect(called).toEqual([]);
+});
+
 test("a hundred calls of one turn are made, and a model that never ends is told to after fifty turns", async () => {
   const cities = Array.from({ length: 100 }, (_, index) => `C${index}`);
   answer = (turn) => (turn === 1 ? calls(...cities) : { content: "Well." });

@@ -373,10 +373,9 @@ class HostedRun<Result> implements Stoppable {
     const { max_tool_calls: most } = this.#body;
     if (typeof most === "number" && this.#calls >= most)
       return notCalled(`No more tools are called: max_tool_calls is ${most}.`);
-    const { server, tool } = offered;
-    if (!this.#offered?.named(server.label, tool.name)) return notCalled("There is no such tool.");
+    if (!this.#offered?.has(functionName)) return notCalled("There is no such tool.");
     if (!isLeft(this.#choice, functionName)) return notCalled("It may not be called in this turn.");
-    return await this.#run(server.label, tool.name, args);
+    return await this.#run(offered.server.label, offered.tool.name, args);
   }
 
   async #whole(

@@ -58,6 +58,11 @@ export class OfferedTools {
     return { server, tool: { name, inputSchema: {}, isReadOnly: false }, needsApproval: false };
   }
 
+  /** Whether the model was offered a function of this name: the name of a tool by itself is past what it needs approval for. */
+  has(functionName: string): boolean {
+    return this.#byFunction.has(functionName);
+  }
+
   /** Undefined where it is not offered. */
   named(label: string, tool: string): OfferedTool | undefined {
     return this.#byFunction.get(this.#functions.get(`${label} ${tool}`) ?? "");
