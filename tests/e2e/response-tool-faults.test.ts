@@ -1,6 +1,9 @@
 // Servers of models that fail between the turns of a response whose tools the gateway runs, and members that hold for all of its turns.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import OpenAI from "openai";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer } from "../support/looping-model.ts";
@@ -278,4 +281,38 @@ test("a server that is closed while a tool works leaves a response that failed w
   expect((await streamed).at(-1)).toMatchObject({ type: "response.failed", response: failed });
   await closed;
   expect(servers[3]?.requests).toHaveLength(2);
+});
+
+test("calls that were approved, and not begun when the server stopped, are made when their approvals are sent again", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "headrace-approvals-"));
+  const dataDir = join(directory, "data");
+  servers[0]?.script((request, response) => {
+    const cities = [{ city: "Slow" }, { city: "Ulm" }];
+    say(request, response, isTold(request) ? { content: "Well." } : callsOf("weather__forecast", ...cities));
+  });
+  const asking = { type: "mcp", server_label: "weather" } as const;
+  const first = await startHeadrace({ yaml, dataDir });
+  const { apiKey, responses } = await clientOf(first);
+  const asked = await responses.create({ model: "alone", input: "Weather?", tools: [asking] });
+  const input = asked.output.flatMap(({ id, type }) =>
+    type === "mcp_approval_request"
+      ? [{ type: "mcp_approval_response" as const, approval_request_id: id ?? "", approve: true }]
+      : [],
+  );
+  const approval = { model: "alone", tools: [asking], previous_response_id: asked.id, input };
+  const broken = responses.create(approval);
+  await until(() => called.length === 1, "the first works");
+  const closed = first.close(400);
+  expect(await broken).toMatchObject({ status: "failed", output: [{ type: "mcp_call", status: "failed" }] });
+  await closed;
+  await using second = await startHeadrace({ yaml, dataDir });
+  const later = new OpenAI({ apiKey, baseURL: `${second.url}/v1`, maxRetries: 0 });
+  const { output } = await later.responses.create(approval);
+  expect(output).toMatchObject([
+    { type: "mcp_call", status: "failed", error: { message: expect.stringContaining("Whether this call was made") } },
+    { type: "mcp_call", status: "completed", output: "Rain in Ulm" },
+    { type: "message" },
+  ]);
+  expect(called).toEqual(["Slow", "Ulm"]);
+  rmSync(directory, { recursive: true, force: true });
 });

@@ -201,6 +201,37 @@ test("an approved call whose response then fails stands in that response", async
   expect(called).toEqual(["Ulm"]);
 });
 
+test("an approval whose call comes too soon for a rate limit is not used up: it makes its call later", async () => {
+  const one = await keyOf({ rate_limit: 1, rate_limit_window: 60 });
+  const { id, request } = await approvalOf("Weather?", one.client);
+  answer = () => ({ content: "It rains." });
+  const asked = { model: "m", tools: [asking], previous_response_id: id, input: [approved(request)] };
+  const refused = one.client.responses.create(asked, { maxRetries: 0 });
+  const error = await refused.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+  expect(error).toMatchObject({ status: 429, code: "rate_limit_exceeded" });
+  expect(called).toEqual([]);
+  const { output } = await client.responses.create(asked);
+  expect(output[0]).toMatchObject({ type: "mcp_call", status: "completed", output: "Rain in Ulm" });
+  expect(called).toEqual(["Ulm"]);
+});
+
+test("more approvals than a model asks for at once are refused before any of their calls is made", async () => {
+  const input = Array.from({ length: 257 }, (_, n) => [
+    {
+      id: `mcpr_${n}`,
+      type: "mcp_approval_request",
+      server_label: "weather",
+      name: "forecast",
+      arguments: "{}",
+    } as const,
+    approved(`mcpr_${n}`),
+  ]).flat();
+  const asked = client.responses.create({ model: "m", tools: [asking], input });
+  const error = await asked.catch((fault: InstanceType<typeof OpenAI.APIError>) => fault);
+  expect(error).toMatchObject({ status: 400, param: "input" });
+  expect(called).toEqual([]);
+});
+
 test("a model that is not there is told of before anything is listed or called", async () => {
   const { id, request } = await approvalOf("Weather?");
   const asked = client.responses.create({

@@ -24,6 +24,8 @@ export interface ModelTools {
   list(server: string, asker: ToolAsker): Promise<readonly HostedTool[]>;
   /** Whether what was listed earlier in a conversation need not be listed again. */
   holds(listed: readonly HostedTool[]): boolean;
+  /** Rejects with the refusal of a rate limit of which nothing is left: a call would not reach its server. */
+  permit(server: string, tool: string, asker: Pick<ToolAsker, "principal" | "trace">): Promise<void>;
   /**
    * Calls one that was listed. What the server, or the way there, says against it is a result; rejects only where the
    * client has left.

@@ -206,10 +206,11 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /** A call that the client was asked about, and has approved. */
-  async #decide({ requestId, label, name, arguments: args }: Decided, offered: OfferedTools, response: HostedResponse) {
+  async #decide(one: Decided, offered: OfferedTools, response: HostedResponse) {
+    const { requestId, label, name, arguments: args } = one;
     const item = callItem(label, name, { arguments: args, approvedBy: requestId });
     const instead = offered.named(label, name)
-      ? await this.#taken(requestId, String(item["id"]))
+      ? await this.#taken(one, String(item["id"]))
       : notCalled("The tool is not there any more.");
     const result = instead ?? (await this.#run(label, name, args));
     response.tellApproved(item, result);
@@ -219,26 +220,34 @@ class HostedRun<Result> implements Stoppable {
   }
 
   /** Takes the call of an approval, of which there is one. Gives what is told where another response has it. */
-  async #taken(approvalId: string, callId: string): Promise<CallResult | undefined> {
+  async #taken({ requestId: approvalId, label, name }: Decided, callId: string): Promise<CallResult | undefined> {
     const { requestId, request } = this.#call;
     // What is taken and then not made is lost.
     const principal = await this.#still();
+    await this.#hosted.tools.permit(this.#serverOf(label), name, { ...this.#asker, principal });
+    this.#calling.throwIfCancelled();
     const call = { callId, responseId: request.dialect.idOf(requestId) };
     const taken = await this.#hosted.approved.take(principal, approvalId, call);
     return taken && takenCall(taken.responseId, taken.item);
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
+    // Of what is begun nobody could tell any more whether it was made.
+    this.#calling.throwIfCancelled();
     this.#calls++;
     const parsed = parsedArguments(args);
     if (!parsed) return notCalled("The arguments are no JSON object.");
     const asker = { ...this.#asker, principal: await this.#still() };
     try {
-      return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, asker);
+      return await this.#hosted.tools.call(this.#serverOf(label), tool, parsed, asker);
     } catch (error) {
       if (this.#call.left.cancelled) throw error;
       return notCalled(notKnown);
     }
+  }
+
+  #serverOf(label: string): string {
+    return this.#names.get(label) ?? label;
   }
 
   /** Each turn, and each call, is a request of its own: what was taken from who asks meanwhile, they do not get. */

@@ -5,6 +5,7 @@ import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { errorTable } from "../../http/exchange/errors.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
@@ -17,6 +18,7 @@ const internalError = -32_603;
 
 export interface DeskToolsOptions {
   servers: Pick<ToolServers, "all" | "find">;
+  uses: Pick<ToolUses, "permit">;
   /** Loaded with the first request that needs it. */
   desk(): Promise<Desk>;
   /** The public URL, without a slash at the end. */
@@ -52,6 +54,16 @@ export class DeskTools implements ModelTools {
   holds(listed: readonly HostedTool[]): boolean {
     // The person may have connected their account meanwhile.
     return !listed.some(({ name }) => name === accountToolName);
+  }
+
+  async permit(
+    server: string,
+    name: string,
+    { principal, trace }: Pick<ToolAsker, "principal" | "trace">,
+  ): Promise<void> {
+    const found = this.#options.servers.find(server);
+    const asked = { requestId: `req_${Bun.randomUUIDv7()}`, principal, method: "tools/call", name, trace };
+    await this.#options.uses.permit({ ...asked, ...(found && { server: found }) });
   }
 
   async call(server: string, tool: string, args: JsonObject, asker: ToolAsker): Promise<CallResult> {

@@ -106,7 +106,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ servers: toolServers, definitions: toolDefinitions, findNode, clock },
       separateLink: (server, caller) => links.separate(server, caller),
     }),
-    modelTools: new DeskTools({ servers: toolServers, desk, installationUrl }),
+    modelTools: new DeskTools({ servers: toolServers, uses: uses.toolUses, desk, installationUrl }),
     approvedCalls: openApprovals(options),
     ...connections,
     mcp: {

@@ -9,6 +9,9 @@ import { functionName } from "./offered-tools.ts";
 /** JSON-RPC 2.0, 5.1. */
 const invalidParams = -32_602;
 
+/** Each is a call, and a row in the database: more than any model asks for at once. */
+const mostApproved = 256;
+
 /** How a call ended, as the API has it. */
 export type CallError =
   | { readonly type: "mcp_protocol_error"; readonly code: number; readonly message: string }
@@ -89,7 +92,7 @@ export interface ReadItems {
   readonly lists: ReadonlyMap<string, readonly HostedTool[]>;
 }
 
-/** The items of a request, `input` as it stands in its body. Throws `invalid_request` for an answer that decides nothing. */
+/** The items of a request, `input` as it stands in its body. Throws `invalid_request` for an answer that decides nothing, and for too many. */
 export function readHostedItems(input: unknown): ReadItems {
   if (typeof input === "string") return { items: [{ role: "user", content: input }], decided: [], lists: new Map() };
   const items: Json[] = [];
@@ -116,6 +119,11 @@ export function readHostedItems(input: unknown): ReadItems {
     } else items.push(item);
   }
   const decided = [...asked.values()].filter(({ id }) => approved.get(id) && !made.has(id)).map(decidedCall);
+  if (decided.length > mostApproved)
+    throw fieldError(
+      "input",
+      `must approve at most ${mostApproved} calls that were not made yet (got ${decided.length}).`,
+    );
   return { items, decided, lists };
 }
 
