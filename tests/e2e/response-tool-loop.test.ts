@@ -75,7 +75,10 @@ beforeAll(async () => {
     server.registerTool("forecast", forecast, async ({ city }) => {
       called.push(city);
       if (city === "Slow") await Bun.sleep(5_000);
-      if (city === "Map") return { content: [{ type: "image", data: "AAAA".repeat(10_000), mimeType: "image/png" }] };
+      if (city.endsWith("Map")) {
+        const image = { type: "image" as const, data: "AAAA".repeat(10_000), mimeType: "image/png" };
+        return { content: [image], isError: city === "No Map" };
+      }
       return { content: [{ type: "text", text: city === "Big" ? "x".repeat(3_000_000) : `Rain in ${city}` }] };
     });
     return server;
@@ -523,11 +526,19 @@ test("what tools gave is there for a later question that names no servers, and b
 });
 
 test("a picture that a tool gives is told without its bytes, which would fill the model's context", async () => {
-  answer = (turn) => (turn === 1 ? calls("Map") : { content: "Well." });
-  await client.responses.create({ model: "m", input: "Map?", tools: [weather] });
-  const told = turns.at(-1)?.messages.at(-1)?.content;
-  expect(told).toContain("image/png");
-  expect(String(told).length).toBeLessThan(200);
+  for (const city of ["Map", "No Map"]) {
+    turns = [];
+    answer = (turn) => (turn === 1 ? calls(city) : { content: "Well." });
+    const { id, output } = await client.responses.create({ model: "m", input: "Map?", tools: [weather] });
+    const told = turns.at(-1)?.messages.at(-1)?.content;
+    expect(told).toContain("image/png");
+    expect(String(told).length).toBeLessThan(200);
+    expect(JSON.stringify(output).length).toBeLessThan(2_000);
+    await client.responses.create({ model: "m", input: "And?", previous_response_id: id });
+    const later = JSON.stringify(turns.at(-1)?.messages);
+    expect(later).toContain("image/png");
+    expect(later.length).toBeLessThan(2_000);
+  }
 });
 
 test("an approved call whose turn is refused by a limit is told of in a stream, and in the background, as well", async () => {

@@ -133,12 +133,18 @@ function withoutBytes(name: string, value: unknown): unknown {
 
 /** What is no text is told as JSON: a model reads nothing else here. */
 function resultOf({ content, structuredContent, isError }: JsonObject): CallResult {
-  const blocks: readonly JsonObject[] = Array.isArray(content) ? content : [];
-  const texts = blocks.map((block) =>
-    block["type"] === "text" ? String(block["text"]) : JSON.stringify(block, withoutBytes),
+  const given: readonly JsonObject[] = Array.isArray(content) ? content : [];
+  // They stand in the response as well, and in what goes on from it, where one of them failed.
+  const blocks = given.map(
+    (block): JsonObject => (isText(block) ? block : JSON.parse(JSON.stringify(block, withoutBytes))),
   );
+  const texts = blocks.map((block) => (isText(block) ? String(block["text"]) : JSON.stringify(block)));
   const output = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? {});
   return { output, error: isError === true ? { type: "mcp_tool_execution_error", content: blocks } : undefined };
+}
+
+function isText({ type }: JsonObject): boolean {
+  return type === "text";
 }
 
 function faultOf(error: unknown): CallResult {
