@@ -46,20 +46,22 @@ beforeAll(async () => {
     return textResult(`Rain in ${city}`);
   };
   tools = new HttpToolServer({ tools: { forecast } });
-  servers = await Promise.all(Array.from({ length: 4 }, () => startUpstream()));
+  servers = await Promise.all(Array.from({ length: 5 }, () => startUpstream()));
   for (const one of servers) one.serves([{ id: "m", object: "model", created: 1, owned_by: "llamacpp" }]);
-  const [first, second, native, third] = servers.map(({ url }) => url);
+  const [first, second, native, third, lone] = servers.map(({ url }) => url);
   yaml = `upstreams:
   - { name: first, url: "${first}", apis: [chat] }
   - { name: second, url: "${second}", apis: [chat] }
   - { name: native, url: "${native}", apis: [responses] }
   - { name: third, url: "${third}", apis: [chat] }
+  - { name: lone, url: "${lone}", apis: [responses] }
 models:
   - { id: falls, fallbacks: [spare], deployments: [{ upstream: first, model: m }] }
   - { id: falls-too, fallbacks: [spare], deployments: [{ upstream: third, model: m }] }
   - { id: spare, deployments: [{ upstream: second, model: m }] }
   - { id: continues, policies: { continuation: true }, deployments: [{ upstream: first, model: m }, { upstream: second, model: m }] }
   - { id: alone, deployments: [{ upstream: first, model: m }] }
+  - { id: lone, deployments: [{ upstream: lone, model: m }] }
   - { id: native, fallbacks: [spare], deployments: [{ upstream: native, model: m }] }
 tools: { servers: [{ name: weather, url: "${tools.url}" }] }
 `;
@@ -171,6 +173,41 @@ test("a stream that breaks off in a later turn, and that nobody goes on with, en
   expect(await client.responses.retrieve(response.id)).toMatchObject({ status: "failed", output: response.output });
   expect(called).toEqual(["Ulm"]);
 });
+
+test.each(["breaks off", "ends without saying so"])(
+  "a stream of a server of Responses that %s behind a call ends as a response that failed with it",
+  async (how) => {
+    servers[4]?.script(async ({ body }, response) => {
+      const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
+      const call = { id: "fc_1", type: "function_call", status: "completed", call_id: "c1", name: "weather__forecast" };
+      const item = { ...call, arguments: '{"city":"Ulm"}' };
+      const base = { id: "resp_1", object: "response", created_at: 1, model: "m", output: [] };
+      const tell = (type: string, members: object) =>
+        response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`);
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      tell("response.created", { response: { ...base, status: "in_progress" }, sequence_number: 0 });
+      if (!isBehind) {
+        tell("response.output_item.added", { output_index: 0, item, sequence_number: 1 });
+        tell("response.output_item.done", { output_index: 0, item, sequence_number: 2 });
+        const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+        const whole = { ...base, status: "completed", output: [item], usage };
+        tell("response.completed", { response: whole, sequence_number: 3 });
+        response.end();
+        return;
+      }
+      const message = { id: "msg_1", type: "message", status: "in_progress", role: "assistant", content: [] };
+      tell("response.output_item.added", { output_index: 0, item: message, sequence_number: 1 });
+      await Bun.sleep(50);
+      if (how === "breaks off") response.destroy();
+      else response.end();
+    });
+    const { response } = await ask({ model: "lone", input: "Weather?", tools: [weather] }, true);
+    expect(response.status).toBe("failed");
+    expect(response.output).toContainEqual(expect.objectContaining({ type: "mcp_call", output: "Rain in Ulm" }));
+    expect(await client.responses.retrieve(response.id)).toMatchObject({ status: "failed", output: response.output });
+    expect(called).toEqual(["Ulm"]);
+  },
+);
 
 test.each(["alone", "native"])(
   "an answer in a format is asked for in each turn, and is there behind calls: %s",

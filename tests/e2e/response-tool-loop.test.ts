@@ -361,6 +361,24 @@ test("a server of models that speaks Responses itself gets its own thoughts back
   }
 });
 
+test("a response has an id of the gateway's, whatever its model's server calls its own, by which it is found later", async () => {
+  const ids = new Set<string>();
+  for (const stream of [false, true]) {
+    for (const city of ["Ulm", "Bonn"]) {
+      natives = [];
+      const asked = await client.responses.create({ model: "native", input: city, tools: [weather], stream });
+      let response = "id" in asked ? asked : undefined;
+      if (Symbol.asyncIterator in asked)
+        for await (const event of asked) if (event.type === "response.completed") response = event.response;
+      const id = response?.id ?? "";
+      ids.add(id);
+      const input = await client.responses.inputItems.list(id);
+      expect(input.data).toMatchObject([{ content: [{ text: city }] }]);
+    }
+  }
+  expect(ids.size).toBe(4);
+});
+
 test("a label that nobody knows is refused also where the model's server runs no tools at all", async () => {
   answer = () => ({ content: "Well." });
   const asked = client.responses.create({ model: "m", input: "Hi", tools: [{ type: "mcp", server_label: "waether" }] });

@@ -282,7 +282,9 @@ export class HostedResponse {
 
   /** What of the response does not change with its turns. */
   #own(): Json {
-    const { id, created_at: createdAt, model } = this.#head ?? {};
+    const { created_at: createdAt, model } = this.#head ?? {};
+    // A server of Responses has ids of its own, which others may have had before.
+    const { id } = this.#begun;
     return { ...this.#echo, ...this.#members, id, created_at: createdAt, model };
   }
 
