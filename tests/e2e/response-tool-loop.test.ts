@@ -169,6 +169,14 @@ test("an approval of what nobody asked for, and a second answer that differs, is
   expect(called).toEqual([]);
 });
 
+test("an approval without an id is refused, as it would be that of every other one", async () => {
+  const request = { type: "mcp_approval_request", server_label: "weather", name: "forecast", arguments: "{}" };
+  const input = [request, { type: "mcp_approval_response", approve: true }];
+  const asked = await headrace.request("/v1/responses", { body: { model: "m", tools: [asking], input } });
+  expect([asked.status, (await asked.json()).error.param]).toEqual([400, "input"]);
+  expect(called).toEqual([]);
+});
+
 test("a model that fails after a call leaves a failed response with the call in it, so that no client asks for it again", async () => {
   for (const stream of [false, true]) {
     [called, turns] = [[], []];

@@ -130,7 +130,7 @@ export function readHostedItems(input: unknown): ReadItems {
 /** What it answers to. */
 function decisionOf(item: Json, asked: ReadonlyMap<unknown, Json>): { request: Json; isApproved: boolean } {
   const { approval_request_id: id, approve } = item;
-  const request = asked.get(id);
+  const request = typeof id === "string" ? asked.get(id) : undefined;
   if (typeof approve !== "boolean") throw fieldError("input", "has an `mcp_approval_response` without `approve`.");
   if (request) return { request, isApproved: approve };
   const rule = `answers to the approval request \`${shown(String(id))}\`, which is not in this conversation before it.`;
