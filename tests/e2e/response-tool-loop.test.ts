@@ -1,4 +1,6 @@
 // What holds while the gateway runs tools within a response: each call once, whatever becomes of the model's turns.
+
+import { heapStats } from "bun:jsc";
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
@@ -445,6 +447,31 @@ test("over a connection, what is not kept is gone on from there, calls and all",
   socket.close();
   expect(third.output.map(({ type }) => type)).toEqual(["message"]);
   expect(called).toEqual(["Ulm"]);
+});
+
+test("what was refused over a connection before anything was called is remembered nowhere, however much it was", async () => {
+  const socket = new WebSocket(`${headrace.url.replace("http", "ws")}/v1/responses`, {
+    headers: { authorization: `Bearer ${client.apiKey}` },
+  } as never);
+  await new Promise((resolve) => {
+    socket.onopen = resolve;
+  });
+  const refused = async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    socket.onmessage = ({ data }) => resolve(String(data));
+    const input = [{ role: "user", content: "x".repeat(2_000_000) }, approved("mcpr_other")];
+    socket.send(JSON.stringify({ type: "response.create", model: "m", tools: [asking], input }));
+    expect(await promise).toContain("is not in this conversation");
+  };
+  const heapNow = () => {
+    Bun.gc(true);
+    return heapStats().heapSize;
+  };
+  await refused();
+  const before = heapNow();
+  for (let n = 0; n < 30; n++) await refused();
+  expect(heapNow() - before).toBeLessThan(20_000_000);
+  socket.close();
 });
 
 test("the most tokens that a client wants are those of all turns together", async () => {

@@ -122,9 +122,8 @@ class HostedRun<Result> implements Stoppable {
     this.#servers = servers;
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
-    const { principal, holder, left, trace } = call;
+    const { principal, holder, trace } = call;
     this.#asker = { principal, holder, left: this.#calling, trace };
-    left.onCancel(this);
   }
 
   cancelled(): void {
@@ -136,7 +135,19 @@ class HostedRun<Result> implements Stoppable {
     this.#calling.cancel(stoppingError());
   }
 
+  /** Whatever it throws, nothing refers to it any more: over one connection there may be thousands. */
   async start(): Promise<Result> {
+    this.#call.left.onCancel(this);
+    this.#deps.stopping.add(this);
+    try {
+      return await this.#begin();
+    } catch (error) {
+      this.#release(undefined);
+      throw error;
+    }
+  }
+
+  async #begin(): Promise<Result> {
     const model = await this.#model();
     const { items, decided, lists } = readHostedItems(this.#body["input"]);
     const others = objectsOf(this.#body["tools"]).filter(({ type }) => type !== "mcp");
@@ -156,7 +167,6 @@ class HostedRun<Result> implements Stoppable {
     const response = this.#response(model, offered, recorder !== undefined);
     for (const [{ label }, { tools, isNew }] of listed) if (isNew) response.tellList(listItem(label, tools));
     this.#items = [...items];
-    this.#deps.stopping.add(this);
     try {
       for (const one of decided) await this.#decide(one, offered, response);
       const first = await this.#turn(response);
