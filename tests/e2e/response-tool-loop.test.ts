@@ -563,6 +563,18 @@ test("one in the background that is cancelled while a tool works is cancelled, a
   expect(again.map(({ type }) => type)).toEqual(events.slice(begin + 1).map(({ type }) => type));
 });
 
+test("a call that has ended is told of at once, whatever works beside it, and is known to have ended where the response is cancelled", async () => {
+  answer = (turn) => (turn === 1 ? calls("Slow", "Ulm") : { content: "Well." });
+  const begun = await client.responses.create({ model: "m", input: "Both?", tools: [weather], background: true });
+  for await (const event of await client.responses.retrieve(begun.id, { stream: true }))
+    if (event.type === "response.mcp_call.completed") break;
+  await client.responses.cancel(begun.id);
+  expect((await client.responses.retrieve(begun.id)).output.slice(1)).toMatchObject([
+    { type: "mcp_call", status: "incomplete", arguments: '{"city":"Slow"}' },
+    { type: "mcp_call", status: "completed", output: "Rain in Ulm" },
+  ]);
+});
+
 test("what tools gave is there for a later question that names no servers, and behind a response that failed", async () => {
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });
   const first = await client.responses.create({ model: "m", input: "Weather?", tools: [weather] });

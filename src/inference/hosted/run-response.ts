@@ -363,18 +363,16 @@ class HostedRun<Result> implements Stoppable {
     // Not every server of models holds to it.
     const atOnce = this.#body["parallel_tool_calls"] === false ? 1 : callsAtOnce;
     for (let at = 0; at < calls.length; at += atOnce) {
-      const some = calls.slice(at, at + atOnce);
+      const some = calls.slice(at, at + atOnce).map(async (one) => {
+        const result = await this.#runWithin(one);
+        tell(response.endCall(one, result));
+        this.#hold(result);
+        return { type: "function_call_output", call_id: one.callId, output: result.output };
+      });
       // Where one cannot be made, those that are made beside it are told of all the same.
-      const results = await Promise.allSettled(some.map((one) => this.#runWithin(one)));
-      for (const [index, result] of results.entries()) {
-        if (result.status === "rejected") continue;
-        const one = some[index] as HostedCall;
-        tell(response.endCall(one, result.value));
-        outputs.push({ type: "function_call_output", call_id: one.callId, output: result.value.output });
-      }
-      for (const result of results) {
+      for (const result of await Promise.allSettled(some)) {
         if (result.status === "rejected") throw result.reason;
-        this.#hold(result.value);
+        outputs.push(result.value);
       }
     }
     // A model's server that calls on, whatever it was told, is not asked again.
