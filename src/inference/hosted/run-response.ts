@@ -242,7 +242,7 @@ class HostedRun<Result> implements Stoppable {
   }
 
   async #run(label: string, tool: string, args: string): Promise<CallResult> {
-    // Of what is begun nobody could tell any more whether it was made.
+    // Nobody could tell later whether what is begun now was made.
     this.#calling.throwIfCancelled();
     this.#calls++;
     const parsed = parsedArguments(args);
