@@ -5,7 +5,11 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 export function ServerState({ server: { enabled, waiting } }: { server: ToolServer }) {
   if (!enabled) return <State kind="plain">Switched off</State>;
-  return waiting > 0 ? <State kind="waiting">{`${count(waiting)} to approve`}</State> : <State kind="good">Offered</State>;
+  return waiting > 0 ? (
+    <State kind="waiting">{`${count(waiting)} to approve`}</State>
+  ) : (
+    <State kind="good">Offered</State>
+  );
 }
 
 /** Its address, or where it is without one. */
