@@ -8,6 +8,7 @@ import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chr
 import { type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { startAskingServer } from "../support/mcp/asking-server.ts";
+import { answered, startHostileServer } from "../support/mcp/hostile-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
 import { joinNode, operate } from "../support/nodes.ts";
@@ -160,12 +161,68 @@ test("a tool that is refused is called no more, until it is approved again", asy
   await drawer(page).getByText("Lists the alerts of now.").waitFor();
   await drawer(page).getByRole("button", { name: "Refuse alerts" }).press("Enter");
   await drawer(page).getByText("Refused", { exact: true }).waitFor();
-  await drawer(page).locator("button:focus", { hasText: "alerts" }).waitFor();
-  await look(visitor, "tool-server");
+  // What had the keyboard is gone: it is at what was decided about.
+  await drawer(page).locator("h3:focus", { hasText: "alerts" }).waitFor();
+  await look(visitor, "tool-server-tool");
   expect((await asClient("rivers", "alerts")).called).toStartWith("refused: ");
   await press(page, "Approve alerts");
   await drawer(page).getByText("Refused", { exact: true }).waitFor({ state: "detached" });
   expect((await asClient("rivers", "alerts")).called).toBe("[]");
+  await press(page, "Back to rivers");
+  await drawer(page).locator("h2:focus", { hasText: "Rivers of the file" }).waitFor();
+  await look(visitor, "tool-server");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("of thousands only what is in view is drawn, each is found by a word of what it says, and is approved there", async () => {
+  const count = 3_000;
+  const unlike = 2_345;
+  await using many = startHostileServer(({ id, method }) => {
+    if (method !== "tools/list") return undefined;
+    const tools = Array.from({ length: count }, (_, at) => ({
+      ...{ name: `tool_${at}`, inputSchema: { type: "object" } },
+      description: at === unlike ? "Opens the sluice of the canal." : `Reads gauge ${at}.`,
+    }));
+    return answered(id, { tools });
+  });
+  const body = { name: "many", url: many.url, approval: "each" };
+  await world.browser.ask("/v1/admin/tool-servers", { method: "POST", body });
+  expect((await asClient("many", `tool_${unlike}`)).names).toEqual([]);
+  await using visitor = await arrive("/admin/tool-servers?server=many");
+  const { page } = visitor;
+  await drawer(page).getByRole("heading", { name: "To approve: 3,000" }).waitFor();
+  const table = drawer(page).getByRole("region", { name: "Tools and prompts" });
+  await table.getByRole("button", { name: "tool_0", exact: true }).waitFor();
+  const nodes = () => page.evaluate(() => document.querySelectorAll("[role=dialog] *").length);
+  const atFirst = await nodes();
+  expect(atFirst).toBeLessThan(1_500);
+  await look(visitor, "tool-server-many");
+  for (let pages = 0; pages < 5; pages++) {
+    const answered = page.waitForResponse(/\/definitions\?.*after=/);
+    await table.evaluate((element) => element.scrollTo({ top: element.scrollHeight }));
+    await answered;
+  }
+  await drawer(page)
+    .getByText(/^[5-9]00 so far/)
+    .waitFor();
+  expect(await nodes()).toBeLessThan(atFirst + 200);
+  for (let steps = 0; steps < 4; steps++)
+    await drawer(page)
+      .getByRole("button", { name: /^Show more/ })
+      .click();
+  await drawer(page).getByText("2,975 more come once these are decided.").waitFor();
+  await drawer(page).getByRole("searchbox", { name: "Search tools and prompts" }).fill("canal SLUICE");
+  await drawer(page).getByText("1 in all").waitFor();
+  await drawer(page).getByText("1 in all").scrollIntoViewIfNeeded();
+  await look(visitor, "tool-server-found");
+  await table.getByRole("button", { name: `tool_${unlike}` }).click();
+  await press(page, `Approve tool_${unlike}`);
+  await drawer(page).getByText("Approved", { exact: true }).waitFor();
+  await press(page, "Back to many");
+  await drawer(page).getByRole("heading", { name: "To approve: 2,999" }).waitFor();
+  // What was looked for is still what is shown.
+  await drawer(page).getByText("1 in all").waitFor();
+  expect((await asClient("many", `tool_${unlike}`)).names).toEqual([`tool_${unlike}`]);
   expect(visitor.trouble).toEqual([]);
 });
 

@@ -1,5 +1,6 @@
 // What servers say of their tools, held to what was approved, in a real database.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { ToolDefinition } from "../../src/domain/tools/tool-definition.ts";
 import type { JsonObject } from "../../src/domain/tools/tool-link.ts";
 import type { ToolApproval } from "../../src/domain/tools/tool-server.ts";
 import { digestOf } from "../../src/mcp/servers/definition-record.ts";
@@ -25,6 +26,8 @@ const atNode = { ...server, place: { kind: "node", nodeId: "gpu-1", server: "own
 const tool = (name: string, description = "Reads."): JsonObject => ({ name, description, inputSchema: {} });
 const namesOf = (offered: readonly JsonObject[]) => offered.map(({ name }) => name);
 
+const namesOfKnown = (known: readonly ToolDefinition[]) => known.map(({ name }) => name);
+
 onEachDatabase((databases) => {
   let opened: TestDatabase;
   let clock: ReturnType<typeof manualClock>;
@@ -48,6 +51,7 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
+        pageDefinitions: (...page) => store.pageDefinitions(...page),
         putSeen(seen) {
           writes++;
           return store.putSeen(seen);
@@ -60,6 +64,9 @@ onEachDatabase((databases) => {
   });
   afterEach(() => opened.close());
 
+  const known = (name: string, more: { search?: string; isWaiting?: boolean } = {}) =>
+    definitions.page(name, { after: undefined, limit: 10_000, search: "", isWaiting: false, ...more });
+
   describe("a server that is elsewhere now", () => {
     const isOffered = async (at: Parameters<Definitions["offered"]>[0]) =>
       (await definitions.offered(at, "tool", [tool("read")])).length > 0;
@@ -68,7 +75,7 @@ onEachDatabase((databases) => {
       expect(await isOffered(server)).toBe(true);
       const moved = { ...server, place: { ...server.place, url: "https://files.example.net/mcp" } };
       expect(await isOffered(moved)).toBe(false);
-      const [waiting] = await definitions.list("files");
+      const [waiting] = await known("files");
       expect(waiting?.state).toBe("changed");
       expect(await isOffered({ ...server, place: { ...server.place, url: "https://files.example.com/v2/mcp" } })).toBe(
         true,
@@ -139,8 +146,34 @@ onEachDatabase((databases) => {
     expect((await names(100, long)).length).toBe(67);
     // What is taken goes on to be offered.
     expect((await names(67, long)).length).toBe(67);
-    const kept = (await definitions.list(server.name)).reduce((sum, { seen }) => sum + seen.length, 0);
+    const kept = (await known(server.name)).reduce((sum, { seen }) => sum + seen.length, 0);
     expect(kept).toBeLessThan(16 * 1024 * 1024);
+  });
+
+  test("thousands come in pages by kind and name, what waits by itself, and words are found in whatever case wherever they are", async () => {
+    const tools = Array.from({ length: 1_000 }, (_, i) =>
+      tool(`read_${i}`, i === 990 ? "Of the River Danube." : "Reads."),
+    );
+    await definitions.offered(server, "tool", tools);
+    await definitions.offered(server, "prompt", []);
+    await definitions.offered(server, "tool", [...tools, tool("read_new", "Of a river.")]);
+    expect((await known(server.name)).length).toBe(1_001);
+    const names: string[] = [];
+    for (let after: { kind: "tool"; name: string } | undefined; ; ) {
+      const page = await definitions.page(server.name, { after, limit: 150, search: "", isWaiting: false });
+      names.push(...page.map(({ name }) => name));
+      const last = page.at(-1);
+      if (page.length < 150 || !last) break;
+      after = { kind: "tool", name: last.name };
+    }
+    expect(names.toSorted()).toEqual([...tools.map(({ name }) => String(name)), "read_new"].toSorted());
+    expect(new Set(names).size).toBe(1_001);
+    expect(namesOfKnown(await known(server.name, { isWaiting: true }))).toEqual(["read_new"]);
+    expect(namesOfKnown(await known(server.name, { search: "danube rIVER" }))).toEqual(["read_990"]);
+    expect(namesOfKnown(await known(server.name, { search: "river" })).toSorted()).toEqual(["read_990", "read_new"]);
+    expect(namesOfKnown(await known(server.name, { search: "river", isWaiting: true }))).toEqual(["read_new"]);
+    expect(await known(server.name, { search: "inputschema" })).toEqual([]);
+    expect(await known("another")).toEqual([]);
   });
 
   describe("what was refused", () => {
@@ -148,11 +181,11 @@ onEachDatabase((databases) => {
     const by = principalFor({ appId: "app_1" });
     const say = (said: string, approval: ToolApproval = "first", of = definitions) =>
       of.offered({ ...server, approval }, "tool", [tool("read", said)]).then(namesOf);
-    const state = async () => (await definitions.list(server.name)).map((one) => one.state);
+    const state = async () => (await known(server.name)).map((one) => one.state);
 
     async function refuse(said: string): Promise<void> {
       await say(said);
-      const [found] = await definitions.list(server.name);
+      const [found] = await known(server.name);
       const digest = digestOf(found?.seen ?? "");
       const what = { server, kind: "tool", name: "read", digest, state: "refused" } as const;
       await definitions.decide(by, what, origin);
@@ -202,7 +235,7 @@ onEachDatabase((databases) => {
     const origin = { nowSeconds: 1, clientAddress: null, requestId: null };
     const say = (said: string, of: Parameters<Definitions["offered"]>[0] = personal) =>
       definitions.offered(of, "tool", [tool("read", said)]).then(namesOf);
-    const onRecord = async () => (await definitions.list(personal.name))[0];
+    const onRecord = async () => (await known(personal.name))[0];
     /** Decides about what waits, or was said last; gives what it says of itself. */
     async function decide(state: "approved" | "refused"): Promise<unknown> {
       const seen = (await onRecord())?.seen ?? "{}";

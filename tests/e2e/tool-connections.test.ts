@@ -64,6 +64,19 @@ async function listed({ reading }: SignedInMember) {
   return ((await answer.json()) as { data: { server: string; state: string; broken_because: string | null }[] }).data;
 }
 
+/** Takes what it is asked, and never answers. */
+async function silentServer() {
+  let asked = 0;
+  const site = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 0 },
+    fetch() {
+      asked++;
+      return new Promise<Response>(() => {});
+    },
+  });
+  return { url: site.url.origin, asked: () => asked, [Symbol.asyncDispose]: () => site.stop(true) };
+}
+
 async function errorOf(answer: Response): Promise<{ status: number; message: string }> {
   const { error } = (await answer.json()) as { error: { message: string } };
   return { status: answer.status, message: error.message };
@@ -182,6 +195,43 @@ test("it is revoked there as well once its person is removed from the account, o
   expect(await upstream.whoIs(bens)).toBe("ben@crm");
   expect((await admin("DELETE", `/people/${ben.person.id}`)).status).toBe(200);
   await until(async () => (await upstream.whoIs(bens)) === undefined, "his token is revoked");
+});
+
+test("what people connected is revoked there as well once an operator deletes the server, or moves it elsewhere", async () => {
+  const { admin } = await operated(server);
+  servers.set([]);
+  await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
+  await connect(anna, "anna@crm");
+  await connect(ben, "ben@crm");
+  const first = [await tokenOf(anna), await tokenOf(ben)];
+  await admin("PATCH", "/tool-servers/crm", { title: "Customers" });
+  expect(upstream.state.counts.revoked).toBe(0);
+  await using elsewhere = await silentServer();
+  expect((await admin("PATCH", "/tool-servers/crm", { url: elsewhere.url })).status).toBe(200);
+  await until(() => upstream.state.counts.revoked === 2, "both are revoked");
+  expect(await Promise.all(first.map((token) => upstream.whoIs(token)))).toEqual([undefined, undefined]);
+  await admin("PATCH", "/tool-servers/crm", { url: upstream.url });
+  await connect(anna, "anna@crm");
+  const second = await tokenOf(anna);
+  expect(await upstream.whoIs(second)).toBe("anna@crm");
+  expect((await admin("DELETE", "/tool-servers/crm")).status).toBe(200);
+  await until(async () => (await upstream.whoIs(second)) === undefined, "hers is revoked");
+  expect(upstream.state.counts.revoked).toBe(3);
+  await until(() => server.logText().includes("tool_tokens_revoked"), "the log says so");
+  for (const token of [...first, second]) expect(server.logText()).not.toContain(token ?? "none");
+});
+
+test("an operator does not wait for an authorization server that does not answer", async () => {
+  const { admin } = await operated(server);
+  servers.set([]);
+  await admin("POST", "/tool-servers", { name: "crm", url: upstream.url, oauth: {} });
+  await using silent = await silentServer();
+  upstream.state.says = { authorization: { revocation_endpoint: `${silent.url}/revoke` } };
+  await connect(anna, "anna@crm");
+  const before = performance.now();
+  expect((await admin("DELETE", "/tool-servers/crm")).status).toBe(200);
+  expect(performance.now() - before).toBeLessThan(2_000);
+  await until(() => silent.asked() === 1, "it is asked");
 });
 
 test("it ends with the membership and with the server, and its token goes to no other address", async () => {

@@ -67,7 +67,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
   const throttle = new Throttle(limits);
   const stores = { people, sessionStore, sessions, accounts, keys };
   const keptAnswers = { forgetAccounts: async () => {} };
-  const connectFlow = { farewell: async () => async () => {} };
+  const connectFlow = { farewell: async () => () => {} };
   const deps = { ...stores, links, limits, throttle, clock, requestLimits, changed, keptAnswers, connectFlow };
   const routes = [
     ...sessionRoutes({ ...deps, ownAccount: new OwnAccount({ people, limits, clock }) }),

@@ -10,8 +10,8 @@ interface CallOptions {
   body?: unknown;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** Where the session has ended the page is not left, as something on it would be lost. */
-  stays?: boolean;
+  /** Where the session has ended that is told, and nobody is asked to sign in. */
+  isOnce?: boolean;
 }
 
 /** What the server said instead of an answer, or why there was none (`status` 0). */
@@ -45,7 +45,23 @@ export function bear(values: Partial<Bearing>): void {
   Object.assign(bearing, values);
 }
 
-/** Rejects with ApiFailure. Where the session has ended it goes to the sign-in page, which leads back here. */
+/** What holds the page until the same person is signed in again; undefined where there is nothing on it to be lost. */
+type Hold = () => Promise<void> | undefined;
+
+let hold: Hold | undefined;
+
+/** While somebody is signed in; gives what ends that. */
+export function onSessionEnd(held: Hold): () => void {
+  hold = held;
+  return () => {
+    if (hold === held) hold = undefined;
+  };
+}
+
+/**
+ * Rejects with ApiFailure. Where the session has ended, the page waits until the same person is signed in again, and then it is
+ * asked once more; where nothing on the page would be lost, it goes to the sign-in page, which leads back here.
+ */
 export async function call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
   const response = await send(method, path, options);
   return response.status === 204 ? (undefined as Answer) : ((await response.json()) as Answer);
@@ -71,7 +87,24 @@ export async function callAgain<Answer>(
 
 /** The answer as it comes, for streams and files. */
 export async function send(method: string, path: string, options: CallOptions = {}): Promise<Response> {
-  const { query = {}, body, headers, signal, stays = false } = options;
+  try {
+    return await sendOnce(method, path, options);
+  } catch (error) {
+    if (options.isOnce || !(error instanceof ApiFailure) || !isSessionOver(error)) throw error;
+    const held = hold?.();
+    if (!held) {
+      leaveForSignIn();
+      throw error;
+    }
+    await held;
+    // It was refused and so has done nothing; it goes with the token of the new session.
+    options.signal?.throwIfAborted();
+    return await sendOnce(method, path, options);
+  }
+}
+
+async function sendOnce(method: string, path: string, options: CallOptions): Promise<Response> {
+  const { query = {}, body, headers, signal } = options;
   const response = await fetch(withQuery(path, query), {
     method,
     headers: {
@@ -97,9 +130,7 @@ export async function send(method: string, path: string, options: CallOptions = 
   noteServerTime(response.headers.get("date"));
   // What is the same as the caller has already, which is only told to who said what that is.
   if (response.ok || response.status === 304) return response;
-  const failure = await failureOf(response);
-  if (isSessionOver(failure) && !stays) leaveForSignIn();
-  throw failure;
+  throw await failureOf(response);
 }
 
 /** JSON would have null, which mostly means no limit, in place of what is no number. */
@@ -136,7 +167,12 @@ export function isSessionOver({ code }: ApiFailure): boolean {
 
 function leaveForSignIn(): void {
   const { pathname, search } = window.location;
-  window.location.assign(`/sign-in?next=${encodeURIComponent(pathname + search)}`);
+  window.location.assign(signInPath(pathname + search));
+}
+
+/** The sign-in page that leads on to `next`. */
+export function signInPath(next: string): string {
+  return `/sign-in?next=${encodeURIComponent(next)}`;
 }
 
 /** Lists are joined by commas; what is null, undefined or empty is left out. */

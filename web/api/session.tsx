@@ -2,6 +2,7 @@
 import { createContext, type ReactNode, startTransition, useContext, useEffect, useState } from "react";
 import { type ApiFailure, asFailure, bear, call, type Environment } from "./client.ts";
 import { queryClient } from "./queries.ts";
+import { type Over, useSessionEnd } from "./session-end.ts";
 import type { Session } from "./types.ts";
 
 export interface CurrentSession {
@@ -38,9 +39,11 @@ interface SessionProviderProps {
   /** Shown until the session is known. */
   waiting: ReactNode;
   failed(failure: ApiFailure, retry: () => void): ReactNode;
+  /** Shown over a page whose session has ended, and which waits for its person. */
+  over(over: Over): ReactNode;
 }
 
-export function SessionProvider({ children, waiting, failed }: SessionProviderProps) {
+export function SessionProvider({ children, waiting, failed, over }: SessionProviderProps) {
   const [state, setState] = useState<State>();
   const [failure, setFailure] = useState<ApiFailure>();
   const load = () => {
@@ -52,28 +55,10 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
     );
   };
   useEffect(load, []);
-  // While this tab was out of sight somebody may have signed out and in again in another one.
-  const known = state?.session;
-  useEffect(() => {
-    if (!known) return;
-    let askedMs = Date.now();
-    const look = () => {
-      if (document.visibilityState !== "visible" || Date.now() - askedMs < 5_000) return;
-      askedMs = Date.now();
-      call<Session>("GET", "/v1/session").then(
-        (now) => {
-          if (now.person.id !== known.person.id) return window.location.reload();
-          if (JSON.stringify(now) === JSON.stringify(known)) return;
-          bear({ csrfToken: now.csrf_token });
-          setState((before) => before && { ...before, session: now });
-          // What cannot be asked now is said by what else is asked.
-        },
-        () => undefined,
-      );
-    };
-    document.addEventListener("visibilitychange", look);
-    return () => document.removeEventListener("visibilitychange", look);
-  }, [known]);
+  const ended = useSessionEnd(state?.session, (now) => {
+    bear({ csrfToken: now.csrf_token });
+    setState((before) => before && { ...before, session: now });
+  });
   if (failure) return failed(failure, load);
   if (!state) return waiting;
   const { session, environment, home } = state;
@@ -106,9 +91,12 @@ export function SessionProvider({ children, waiting, failed }: SessionProviderPr
     },
   };
   return (
-    <Context.Provider key={`${session.account.id} ${environment}`} value={current}>
-      {children}
-    </Context.Provider>
+    <>
+      <Context.Provider key={`${session.account.id} ${environment}`} value={current}>
+        {children}
+      </Context.Provider>
+      {ended && over(ended)}
+    </>
   );
 }
 

@@ -11005,9 +11005,25 @@ export interface ToolServerTest {
 export interface ToolDefinitionList {
   object: "list";
   data: ToolDefinition[];
+  /**
+   * Id of the first object here; null where there is none.
+   */
+  first_id: string | null;
+  /**
+   * Id of the last object here; give it as `after` to get the next page.
+   */
+  last_id: string | null;
+  /**
+   * Whether there are more after these.
+   */
+  has_more: boolean;
 }
 export interface ToolDefinition {
   object: "tool_definition";
+  /**
+   * Its kind and its name, such as `tool/search_issues`.
+   */
+  id: string;
   server: string;
   kind: "tool" | "prompt" | "instructions";
   /**

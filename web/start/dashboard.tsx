@@ -5,6 +5,7 @@ import type { Root } from "react-dom/client";
 import { queryClient } from "../api/queries.ts";
 import { SessionProvider } from "../api/session.tsx";
 import { Failure } from "../parts/page/failure.tsx";
+import { SessionOver } from "../parts/page/session-over.tsx";
 import { isAt, sections } from "../shell/navigation.ts";
 import { Shell } from "../shell/shell.tsx";
 
@@ -25,6 +26,7 @@ export function startIn(root: Root, Look: ComponentType<{ children: ReactNode }>
                   <Failure error={failure} retry={retry} />
                 </main>
               )}
+              over={(over) => <SessionOver {...over} />}
             >
               <Shell />
             </SessionProvider>

@@ -2,7 +2,7 @@
 import { type DefinitionWire, definitionShape } from "../../wire/tools/tool-servers.ts";
 import type { Outcome } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
-import { ApiError, requestJson, requestWholeList, understood } from "../login/api-request.ts";
+import { ApiError, requestJson, requestList, requestWholeList, understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
 import { operatorNeeds } from "../models/model-records.ts";
@@ -20,7 +20,7 @@ export async function readDefinitions(
   server: string,
   signal: AbortSignal,
 ): Promise<{ raw: unknown[]; definitions: DefinitionWire[] }> {
-  const raw = await requestWholeList(connection, `${serverPath(server)}/definitions`, "list of definitions", signal);
+  const raw = await requestList(connection, `${serverPath(server)}/definitions`, signal);
   return { raw, definitions: raw.map((one) => understood(definitionShape, one, connection, "list of definitions")) };
 }
 

@@ -6,10 +6,12 @@ export const definitionStates = ["approved", "pending", "changed", "refused"] as
 /** `pending`: it is new. `changed`: it was approved, and says something else now. */
 export type DefinitionState = (typeof definitionStates)[number];
 
+export const definitionKinds = ["tool", "prompt", "instructions"] as const;
+
 /** A tool or a prompt as its server described it, or what it says of how it is to be used. Times in Unix seconds. */
 export interface ToolDefinition {
   readonly server: string;
-  readonly kind: "tool" | "prompt" | "instructions";
+  readonly kind: (typeof definitionKinds)[number];
   /** The server's own name of it. */
   readonly name: string;
   readonly state: DefinitionState;
@@ -27,9 +29,20 @@ export interface ToolDefinition {
   readonly decidedBy: string | null;
 }
 
+/** A part of the list of a server's definitions, which is by kind and name. */
+export interface DefinitionPage {
+  /** The last one of the part before. */
+  readonly after: Pick<ToolDefinition, "kind" | "name"> | undefined;
+  readonly limit: number;
+  /** Only those that wait for an operator. */
+  readonly isWaiting: boolean;
+}
+
 export interface DefinitionStore {
   /** Those of one server, or of all. */
   listDefinitions(server?: string): Promise<ToolDefinition[]>;
+  /** Without the marks of a server that has none of a kind. */
+  pageDefinitions(server: string, page: DefinitionPage): Promise<ToolDefinition[]>;
   /** How many of each server are new, or say something else than was approved; those without any are left out. */
   countWaiting(): Promise<ReadonlyMap<string, number>>;
   /** What servers were seen to say; what was decided before of the same stays, unless `definition` says otherwise. */

@@ -1,5 +1,6 @@
 // Servers of tools that operators add at run time, as they are stored.
 import type { AuditEvent } from "../audit.ts";
+import type { StoredToolConnection } from "./tool-connection.ts";
 import type { ToolCredentials, ToolServer } from "./tool-server.ts";
 
 /** `file`: headrace.yaml; `database`: an operator added it. */
@@ -32,13 +33,23 @@ export interface ToolServerStore {
   listToolServers(): Promise<StoredToolServer[]>;
   /** False, with nothing written, where there is one of this name. */
   insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean>;
-  /** The same name and age; false, with nothing written, where it is not as it was `before` any more. */
+  /**
+   * The same name and age. Gives connections that ended with it, the latest of very many; undefined, with nothing written, where
+   * it is not as it was `before` any more.
+   */
   changeToolServer(
     before: StoredToolServer,
     server: StoredToolServer,
     ends: ToolServerEnds,
     event: AuditEvent,
-  ): Promise<boolean>;
-  /** `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. */
-  deleteToolServer(name: string, other: { keepsName: boolean }, event: AuditEvent): Promise<boolean>;
+  ): Promise<readonly StoredToolConnection[] | undefined>;
+  /**
+   * `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. Gives what
+   * `changeToolServer` does.
+   */
+  deleteToolServer(
+    name: string,
+    other: { keepsName: boolean },
+    event: AuditEvent,
+  ): Promise<readonly StoredToolConnection[] | undefined>;
 }

@@ -5,13 +5,14 @@ import { browserOrigin } from "../exchange/browser.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../exchange/route.ts";
 import { csrfField, type FormFault, faultNotice, faultOf, field, hidden } from "./form.ts";
 import { type Html, html } from "./html.ts";
-import { home, localPath, nextOf } from "./local-path.ts";
+import { home, localPath, nextOf, signInPath } from "./local-path.ts";
 import {
   formAt,
   goOn,
   type OpenFormDeps,
   openFormPage,
   type PageDeps,
+  pageAnswer,
   pageAt,
   readForm,
   redirectTo,
@@ -28,12 +29,19 @@ export interface SignInPageDeps extends OpenFormDeps {
   isNew(): Promise<boolean>;
 }
 
+/** Where a tab ends in which somebody signed in for another one. */
+const signedInPath = "/signed-in";
+
 export function signInRoutes(deps: SignInPageDeps): PageRoute[] {
   return [
     pageAt("/sign-in", async (exchange) => {
       const next = nextOf(exchange.req.target) ?? home;
       if (await signedInAt(exchange, deps)) return redirectTo(next);
       return signInPage(deps, { next });
+    }),
+    pageAt(signedInPath, async (exchange) => {
+      const signedIn = await signedInAt(exchange, deps);
+      return signedIn ? signedInPage(signedIn) : redirectTo(signInPath(signedInPath));
     }),
     formAt("/sign-in", (exchange) => signIn(exchange, deps)),
     formAt("/sign-out", (exchange) => signOut(exchange, deps)),
@@ -83,6 +91,12 @@ ${field({ name: "password", label: "Password", type: "password", autocomplete: "
 <p class="or">or</p>
 <div class="ways">${sso !== undefined && ssoButton(sso, next)}${passkeySignIn(next)}</div>`;
   return openFormPage({ title: "Sign in", body, scripts: ["passkeys.js"], opener: "kept" }, fault, deps);
+}
+
+function signedInPage(signedIn: SignedIn): PlainAnswer {
+  const body = html`<h1>You are signed in</h1>
+<p>The page that waits in the other tab goes on once you are back there. You can close this one.</p>`;
+  return pageAnswer({ title: "Signed in", body, signedIn });
 }
 
 /** For pages that are about somebody else than who is signed in; leads back to `next`. */

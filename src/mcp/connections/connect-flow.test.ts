@@ -1,5 +1,6 @@
 // The client as which people are sent to the authorization server of a server of tools, and for which scopes, before a real one.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { silentLog } from "../../../tests/support/data-directory.ts";
 import { callerOf } from "../../../tests/support/link-world.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import {
@@ -15,6 +16,7 @@ import type {
 import type { ToolCredentials } from "../../domain/tools/tool-server.ts";
 import { ToolAuthorization } from "./authorization.ts";
 import { ConnectFlow } from "./connect-flow.ts";
+import { Revocations } from "./revocations.ts";
 import { ToolSeals } from "./tool-tokens.ts";
 
 const issuer = "https://gateway.example";
@@ -42,14 +44,16 @@ async function asked(
     findClient: async () => clients[0],
     putClient: async (client) => void clients.push(client),
   };
+  const clock = manualClock();
+  const seals = new ToolSeals(new Uint8Array(32).fill(3));
+  const authorization = new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
   const flow = new ConnectFlow({
     servers: { find: () => server },
     store: store as ToolConnectionStore,
-    authorization: new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] }),
-    seals: new ToolSeals(new Uint8Array(32).fill(3)),
+    ...{ authorization, seals, clock },
+    revocations: new Revocations({ authorization, seals, clock, log: silentLog }),
     pending: { put: async () => {}, take: async () => undefined },
     issuer: () => issuer,
-    clock: manualClock(),
   });
   const by = { principal: callerOf("key_1"), personId: "person_1", membershipId: "mbr_1", sessionId: "ses_1" };
   return new URL(await flow.begin("crm", { ...by, pageOrigin })).searchParams;

@@ -12,6 +12,7 @@ import { auditEvent, type Origin } from "../../policy/records/audit.ts";
 import { type FoundAuthorization, issuerOf, type ToolAuthorization } from "./authorization.ts";
 import { lifeOf, scopesOf } from "./person-connections.ts";
 import { isConnectedTo, type PersonalServer, personalServer } from "./personal-server.ts";
+import type { Revocations } from "./revocations.ts";
 import type { ToolClient, ToolSeals } from "./tool-tokens.ts";
 
 /** What was begun, by its state. */
@@ -34,6 +35,7 @@ export interface ConnectFlowOptions {
   servers: Pick<ToolServers, "find">;
   store: ToolConnectionStore;
   authorization: Pick<ToolAuthorization, "find" | "register" | "begin" | "redeem" | "revoke">;
+  revocations: Pick<Revocations, "begin" | "revoke">;
   seals: ToolSeals;
   pending: {
     put(state: string, begun: BegunConnection): Promise<void>;
@@ -158,34 +160,22 @@ export class ConnectFlow {
 
   /** Gives whether it was revoked at the server as well. Throws `not_found`. */
   async end(name: string, of: ToolPerson, principal: Principal, origin: Origin): Promise<boolean> {
-    const { store } = this.#options;
+    const { store, revocations } = this.#options;
     const found = await store.find(name, of);
     if (!found) throw new GatewayError("not_found", "You have no account connected at a server of this name.");
     const detail = { server: found.server, person_id: found.personId };
     const about = { accountId: found.accountId, targetId: found.id, detail };
     await store.remove(found, auditEvent("tool_connection.deleted", principal, origin, about));
-    return await this.#revoke(found);
+    return await revocations.revoke(found);
   }
 
   /**
-   * Gives what revokes at their servers, as far as those can, all that these people have connected now: to be called once it has
-   * ended here. It never rejects.
+   * Gives what begins to revoke at their servers all that these people have connected now: to be called once it has ended here.
    */
-  async farewell(people: readonly ToolPerson[]): Promise<() => Promise<void>> {
-    const found = (await Promise.all(people.map((of) => this.#options.store.listOf(of)))).flat();
-    return async () => {
-      for (const one of found) await this.#revoke(one);
-    };
-  }
-
-  async #revoke(found: StoredToolConnection): Promise<boolean> {
-    const { seals, authorization } = this.#options;
-    try {
-      return await authorization.revoke(found.url, seals.openTokens(found.id, found.sealed));
-    } catch {
-      // Sealed under a secret that is no more: nobody can use them.
-      return false;
-    }
+  async farewell(people: readonly ToolPerson[]): Promise<() => void> {
+    const { store, revocations } = this.#options;
+    const found = (await Promise.all(people.map((of) => store.listOf(of)))).flat();
+    return () => revocations.begin(found);
   }
 
   /** Where the server wanted more than was allowed: that, and what is allowed already. */

@@ -8,6 +8,7 @@ import { actorOf } from "../../domain/principal.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type {
   DefinitionGuard,
+  DefinitionPage,
   DefinitionState,
   DefinitionStore,
   ToolDefinition,
@@ -68,6 +69,8 @@ const knownMs = 10_000;
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
+/** Of one query, of those in which words are looked for. SQLite works in the thread that serves requests. */
+const batch = 250;
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;
 const mostCharacters = 256 * 1024;
@@ -141,9 +144,19 @@ export class Definitions implements DefinitionGuard {
     return this.#options.store.countWaiting();
   }
 
-  /** What is known of a server, as it was seen last. */
-  async list(server: string): Promise<ToolDefinition[]> {
-    return (await this.#options.store.listDefinitions(server)).filter(({ name }) => name !== nothingName);
+  /** What is known of a server, as it was seen last. `search`: words that are in its name, title or description. */
+  async page(server: string, { search, ...page }: DefinitionPage & { search: string }): Promise<ToolDefinition[]> {
+    const { store } = this.#options;
+    if (search === "") return await store.pageDefinitions(server, page);
+    const words = search.toLowerCase().split(/\s+/);
+    const found: ToolDefinition[] = [];
+    for (let { after } = page; ; ) {
+      const some = await store.pageDefinitions(server, { ...page, after, limit: batch });
+      found.push(...some.filter((one) => hasWords(one, words)));
+      if (some.length < batch || found.length >= page.limit) return found.slice(0, page.limit);
+      after = some.at(-1);
+      await new Promise(setImmediate);
+    }
   }
 
   /**
@@ -286,6 +299,15 @@ function keyOf(kind: Kind, name: string): string {
 /** It may tell each person something else. */
 function isPersonalServer({ credentials }: Pick<ToolServer, "credentials">): boolean {
   return credentials.kind === "person";
+}
+
+function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boolean {
+  const { title, description } = JSON.parse(seen) as Json;
+  const told = [name, title, description]
+    .filter((text) => typeof text === "string")
+    .join("\n")
+    .toLowerCase();
+  return words.every((word) => told.includes(word));
 }
 
 function unseen(server: string, kind: Kind, name: string): GatewayError {

@@ -21,13 +21,13 @@ test("what was read before one was deleted does not bring it back", async () => 
         rows.push(server);
         return true;
       },
-      changeToolServer: async () => true,
+      changeToolServer: async () => [],
       async deleteToolServer() {
         rows = [];
-        return true;
+        return [];
       },
     },
-    ...{ file: () => [], sealingKey: [Buffer.alloc(32)], log: silentLog, announce() {} },
+    ...{ file: () => [], sealingKey: [Buffer.alloc(32)], log: silentLog, announce() {}, ended() {} },
     ...{ findNode: async () => undefined, waiting: async () => new Map() },
   });
   const operator = principalFor({ scopes: new Set(["admin:manage"]) });

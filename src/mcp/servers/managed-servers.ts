@@ -6,6 +6,7 @@ import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { toolServerContext } from "../../domain/tools/server-rules.ts";
+import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
 import type { ToolCredentials, ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { StoredToolServer, ToolServerStore } from "../../domain/tools/tool-server-store.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
@@ -31,6 +32,8 @@ export interface ManagedServersOptions {
   waiting(): Promise<ReadonlyMap<string, number>>;
   /** After each change that was committed here: others look. */
   announce(): void;
+  /** After connections of people ended with a change that was committed here. */
+  ended(connections: readonly StoredToolConnection[]): void;
   log: Log;
 }
 
@@ -133,7 +136,7 @@ export class ManagedServers implements ToolServers {
     origin: Origin,
   ): Promise<ToolServerWire> {
     requireOperator(principal);
-    const { store, findNode } = this.#options;
+    const { store, findNode, ended } = this.#options;
     const place = await placeOf(request, findNode);
     await this.#decide(async () => {
       const opened = this.#requireStored(name);
@@ -149,7 +152,9 @@ export class ManagedServers implements ToolServers {
         : { ...this.#stored(server), createdAt };
       const event = this.#event("tool_server.changed", principal, origin, name, detail);
       const connections = endsConnections(before, server);
-      if (!(await store.changeToolServer(opened.stored, stored, { connections }, event))) return false;
+      const endedWithIt = await store.changeToolServer(opened.stored, stored, { connections }, event);
+      if (!endedWithIt) return false;
+      ended(endedWithIt);
       this.#open(this.#opened.map((one) => (one === opened ? stored : one.stored)));
       return true;
     });
@@ -159,12 +164,15 @@ export class ManagedServers implements ToolServers {
   /** What it is working on fails. */
   async remove(principal: Principal, name: string, origin: Origin): Promise<void> {
     requireOperator(principal);
+    const { store, ended } = this.#options;
     await this.#decide(async () => {
       const opened = this.#openedOf(name) ?? this.#requireStored(name);
       const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
       // One of the file that has the name keeps what is known of it.
       const keepsName = this.#file.some((server) => server.name === name);
-      if (!(await this.#options.store.deleteToolServer(name, { keepsName }, event))) return false;
+      const endedWithIt = await store.deleteToolServer(name, { keepsName }, event);
+      if (!endedWithIt) return false;
+      ended(endedWithIt);
       this.#open(this.#opened.flatMap(({ stored }) => (stored.name === name ? [] : [stored])));
       return true;
     });

@@ -7,6 +7,7 @@ import type { ToolServers } from "../../domain/tools/tool-server.ts";
 import { ToolAuthorization } from "../../mcp/connections/authorization.ts";
 import { type BegunConnection, ConnectFlow, connectLifeSeconds } from "../../mcp/connections/connect-flow.ts";
 import { PersonConnections } from "../../mcp/connections/person-connections.ts";
+import { Revocations } from "../../mcp/connections/revocations.ts";
 import { ToolSeals } from "../../mcp/connections/tool-tokens.ts";
 import { resolveBySystem } from "../../outward/addresses.ts";
 import type { Database } from "../../storage/sql/database.ts";
@@ -14,9 +15,23 @@ import { SqlPendingStore } from "../../storage/tables/people/pending-store.ts";
 import { SqlToolConnectionStore } from "../../storage/tables/tools/tool-connection-store.ts";
 import type { Governance } from "../governance.ts";
 
-export interface ToolConnectionsOptions {
-  db: Database;
+export interface ToolAuthorizationOptions {
   config: Config;
+  governance: Governance;
+  clock: Clock;
+  log: Log;
+}
+
+/** What speaks with the authorization servers of servers of tools. */
+export function openToolAuthorization({ config, governance, clock, log }: ToolAuthorizationOptions) {
+  const seals = new ToolSeals(governance.keyFor("tool-connection-seal-v1"));
+  const rules = { allowLoopback: config.mode === "development" };
+  const authorization = new ToolAuthorization({ rules, resolve: resolveBySystem });
+  return { seals, authorization, revocations: new Revocations({ authorization, seals, clock, log }) };
+}
+
+export interface ToolConnectionsOptions extends ReturnType<typeof openToolAuthorization> {
+  db: Database;
   governance: Governance;
   /** The public URL, without a slash at the end. */
   issuer(): string;
@@ -29,19 +44,17 @@ const mostPending = 10_000;
 
 export type ToolConnectionParts = ReturnType<typeof openToolConnections>;
 
-export function openToolConnections({ db, config, governance, issuer, servers, clock, log }: ToolConnectionsOptions) {
+export function openToolConnections({ db, governance, issuer, servers, clock, log, ...asked }: ToolConnectionsOptions) {
   const { keyFor, audit } = governance;
+  const { authorization, seals, revocations } = asked;
   const store = new SqlToolConnectionStore(db);
-  const seals = new ToolSeals(keyFor("tool-connection-seal-v1"));
-  const rules = { allowLoopback: config.mode === "development" };
-  const authorization = new ToolAuthorization({ rules, resolve: resolveBySystem });
   const pending = new Pending<BegunConnection>(
     { store: new SqlPendingStore(db), sealingKey: keyFor("pending-seal-v1"), clock },
     { name: "tool_connection", lifeSeconds: connectLifeSeconds, most: mostPending },
   );
   return {
     toolConnections: store,
-    connectFlow: new ConnectFlow({ servers, store, authorization, seals, pending, issuer, clock }),
+    connectFlow: new ConnectFlow({ servers, store, authorization, revocations, seals, pending, issuer, clock }),
     personConnections: new PersonConnections({ servers, store, authorization, seals, audit, clock, log }),
   };
 }

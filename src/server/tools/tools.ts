@@ -7,6 +7,7 @@ import { nodeCalled } from "../../domain/models/node.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
+import type { Revocations } from "../../mcp/connections/revocations.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
 import type { Endpoint } from "../../mcp/front/endpoint.ts";
@@ -27,7 +28,7 @@ import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { StoredApprovals } from "./approved-calls.ts";
 import { DeskTools } from "./model-tools.ts";
-import { openToolConnections } from "./tool-connections.ts";
+import { openToolAuthorization, openToolConnections } from "./tool-connections.ts";
 import type { ToolUseParts } from "./tool-uses.ts";
 
 export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version"> {
@@ -54,10 +55,12 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
 
 export async function openTools(options: ToolsOptions) {
   const { current, uses, nodes, clock, log, opened, installationUrl } = options;
-  const { toolServers, toolDefinitions, findNode } = await openServers(options);
-  const { db, config, governance, dataDir, version } = options;
+  const { db, governance, dataDir, version } = options;
+  const authorization = openToolAuthorization(options);
+  opened.add(authorization.revocations);
+  const { toolServers, toolDefinitions, findNode } = await openServers(options, authorization.revocations);
   const connections = openToolConnections({
-    ...{ db, config, governance, servers: toolServers, issuer: installationUrl, clock, log },
+    ...{ ...authorization, db, governance, servers: toolServers, issuer: installationUrl, clock, log },
   });
   const links = new ServerLinks({
     ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
@@ -122,7 +125,7 @@ function openApprovals({ db, governance, clock, log, opened }: ToolsOptions): St
 }
 
 /** Those of the file and of the database, and what is approved of them. */
-async function openServers(options: ToolsOptions) {
+async function openServers(options: ToolsOptions, revocations: Revocations) {
   const { db, feed, watcher, governance, current, nodes, clock, log } = options;
   const announce = () => feed.announce("routing");
   const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), nodes, announce, clock, log });
@@ -133,6 +136,7 @@ async function openServers(options: ToolsOptions) {
     store: new SqlToolServerStore(db),
     sealingKey: governance.keyFor("tool-server-seal-v1"),
     waiting: () => toolDefinitions.waiting(),
+    ended: (connections) => revocations.begin(connections),
     ...{ findNode, announce, log },
   });
   // Before it is read: what changes in between is seen by the next look.

@@ -1,7 +1,7 @@
 // Servers of tools and what they say of their tools, as operators see them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
-import { definitionStates } from "../../domain/tools/tool-definition.ts";
+import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
 import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
 import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
@@ -203,8 +203,9 @@ export type ToolServerTestWire = z.output<typeof toolServerTestShape>;
 export const definitionShape = z
   .object({
     object: z.literal("tool_definition"),
+    id: z.string().describe("Its kind and its name, such as `tool/search_issues`."),
     server: z.string(),
-    kind: z.enum(["tool", "prompt", "instructions"]),
+    kind: z.enum(definitionKinds),
     name: z.string().describe("The server's own name of it."),
     state: z.enum(definitionStates).describe("`changed`: it was approved, and says something else now."),
     digest: z.string().describe("The digest of what it says now, by which it is decided about."),
@@ -225,7 +226,7 @@ export type DefinitionWire = z.output<typeof definitionShape>;
 
 export const decideDefinitionRequest = z
   .strictObject({
-    kind: z.enum(["tool", "prompt", "instructions"]).optional().describe("Left out: `tool`."),
+    kind: z.enum(definitionKinds).optional().describe("Left out: `tool`."),
     name: z.string().min(1).max(256),
     // Any other than that of what is said now is told so.
     digest: z.string().min(1).max(64),

@@ -31,7 +31,6 @@ export async function streamAnswer(
     body: asked,
     headers: { accept: "text/event-stream" },
     signal,
-    stays: true,
   });
   const requestId = response.headers.get("x-request-id");
   const broken = (what: string, code = "upstream_error") =>

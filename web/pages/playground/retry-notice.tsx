@@ -1,7 +1,7 @@
 // An answer that failed: why, and when and how to ask again.
-import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { type ApiFailure, isSessionOver } from "../../api/client.ts";
+import type { ApiFailure } from "../../api/client.ts";
 import { Failure } from "../../parts/page/failure.tsx";
 import { span } from "../../parts/words/figures.ts";
 
@@ -20,21 +20,7 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
   const seconds = useSecondsUntil(retryAfterSeconds === null ? 0 : failedAtMs + retryAfterSeconds * 1000);
   return (
     <Stack gap="xs">
-      {isSessionOver(failure) ? (
-        <Alert color="red" title="Your session has ended" role="alert">
-          <Anchor
-            href={`/sign-in?next=${encodeURIComponent("/playground")}`}
-            target="_blank"
-            inherit
-            underline="always"
-          >
-            Sign in in another tab
-          </Anchor>
-          , then come back here and try again. The conversation stays as long as this tab does.
-        </Alert>
-      ) : (
-        <Failure error={failure} {...(hasBegun ? { title: "The answer broke off" } : {})} />
-      )}
+      <Failure error={failure} {...(hasBegun ? { title: "The answer broke off" } : {})} />
       {retry && (
         <Group gap="sm">
           <Button size="xs" variant={seconds > 0 ? "default" : "filled"} onClick={retry}>

@@ -1,41 +1,62 @@
-// What a server says of its tools and prompts: what waits for a decision, in full, and all else by name.
-import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
-import { CheckIcon, ChevronDownIcon, ChevronUpIcon, SyncIcon } from "@primer/octicons-react";
-import { useEffect, useRef, useState } from "react";
+// What a server says of its tools and prompts: what waits for a decision, in full, and all of it by name, each to be opened.
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { ArrowLeftIcon, CheckIcon, SearchIcon, SyncIcon } from "@primer/octicons-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { type Listing, useRead } from "../../api/queries.ts";
 import { readOffer } from "../../api/tools.ts";
-import type { ToolDefinition } from "../../api/types.ts";
+import type { ToolDefinition, ToolDefinitionList, ToolServer } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
-import { SmallButton } from "../../parts/page/buttons.tsx";
+import { SearchField } from "../../parts/filters/search-field.tsx";
+import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
+import { NameButton } from "../../parts/page/links.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
+import type { Column } from "../../parts/table/column.ts";
+import { LongTable } from "../../parts/table/long-table.tsx";
 import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
 import { DefinitionView } from "./definition-view.tsx";
-import { toolServersPath } from "./tool-server-paths.ts";
-import { DefinitionState, isWaiting, wordsFor } from "./tool-server-words.tsx";
+import { definitionsPath, toolServersPath } from "./tool-server-paths.ts";
+import { DefinitionState, wordsFor } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
-/** So many are shown in full at first, and by name. */
-const [inFull, byName] = [5, 50];
+/** So many are shown in full at first, and at most: those behind them come once these are decided. */
+const [inFull, mostInFull] = [5, 25];
+/** Of fewer one sees at once whether it is among them. */
+const searchedFrom = 10;
 const longestMs = 60_000;
+const none: readonly ToolDefinition[] = [];
 
-export function ToApprove({ server, all }: { server: string; all: readonly ToolDefinition[] }) {
+/** The first of what waits. */
+export function useWaiting({ name, waiting: amount }: ToolServer) {
   const [most, setMost] = useState(inFull);
+  const { data } = useRead<ToolDefinitionList>(
+    definitionsPath(name),
+    { waiting: true, limit: most },
+    { enabled: amount > 0, keep: true },
+  );
+  return {
+    amount,
+    shown: (amount > 0 && data?.data) || none,
+    more: most < mostInFull ? () => setMost(most + inFull) : undefined,
+  };
+}
+
+export function ToApprove({ server, waiting }: { server: string; waiting: ReturnType<typeof useWaiting> }) {
   const decide = useDecision(server);
-  const waiting = all.filter(isWaiting);
-  const shown = waiting.slice(0, most);
-  const rest = waiting.length - shown.length;
-  if (waiting.length === 0) return null;
+  const { amount, shown, more } = waiting;
+  const rest = amount - shown.length;
+  if (shown.length === 0) return null;
   return (
-    <DrawerPart title={`To approve: ${count(waiting.length)}`}>
+    <DrawerPart title={`To approve: ${count(amount)}`}>
       <Stack gap="md">
         <Note>
           A model reads what a server says as if you had written it. Until you approve it, nobody sees or calls it.
         </Note>
         <Stack component="ul" gap="sm" m={0} p={0} className="definitions" aria-label="To approve">
           {shown.map((definition) => (
-            <li key={`${definition.kind} ${definition.name}`} className="definition">
+            <li key={definition.id} className="definition">
               <Named definition={definition} />
               <DefinitionView definition={definition} />
             </li>
@@ -53,37 +74,95 @@ export function ToApprove({ server, all }: { server: string; all: readonly ToolD
               Approve these {count(shown.length)}
             </Button>
           )}
-          {rest > 0 && (
-            <SmallButton onClick={() => setMost(most + inFull)}>Show more, {count(rest)} are left</SmallButton>
-          )}
+          {rest > 0 && more && <SmallButton onClick={more}>Show more, {count(rest)} are left</SmallButton>}
         </Group>
+        {rest > 0 && !more && <Note>{count(rest)} more come once these are decided. All are found by name below.</Note>}
         {decide.error && <Failure error={decide.error} />}
       </Stack>
     </DrawerPart>
   );
 }
 
-/** All that waits for nothing, by name. */
-export function Decided({ all }: { all: readonly ToolDefinition[] }) {
-  const [isWhole, setWhole] = useState(false);
-  const definitions = all.filter((one) => !isWaiting(one));
-  const shown = isWhole ? definitions : definitions.slice(0, byName);
-  if (all.length === 0) {
-    return <Note>Nobody has asked it for them yet. They are listed here once a client does, or you do.</Note>;
-  }
-  if (definitions.length === 0) return <Note>None is decided yet.</Note>;
+interface AllDefinitionsProps {
+  listing: Listing<ToolDefinition>;
+  search: string;
+  find(search: string): void;
+  choose(definition: ToolDefinition): void;
+}
+
+/** All that is on record, by name. */
+export function AllDefinitions({ listing, search, find, choose }: AllDefinitionsProps) {
+  const columns = useMemo(() => columnsOf(choose), [choose]);
+  const isLong = search !== "" || listing.items.length > searchedFrom;
   return (
-    <Stack gap="sm" align="start">
-      <Stack component="ul" gap="xs" m={0} p={0} w="100%" className="definitions" aria-label="Tools and prompts">
-        {shown.map((definition) => (
-          <li key={`${definition.kind} ${definition.name}`}>
-            <Folded definition={definition} />
-          </li>
-        ))}
-      </Stack>
-      {shown.length < definitions.length && (
-        <SmallButton onClick={() => setWhole(true)}>Show all {count(definitions.length)}</SmallButton>
+    <Stack gap="sm">
+      {isLong && (
+        <SearchField
+          aria-label="Search tools and prompts"
+          placeholder="Words of a name or a description"
+          leftSection={<SearchIcon />}
+          size="xs"
+          value={search}
+          maxLength={100}
+          change={find}
+        />
       )}
+      <LongTable
+        label="Tools and prompts"
+        listing={listing}
+        columns={columns}
+        keyOf={({ id }) => id}
+        choose={choose}
+        height="min(60vh, 30rem)"
+        fixed
+        empty={
+          <Note>
+            {search === ""
+              ? "Nobody has asked it for them yet. They are listed here once a client does, or you do."
+              : "None has all of these words."}
+          </Note>
+        }
+      />
+    </Stack>
+  );
+}
+
+function columnsOf(choose: (definition: ToolDefinition) => void): Column<ToolDefinition>[] {
+  return [
+    {
+      name: "name",
+      head: "Name",
+      cell: (definition) => (
+        <NameButton show={() => choose(definition)}>
+          <bdi>
+            <Told>{wordsFor(definition)}</Told>
+          </bdi>
+        </NameButton>
+      ),
+    },
+    { name: "state", head: "State", width: "7rem", cell: ({ state }) => <DefinitionState state={state} /> },
+  ];
+}
+
+/** One of them in the place of its server. */
+export function OneDefinition({ definition, back }: { definition: ToolDefinition; back(): void }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  // The button of the list, or of the decision, had the keyboard, and is gone.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the state takes a button away
+  useEffect(() => {
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+  }, [definition.state]);
+  return (
+    <Stack gap="md" align="stretch">
+      <Group>
+        <PlainButton size="xs" leftSection={<ArrowLeftIcon />} onClick={back}>
+          Back to {definition.server}
+        </PlainButton>
+      </Group>
+      <div>
+        <Named definition={definition} heading={heading} />
+        <DefinitionView definition={definition} />
+      </div>
     </Stack>
   );
 }
@@ -106,47 +185,22 @@ export function AskForThem({ server, isFirst }: { server: string; isFirst: boole
   );
 }
 
-function Folded({ definition }: { definition: ToolDefinition }) {
-  const [isOpen, setOpen] = useState(false);
-  const opener = useRef<HTMLButtonElement>(null);
-  // The button of the decision had the keyboard, and is another one now.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the state takes the button away
-  useEffect(() => {
-    if (isOpen && document.activeElement === document.body) opener.current?.focus({ preventScroll: true });
-  }, [definition.state]);
-  return (
-    <div>
-      <Group justify="space-between" gap="xs" wrap="nowrap">
-        <Button
-          ref={opener}
-          variant="subtle"
-          size="compact-sm"
-          maw="100%"
-          onClick={() => setOpen(!isOpen)}
-          aria-expanded={isOpen}
-          rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
-        >
-          <bdi>
-            <Told>{wordsFor(definition)}</Told>
-          </bdi>
-        </Button>
-        <DefinitionState state={definition.state} />
-      </Group>
-      <Collapse expanded={isOpen}>
-        {isOpen && (
-          <div className="definition" style={{ marginTop: "0.25rem" }}>
-            <DefinitionView definition={definition} />
-          </div>
-        )}
-      </Collapse>
-    </div>
-  );
+interface NamedProps {
+  definition: ToolDefinition;
+  heading?: React.Ref<HTMLHeadingElement>;
 }
 
-function Named({ definition }: { definition: ToolDefinition }) {
+function Named({ definition, heading }: NamedProps) {
   return (
     <Group justify="space-between" gap="xs" wrap="nowrap" mb="xs" align="start">
-      <Text fw={600} size="sm" component="h3" style={{ overflowWrap: "anywhere" }}>
+      <Text
+        fw={600}
+        size="sm"
+        component="h3"
+        tabIndex={-1}
+        style={{ overflowWrap: "anywhere" }}
+        {...(heading ? { ref: heading } : {})}
+      >
         <bdi>
           <Told>{wordsFor(definition)}</Told>
         </bdi>

@@ -3,21 +3,20 @@ import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
 import { call } from "../../api/client.ts";
-import { useChange, useRead } from "../../api/queries.ts";
-import type { Node, ToolDefinitionList, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
+import { useChange, useList, useRead } from "../../api/queries.ts";
+import type { Node, ToolDefinition, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Failure } from "../../parts/page/failure.tsx";
 import { DrawerPart } from "../../parts/page/section.tsx";
-import { Waiting } from "../../parts/page/waiting.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
 import { bytes, count, counted, rate, span } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { ConnectedPeople } from "./connected-people.tsx";
-import { AskForThem, Decided, ToApprove } from "./definitions.tsx";
+import { AllDefinitions, AskForThem, OneDefinition, ToApprove, useWaiting } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
 import { TestResult } from "./test-result.tsx";
 import {
@@ -33,7 +32,10 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
   const [editing, setEditing] = useState(false);
   const { name, title, description, source, enabled, credentials, overrides_database: hidesOne } = server;
   const isOwn = source === "database";
-  const said = useRead<ToolDefinitionList>(definitionsPath(name));
+  const [search, setSearch] = useState("");
+  const [shown, setShown] = useState<ToolDefinition>();
+  const waiting = useWaiting(server);
+  const said = useList<ToolDefinition>(definitionsPath(name), { search, limit: 100 });
   const test = useChange(() => call<ToolServerTest>("POST", testsPath, { body: { name } }), {
     stale: [toolServersPath],
   });
@@ -46,10 +48,14 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
   );
   const heading = useRef<HTMLHeadingElement>(null);
   // What had the keyboard, such as the form or the button of a decision, may be gone: it goes on from here.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: both take buttons away
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each takes buttons away
   useEffect(() => {
     if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
-  }, [said.data, editing]);
+  }, [waiting.shown, editing, shown]);
+  if (shown) {
+    const now = said.items.find(({ id }) => id === shown.id) ?? shown;
+    return <OneDefinition definition={now} back={() => setShown(undefined)} />;
+  }
   if (editing) return <EditServer server={server} done={() => setEditing(false)} />;
   return (
     <Stack gap="lg">
@@ -75,7 +81,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
           They were sealed under a secret that this server does not have any more. Give them again under Edit.
         </Alert>
       )}
-      {said.data && <ToApprove server={name} all={said.data.data} />}
+      <ToApprove server={name} waiting={waiting} />
       <ServerFacts server={server} />
       <Group gap="xs">
         <PlainButton leftSection={<BeakerIcon />} loading={test.isPending} onClick={() => test.mutate(undefined)}>
@@ -97,9 +103,8 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
       {test.data && <TestResult result={test.data} />}
       {test.error && <Failure error={test.error} />}
       <DrawerPart title="Tools and prompts">
-        {said.error && <Failure error={said.error} retry={said.refetch} />}
-        {said.data ? <Decided all={said.data.data} /> : !said.error && <Waiting heights={[28, 28, 28]} gap="xs" />}
-        {said.data && enabled && <AskForThem server={name} isFirst={said.data.data.length === 0} />}
+        <AllDefinitions listing={said} search={search} find={setSearch} choose={setShown} />
+        {!said.isPending && enabled && <AskForThem server={name} isFirst={said.items.length === 0 && search === ""} />}
       </DrawerPart>
       {credentials === "person" && <ConnectedPeople server={name} />}
     </Stack>

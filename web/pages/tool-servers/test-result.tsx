@@ -3,6 +3,7 @@ import { Alert, Code, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ToolServerTest } from "../../api/types.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { Some } from "../../parts/page/some.tsx";
 import { counted, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
@@ -26,19 +27,19 @@ function Worked({ result }: { result: ToolServerTest }) {
       </Text>
       {tools.length > 0 && (
         <MoreSettings label="Its tools" shown={tools.length <= 10} hasProblem={false}>
-          <Stack component="ul" gap="xs" m={0} p={0} className="definitions" aria-label="Tools found">
-            {tools.map((tool) => (
-              <li key={tool.name}>
+          <Some items={tools} label="Tools found" keyOf={({ name: tool }) => tool}>
+            {({ name: tool, title, description, state }) => (
+              <>
                 <Code className="told">
-                  <Told>{tool.name}</Told>
+                  <Told>{tool}</Told>
                 </Code>{" "}
-                {tool.state !== "new" && tool.state !== "approved" && <DefinitionState state={tool.state} />}
+                {state !== "new" && state !== "approved" && <DefinitionState state={state} />}
                 <SmallNote className="told" dir="auto">
-                  <Told>{tool.description ?? tool.title ?? "It says nothing of it."}</Told>
+                  <Told>{description ?? title ?? "It says nothing of it."}</Told>
                 </SmallNote>
-              </li>
-            ))}
-          </Stack>
+              </>
+            )}
+          </Some>
         </MoreSettings>
       )}
       {instructions && (

@@ -1,11 +1,15 @@
 // Servers of tools in words: where they are, as whom they are asked, and what of them is offered.
 import type { ToolDefinition, ToolServer } from "../../api/types.ts";
-import { counted } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
 export function ServerState({ server: { enabled, waiting } }: { server: ToolServer }) {
   if (!enabled) return <State kind="plain">Switched off</State>;
-  return waiting > 0 ? <State kind="waiting">{`${waiting} to approve`}</State> : <State kind="good">Offered</State>;
+  return waiting > 0 ? (
+    <State kind="waiting">{`${count(waiting)} to approve`}</State>
+  ) : (
+    <State kind="good">Offered</State>
+  );
 }
 
 /** Its address, or where it is without one. */
@@ -48,10 +52,6 @@ export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
 export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
   if (kind === "instructions") return "What it tells every model";
   return kind === "prompt" ? `${name}, a prompt` : name;
-}
-
-export function isWaiting({ state }: Pick<ToolDefinition, "state">): boolean {
-  return state === "pending" || state === "changed";
 }
 
 /** "2 tools and prompts": what waits is told without its kinds. */

@@ -1,18 +1,14 @@
 // What one server offers to who looks at it: its tools, each of which can be opened, its prompts and its resources.
-import { Box, Code, Group, Stack, Text } from "@mantine/core";
-import { type ReactNode, useState } from "react";
+import { Box, Code, Group, Text } from "@mantine/core";
 import { type Listed, ownName } from "../../api/tools.ts";
-import { SmallButton } from "../../parts/page/buttons.tsx";
 import { NameButton } from "../../parts/page/links.tsx";
 import { Section } from "../../parts/page/section.tsx";
+import { Some } from "../../parts/page/some.tsx";
 import { counted } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
 import { type OfferOfServer, text } from "./offered.ts";
 import { Hints } from "./tool-view.tsx";
-
-/** How much of one list is shown at first. */
-const shownAtFirst = 25;
 
 interface ServerOfferProps {
   offer: OfferOfServer;
@@ -28,7 +24,7 @@ export function ServerOffer({ offer: { server, tools, prompts, resources }, choo
   return (
     <Section title={server === "" ? "Of no server" : server} about={amounts.join(", ")}>
       {tools.length > 0 && (
-        <Some items={tools} label={`Tools of ${server}`}>
+        <Some items={tools} label={`Tools of ${server}`} keyOf={keyOf}>
           {(tool) => (
             <>
               <Group gap="xs">
@@ -72,7 +68,7 @@ function Named({ title, server, items, children }: NamedProps) {
       <Text size="sm" fw={600} mb={4} component="h3">
         {title}
       </Text>
-      <Some items={items} label={`${title} of ${server}`}>
+      <Some items={items} label={`${title} of ${server}`} keyOf={keyOf}>
         {(item) => (
           <>
             <Code style={{ overflowWrap: "anywhere" }}>
@@ -90,23 +86,7 @@ function Named({ title, server, items, children }: NamedProps) {
   );
 }
 
-interface SomeProps {
-  items: readonly Listed[];
-  label: string;
-  children(item: Listed): ReactNode;
-}
-
-function Some({ items, label, children }: SomeProps) {
-  const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? items : items.slice(0, shownAtFirst);
-  return (
-    <Stack gap="sm" align="start">
-      <Stack component="ul" gap="sm" m={0} p={0} w="100%" style={{ listStyle: "none" }} aria-label={label}>
-        {shown.map((item) => (
-          <li key={`${item.name} ${text(item.uri)}`}>{children(item)}</li>
-        ))}
-      </Stack>
-      {shown.length < items.length && <SmallButton onClick={() => setWhole(true)}>Show all {items.length}</SmallButton>}
-    </Stack>
-  );
+/** Resources may have the same name. */
+function keyOf({ name, uri }: Listed): string {
+  return `${name} ${text(uri)}`;
 }

@@ -134,8 +134,7 @@ const remove = endpoint("DELETE", "/v1/admin/people/:id", {
       throw forbidden('This person is an operator. Take that away first: PATCH with {"is_operator": false}.');
     }
     deps.changed([person.id]);
-    // A server elsewhere may be slow to answer, or never do.
-    void revoke();
+    revoke();
     // Which of them were made for this person is not known: keys of an account share them.
     await deps.keptAnswers.forgetAccounts(memberships.map(({ accountId }) => accountId));
     return { object: "person", id: person.id, deleted: true };

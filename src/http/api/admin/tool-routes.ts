@@ -1,6 +1,7 @@
 // The operators' endpoints for servers of tools: which there are, what they say of their tools, and what of it is approved.
 import { z } from "zod";
-import type { ToolDefinition } from "../../../domain/tools/tool-definition.ts";
+import { invalidRequest } from "../../../base/errors.ts";
+import { definitionKinds, type ToolDefinition } from "../../../domain/tools/tool-definition.ts";
 import { digestOf } from "../../../mcp/servers/definition-record.ts";
 import type { Definitions } from "../../../mcp/servers/definitions.ts";
 import type { ManagedServers } from "../../../mcp/servers/managed-servers.ts";
@@ -17,19 +18,39 @@ import {
 } from "../../../wire/tools/tool-servers.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
-import { wholeListOf } from "../list.ts";
+import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminToolDeps extends EndpointDeps {
   toolServers: Pick<ManagedServers, "list" | "get" | "known" | "add" | "change" | "remove">;
   toolServerTests: Pick<ServerTests, "run">;
-  toolDefinitions: Pick<Definitions, "list" | "decide">;
+  toolDefinitions: Pick<Definitions, "page" | "decide">;
 }
 
 const nameParameter = [{ name: "name", in: "path", description: "Name of the server, such as `github`." }] as const;
 const deletedToolServer = z
   .object({ object: z.literal("tool_server"), name: z.string(), deleted: z.literal(true) })
   .meta({ id: "DeletedToolServer" });
+const definitionQuery = z.object({
+  ...pageQuery,
+  after: z
+    .string()
+    .min(1)
+    .max(300)
+    .optional()
+    .meta({ description: "the id of the last definition of the page before, to get the next page" }),
+  search: z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .optional()
+    .meta({ description: "1 to 100 characters: words that are in its name, title or description, in whatever case" }),
+  waiting: z
+    .stringbool({ truthy: ["true"], falsy: ["false"], case: "sensitive" })
+    .default(false)
+    .meta({ description: "`true`: only those that wait for an operator; `false` otherwise" }),
+});
 const endpoint = adminEndpoints<AdminToolDeps>();
 
 export function adminToolRoutes(deps: AdminToolDeps): ScopedRoute[] {
@@ -107,20 +128,24 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
   operationId: "listToolDefinitions",
   summary: "List what a server says of its tools and prompts",
   description:
-    "As it was seen last, beside what was approved. What is neither approved nor refused waits, and is not offered.",
+    "As it was seen last, beside what was approved; by kind and name. What is neither approved nor refused waits, and is not offered.",
   parameters: nameParameter,
-  response: { description: "The definitions.", json: wholeListOf(definitionShape, "ToolDefinitionList") },
+  query: definitionQuery,
+  response: { description: "One page of them.", json: listOf(definitionShape, "ToolDefinitionList") },
   errors: ["not_found"],
-  async answer({ deps: { toolServers, toolDefinitions }, id: name }) {
+  async answer({ deps: { toolServers, toolDefinitions }, id: name, query }) {
     toolServers.known(name);
-    return { object: "list" as const, data: (await toolDefinitions.list(name)).map(definitionToWire) };
+    const { limit, search = "", waiting } = query;
+    const page = { after: placeOf(query.after), limit: limit + 1, search, isWaiting: waiting };
+    return pageOf((await toolDefinitions.page(name, page)).map(definitionToWire), limit);
   },
 });
 
 const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   operationId: "decideToolDefinition",
   summary: "Approve or refuse what a server says of a tool or prompt",
-  description: "`digest` is of what was looked at: where the server says something else by now, nothing is decided.",
+  description:
+    "`digest` is of what was looked at: where the server says something else by now, nothing is decided. A server that is asked as each person may say something else to each: to refuse what waits leaves what is approved, and the definition is that again; to refuse what is approved takes back all of it.",
   parameters: nameParameter,
   requestBody: decideDefinitionRequest,
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },
@@ -133,10 +158,30 @@ const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   },
 });
 
+function idOf({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
+  return `${kind}/${name}`;
+}
+
+/** Throws `invalid_request`. */
+function placeOf(after: string | undefined): Pick<ToolDefinition, "kind" | "name"> | undefined {
+  if (after === undefined) return undefined;
+  const slash = after.indexOf("/");
+  const kind = definitionKinds.find((one) => one === after.slice(0, slash));
+  if (kind) return { kind, name: after.slice(slash + 1) };
+  throw invalidRequest("after: must be the id of a definition of this list, such as the last one shown.");
+}
+
 function definitionToWire(one: ToolDefinition): DefinitionWire {
   const parsed = (text: string) => JSON.parse(text) as Record<string, unknown>;
   return {
-    ...{ object: "tool_definition", server: one.server, kind: one.kind, name: one.name, state: one.state },
+    ...{
+      object: "tool_definition",
+      id: idOf(one),
+      server: one.server,
+      kind: one.kind,
+      name: one.name,
+      state: one.state,
+    },
     digest: digestOf(one.seen),
     definition: parsed(one.seen),
     approved: one.approved === null ? null : parsed(one.approved),

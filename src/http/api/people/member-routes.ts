@@ -148,8 +148,7 @@ const remove = endpoint("DELETE", "/v1/members/:id", {
     const revoke = await deps.connectFlow.farewell([target]);
     requireChanged(await deps.people.removeMembership(target.id, event));
     deps.changed([target.personId]);
-    // A server elsewhere may be slow to answer, or never do.
-    void revoke();
+    revoke();
     return { object: "member", id: target.id, deleted: true };
   },
 });

@@ -1,6 +1,6 @@
 // What servers of tools say of them, and what was decided about it, in the database.
 import type { AuditEvent } from "../../../domain/audit.ts";
-import type { DefinitionStore, ToolDefinition } from "../../../domain/tools/tool-definition.ts";
+import type { DefinitionPage, DefinitionStore, ToolDefinition } from "../../../domain/tools/tool-definition.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
 import { integer, table, text, words } from "../../sql/table.ts";
@@ -34,6 +34,17 @@ export class SqlDefinitionStore implements DefinitionStore {
         ? this.#db`SELECT * FROM tool_definitions ORDER BY server, kind, name`
         : this.#db`SELECT * FROM tool_definitions WHERE server = ${server} ORDER BY kind, name`;
     return available(definitions.all(rows));
+  }
+
+  pageDefinitions(server: string, { after, limit, isWaiting }: DefinitionPage): Promise<ToolDefinition[]> {
+    const db = this.#db;
+    const behind = after === undefined ? db`` : db`AND (kind, name) > (${after.kind}, ${after.name})`;
+    const waiting = isWaiting ? db`AND state IN ('pending', 'changed')` : db``;
+    return available(
+      definitions.all(db`
+        SELECT * FROM tool_definitions WHERE server = ${server} AND name <> '' ${behind} ${waiting}
+        ORDER BY kind, name LIMIT ${limit}`),
+    );
   }
 
   async countWaiting(): Promise<ReadonlyMap<string, number>> {

@@ -169,10 +169,21 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
   }
 }
 
-/** Ends all of a server that is there no more, or is another one now; belongs into the transaction of that change. */
-export async function endConnections(tx: Database, server: string): Promise<void> {
+/** What is given of connections that end together is in memory at once. */
+const mostEnded = 1_000;
+
+/**
+ * Ends all of a server that is there no more, or is another one now, and gives those of them that were connected last; belongs
+ * into the transaction of that change.
+ */
+export async function endConnections(tx: Database, server: string): Promise<StoredToolConnection[]> {
+  const ended = await connections.all(tx`
+    DELETE FROM tool_connections
+    WHERE id IN (SELECT id FROM tool_connections WHERE server = ${server} ORDER BY id DESC LIMIT ${mostEnded})
+    RETURNING *`);
   await tx`DELETE FROM tool_connections WHERE server = ${server}`;
   await tx`DELETE FROM tool_clients WHERE server = ${server}`;
+  return ended;
 }
 
 function inColumns(outcome: RenewedTokens | { brokenBecause: string }): Record<string, string | number | null> {

@@ -1,5 +1,6 @@
 // Servers of tools that operators added, in the database; their credentials arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
+import type { StoredToolConnection } from "../../../domain/tools/tool-connection.ts";
 import type { StoredToolServer, ToolServerEnds, ToolServerStore } from "../../../domain/tools/tool-server-store.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
@@ -41,35 +42,43 @@ export class SqlToolServerStore implements ToolServerStore {
     });
   }
 
-  changeToolServer(
+  async changeToolServer(
     before: StoredToolServer,
     server: StoredToolServer,
     ends: ToolServerEnds,
     event: AuditEvent,
-  ): Promise<boolean> {
+  ): Promise<StoredToolConnection[] | undefined> {
     const { name } = server;
     const row = servers.part(inColumns(server), "place", "credentialKind", "sealedCredentials", "settings");
-    return changeRouting(this.#db, event, async (tx) => {
+    let ended: StoredToolConnection[] = [];
+    const isChanged = await changeRouting(this.#db, event, async (tx) => {
       // Other transactions wait for this one from here on.
       const now = await servers.first(
         tx`UPDATE tool_servers SET created_at = created_at WHERE name = ${name} RETURNING *`,
       );
       if (!now || !Bun.deepEquals(fromColumns(now), before)) return false;
       await tx`UPDATE tool_servers SET ${tx(row)} WHERE name = ${name}`;
-      if (ends.connections) await endConnections(tx, name);
+      if (ends.connections) ended = await endConnections(tx, name);
       return true;
     });
+    return isChanged ? ended : undefined;
   }
 
-  deleteToolServer(name: string, { keepsName }: { keepsName: boolean }, event: AuditEvent): Promise<boolean> {
-    return changeRouting(this.#db, event, async (tx) => {
+  async deleteToolServer(
+    name: string,
+    { keepsName }: { keepsName: boolean },
+    event: AuditEvent,
+  ): Promise<StoredToolConnection[] | undefined> {
+    let ended: StoredToolConnection[] = [];
+    const isDeleted = await changeRouting(this.#db, event, async (tx) => {
       const deleted: unknown[] = await tx`DELETE FROM tool_servers WHERE name = ${name} RETURNING name`;
       if (deleted.length === 0) return false;
       if (keepsName) return true;
       await tx`DELETE FROM tool_definitions WHERE server = ${name}`;
-      await endConnections(tx, name);
+      ended = await endConnections(tx, name);
       return true;
     });
+    return isDeleted ? ended : undefined;
   }
 }
 

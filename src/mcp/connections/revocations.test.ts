@@ -1,0 +1,94 @@
+// Tokens that are revoked where they were given: at a real authorization server, or one that never answers.
+import { expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import type { LogFields } from "../../base/log.ts";
+import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
+import { ToolAuthorization } from "./authorization.ts";
+import { Revocations, type RevocationsOptions } from "./revocations.ts";
+import { ToolSeals, type ToolTokens } from "./tool-tokens.ts";
+
+const seals = new ToolSeals(new Uint8Array(32).fill(3));
+
+/** Of as many people, at an authorization server with this address for it. */
+function connections(count: number, revocationEndpoint: string, sealedWith = seals): StoredToolConnection[] {
+  const issuer = { issuer: "http://127.0.0.1:1", isNamed: false, tokenEndpoint: "http://127.0.0.1:1/token" };
+  return Array.from({ length: count }, (_, index) => {
+    const id = `tcn_${index}`;
+    const tokens: ToolTokens = {
+      ...{ accessToken: `access-${index}`, refreshToken: `refresh-${index}`, client: { clientId: "ours" } },
+      issuer: { ...issuer, authMethods: ["none"], revocationEndpoint },
+      resource: "http://127.0.0.1:1/mcp",
+    };
+    return {
+      ...{ id, server: "crm", accountId: "acct_1", personId: `usr_${index}`, membershipId: `mbr_${index}` },
+      ...{ issuer: issuer.issuer, scopes: [], wantedScopes: [], createdAt: 1, lastUsedAt: null, brokenBecause: null },
+      ...{ url: "http://127.0.0.1:1/mcp", expiresAt: null, renewedAt: 1, sealed: sealedWith.sealTokens(id, tokens) },
+    };
+  });
+}
+
+function noted(more: Partial<RevocationsOptions> = {}) {
+  const said: [string, LogFields | undefined][] = [];
+  const note = (event: string, fields?: LogFields) => void said.push([event, fields]);
+  const clock = manualClock();
+  const authorization = new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
+  const log = { info: note, warn: note, error: note };
+  return { said, clock, revocations: new Revocations({ authorization, seals, clock, log, ...more }) };
+}
+
+test("each refresh token is told to its authorization server once, some at a time, and the log says how many", async () => {
+  const tokens: (string | null)[] = [];
+  let [open, most] = [0, 0];
+  await using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      most = Math.max(most, ++open);
+      tokens.push(new URLSearchParams(await request.text()).get("token"));
+      await Bun.sleep(5);
+      open--;
+      return new Response();
+    },
+  });
+  const { said, revocations } = noted();
+  const ended = connections(40, `${server.url.origin}/revoke`);
+  revocations.begin(ended);
+  await until(() => said.length > 0, "all are revoked");
+  expect(said).toEqual([["tool_tokens_revoked", { server: "crm", revoked: 40, not_revoked: 0 }]]);
+  expect(tokens.sort()).toEqual(ended.map((_, index) => `refresh-${index}`).sort());
+  expect(most).toBeLessThanOrEqual(8);
+  expect(JSON.stringify(said)).not.toContain("refresh-");
+});
+
+test("a server that is slow for each is given up after five minutes, and so is one at a stop", async () => {
+  for (const end of ["late", "closed"] as const) {
+    let asked = 0;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const revoke = () => {
+      asked++;
+      return promise;
+    };
+    const { said, clock, revocations } = noted({ authorization: { revoke } });
+    revocations.begin(connections(20, "http://127.0.0.1:1/revoke"));
+    if (end === "late") clock.advance(300_001);
+    else revocations.close();
+    resolve(true);
+    await until(() => said.length > 0, "it is given up");
+    expect(said).toEqual([["tool_tokens_not_revoked", { server: "crm", revoked: 8, not_revoked: 12 }]]);
+    expect(asked).toBe(8);
+  }
+});
+
+test("more than may wait are not revoked, and what cannot be opened any more is nobody's", async () => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const { said, revocations } = noted({ authorization: { revoke: () => promise } });
+  const [one] = connections(1, "http://127.0.0.1:1/revoke");
+  if (!one) throw new Error("There is one.");
+  revocations.begin(Array.from({ length: 2_500 }, () => one));
+  resolve(true);
+  await until(() => said.length > 0, "those that had a place are revoked");
+  expect(said).toEqual([["tool_tokens_not_revoked", { server: "crm", revoked: 2_008, not_revoked: 492 }]]);
+  const foreign = connections(1, "http://127.0.0.1:1/revoke", new ToolSeals(new Uint8Array(32).fill(4)));
+  expect(await Promise.all(foreign.map((unread) => revocations.revoke(unread)))).toEqual([false]);
+});

@@ -1,0 +1,62 @@
+// Tokens of connections that have ended here, revoked where they were given: in the background, as far as that server can.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
+import { Turns } from "../../policy/turns.ts";
+import type { ToolAuthorization } from "./authorization.ts";
+import type { ToolSeals } from "./tool-tokens.ts";
+
+export interface RevocationsOptions {
+  authorization: Pick<ToolAuthorization, "revoke">;
+  seals: Pick<ToolSeals, "openTokens">;
+  clock: Pick<Clock, "monotonicMs">;
+  log: Log;
+}
+
+const [mostAtOnce, mostWaiting] = [8, 2_000];
+/** A server that is slow for each of many is given up then. */
+const patienceMs = 300_000;
+
+export class Revocations {
+  readonly #options: RevocationsOptions;
+  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+  #isClosed = false;
+
+  constructor(options: RevocationsOptions) {
+    this.#options = options;
+  }
+
+  /** Nobody waits for it: a server elsewhere may be slow to answer, or never do. The log says what came of it. */
+  begin(ended: readonly StoredToolConnection[]): void {
+    for (const [server, ofServer] of Map.groupBy(ended, (one) => one.server)) void this.#revokeAll(server, ofServer);
+  }
+
+  /** Whether it was; never rejects. */
+  async revoke({ id, url, sealed }: StoredToolConnection): Promise<boolean> {
+    const { seals, authorization } = this.#options;
+    try {
+      return await authorization.revoke(url, seals.openTokens(id, sealed));
+    } catch {
+      // Sealed under a secret that is no more: nobody can use them.
+      return false;
+    }
+  }
+
+  /** Asks nobody any more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #revokeAll(server: string, ended: readonly StoredToolConnection[]): Promise<void> {
+    const { clock, log } = this.#options;
+    const untilMs = clock.monotonicMs() + patienceMs;
+    const isOver = () => this.#isClosed || clock.monotonicMs() > untilMs;
+    const outcomes = await Promise.all(
+      ended.map((one) => this.#turns.run(async () => !isOver() && (await this.revoke(one)))),
+    );
+    const revoked = outcomes.filter((isRevoked) => isRevoked === true).length;
+    const fields = { server, revoked, not_revoked: ended.length - revoked };
+    if (revoked === ended.length) log.info("tool_tokens_revoked", fields);
+    else log.warn("tool_tokens_not_revoked", fields);
+  }
+}

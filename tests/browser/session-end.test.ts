@@ -1,0 +1,143 @@
+// In a real browser: a session that ends in the middle of a form costs a sign-in and nothing else, and nobody else sees what was written.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { operator } from "../support/browser-world.ts";
+import { leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";
+import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
+import { until } from "../support/headrace.ts";
+import { look } from "../support/page-look.ts";
+
+let world: DashboardWorld;
+
+beforeAll(async () => {
+  world = await openDashboardWorld();
+  await world.fill();
+});
+
+afterAll(async () => {
+  leaveBrowser();
+  await world[Symbol.asyncDispose]();
+});
+
+/** With a form that is filled in, a secret included, whose session is over. */
+async function writing(): Promise<Visitor> {
+  const visitor = await openVisitor({ at: world.server.url });
+  await world.signIn(visitor.context);
+  await visitor.go("/admin/tool-servers");
+  await visitor.press("Add a server");
+  const form = visitor.page.getByRole("dialog").last();
+  await form.getByRole("textbox", { name: "Address" }).fill("https://tools.example.com/mcp");
+  await form.getByRole("textbox", { name: "Name", exact: true }).fill("weather");
+  await form.getByRole("radio", { name: "The same for all" }).check();
+  await form.getByRole("textbox", { name: "Header 1", exact: true }).fill("x-token");
+  await form.getByRole("textbox", { name: "Value of header 1" }).fill("precious-0123456789");
+  await visitor.context.clearCookies();
+  return visitor;
+}
+
+const over = (page: Page) => page.getByRole("dialog", { name: "Your session has ended" });
+
+/** In the tab that the page opens for it; as a person does. */
+async function signInAgain({ page, context }: Visitor, { email, password } = operator): Promise<void> {
+  const [tab] = await Promise.all([
+    context.waitForEvent("page"),
+    over(page).getByRole("link", { name: "Sign in" }).click(),
+  ]);
+  await tab.getByLabel("E-mail address").fill(email);
+  await tab.getByLabel("Password", { exact: true }).fill(password);
+  await tab.getByRole("button", { name: "Sign in", exact: true }).click();
+  await tab.getByRole("heading", { name: "You are signed in" }).waitFor();
+  await tab.close();
+}
+
+/** Whether somebody in front of the screen, or who moves about in it, comes upon this text. */
+const isSeen = (page: Page, name: string) =>
+  page.evaluate(
+    (text) =>
+      [...document.querySelectorAll("input")]
+        .filter(({ value }) => value === text)
+        .some((input) => {
+          const { left, top } = input.getBoundingClientRect();
+          input.focus();
+          return document.activeElement === input || document.elementFromPoint(left + 2, top + 2) === input;
+        }),
+    name,
+  );
+
+test("a session that ends before a form is sent costs a sign-in in another tab, and what was written is sent then", async () => {
+  await using visitor = await writing();
+  const { page } = visitor;
+  expect(await isSeen(page, "weather")).toBe(true);
+  await page.getByRole("button", { name: "Add the server", exact: true }).click();
+  await over(page).waitFor();
+  expect(visitor.trouble.splice(0).filter((line) => !line.includes("401"))).toEqual([]);
+  expect(await isSeen(page, "weather")).toBe(false);
+  await look(visitor, "session-over");
+  for (let presses = 0; presses < 3; presses++) await page.keyboard.press("Escape");
+  await over(page).getByRole("button", { name: "I am signed in" }).click();
+  await over(page).getByText("Nobody is signed in here yet.").waitFor();
+  visitor.trouble.splice(0);
+  await signInAgain(visitor);
+  await over(page).getByRole("button", { name: "I am signed in" }).click();
+  await over(page).waitFor({ state: "detached" });
+  await page.getByRole("dialog").getByRole("heading", { name: "weather" }).waitFor();
+  expect(await world.browser.ask("/v1/admin/tool-servers/weather")).toMatchObject({
+    url: "https://tools.example.com/mcp",
+    header_names: ["x-token"],
+  });
+  expect(visitor.trouble).toEqual([]);
+  await world.browser.ask("/v1/admin/tool-servers/weather", { method: "DELETE" });
+});
+
+test("who comes back to the tab is found to be signed in, and a form that was not sent yet is as it was", async () => {
+  await using visitor = await writing();
+  const { page } = visitor;
+  await page.clock.install({ time: Date.now() + 10_000 });
+  const comeBack = () => page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await comeBack();
+  await over(page).waitFor();
+  await signInAgain(visitor);
+  await comeBack();
+  await over(page).waitFor({ state: "detached" });
+  const form = page.getByRole("dialog").last();
+  expect(await form.getByRole("textbox", { name: "Value of header 1" }).inputValue()).toBe("precious-0123456789");
+  expect(await page.evaluate(() => JSON.stringify([{ ...sessionStorage }, { ...localStorage }]))).not.toMatch(
+    /precious|weather/,
+  );
+  visitor.trouble.splice(0);
+  await form.getByRole("button", { name: "Test", exact: true }).click();
+  await form.getByText("The test failed").waitFor();
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("another person who signs in then has a page of their own, without anything of what was written", async () => {
+  await using visitor = await writing();
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Add the server", exact: true }).click();
+  await over(page).waitFor();
+  await signInAgain(visitor, colleagues.member);
+  await over(page).getByRole("button", { name: "I am signed in" }).click();
+  await page.getByRole("button", { name: `${colleagues.member.name}, menu` }).waitFor();
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  expect(
+    await page.evaluate(() => document.documentElement.outerHTML + JSON.stringify({ ...sessionStorage })),
+  ).not.toMatch(/precious|tools\.example\.com/);
+  const { data } = await world.browser.ask("/v1/admin/tool-servers");
+  expect(data).toEqual([]);
+});
+
+test("who signs out in one tab leaves no form behind in another", async () => {
+  await using visitor = await openVisitor({ at: world.server.url });
+  const { page, context } = visitor;
+  await world.signIn(context);
+  await visitor.go("/settings/api-keys");
+  await visitor.press("Create New Key");
+  await page.getByRole("dialog").getByRole("textbox", { name: "Name", exact: true }).fill("precious");
+  const other = await context.newPage();
+  await other.goto(new URL("/usage", world.server.url).href);
+  await other.getByRole("button", { name: `${operator.name}, menu` }).click();
+  await other.getByRole("menuitem", { name: "Sign out" }).click();
+  await other.getByRole("heading", { name: "Sign in" }).waitFor();
+  await until(async () => (await page.getByRole("dialog").count()) === 0, "the form is gone");
+  expect(await page.content()).not.toContain("precious");
+});
