@@ -28,7 +28,7 @@ export function toolList(count: number): Record<string, unknown>[] {
   }));
 }
 
-/** Of about 1 KB, as the answers of models are here. */
+/** About 1 KB, as the answers of models have here. */
 export const toolResult = { content: [{ type: "text", text: sentence.repeat(14) }], isError: false };
 
 /** A call of about 1 KB, in the revision that has no sessions: any connection may carry it. */

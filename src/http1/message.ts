@@ -24,6 +24,7 @@ export type AnswerFields = Readonly<Record<string, string | number | undefined>>
 /** A request whose head is complete and valid; its body may still be on its way. */
 export interface IncomingRequest {
   readonly method: string;
+  readonly version: "1.0" | "1.1";
   /** The target as it was sent (RFC 9112, 3.2): origin form (`/v1/models?limit=1`), absolute form, or `*`. */
   readonly target: string;
   readonly headers: HeaderLines;
@@ -60,7 +61,6 @@ export interface IncomingRequest {
 
 /** A request as the server gives it: it can also be passed on as it came, to another server that reads it in the same way. */
 export interface PassableRequest extends IncomingRequest {
-  readonly version: "1.0" | "1.1";
   /** The field lines as they came, each with its end, one character for each byte; but for those with a name in `without`. */
   fieldLines(without: ReadonlySet<string>): string;
   /** Whether the client waits for leave to send the body. */

@@ -91,7 +91,8 @@ export class SpanTrace implements RequestTrace {
 
   asked(request: TracedRequest, turnId?: string): void {
     this.#request = request;
-    this.#turnId = turnId;
+    // What guardrails mask of a turn is asked in its place.
+    this.#turnId = turnId ?? this.#turnId;
     this.#dialect = dialects[request.operation];
     this.#span.setAttributes({
       "headrace.operation": this.#dialect.spanName,

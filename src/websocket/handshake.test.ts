@@ -49,6 +49,7 @@ describe("is no WebSocket", () => {
     ["with a key that has bits left over", request({ "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZR==" })],
     ["without our subprotocol", request({ "Sec-WebSocket-Protocol": "other" })],
     ["without any subprotocol", request({ "Sec-WebSocket-Protocol": undefined })],
+    ["of HTTP/1.0", request({}, "GET / HTTP/1.0")],
     ["by POST", request({}, "POST / HTTP/1.1")],
     ["with a body", request({ "Content-Length": "1" }, undefined).concat("x")],
   ];
@@ -64,14 +65,6 @@ describe("is no WebSocket", () => {
       connection.socket.destroy();
     });
   }
-
-  test("a request of HTTP/1.0 is no WebSocket", async () => {
-    await using server = startWebSocketServer();
-    const connection = await server.http.open();
-    await connection.write(request({}, "GET / HTTP/1.0"));
-    expect((await connection.ended()).text).toBe("");
-    expect(server.links).toEqual([]);
-  });
 });
 
 test("frames that came along with the handshake are read; the connection ends as the protocol has it", async () => {

@@ -21,6 +21,8 @@ export function checkUpgradeRequest(request: IncomingRequest, protocol: string |
       "This endpoint is for WebSockets: the request must have `Connection: Upgrade` and `Upgrade: websocket`.",
     );
   }
+  // Its connection cannot be upgraded (RFC 9110, 7.8), whatever it asks for.
+  if (request.version === "1.0") return refuse("A WebSocket begins with a request of HTTP/1.1.");
   if (request.method !== "GET" || request.hasBody) return refuse("A WebSocket begins with a GET without a body.");
   if (headers.get("sec-websocket-version") !== version) return refuse(`Sec-WebSocket-Version must be ${version}.`);
   if (key === null || !isKey(key)) return refuse("Sec-WebSocket-Key must be 16 bytes as base64, once.");

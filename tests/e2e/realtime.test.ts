@@ -1,6 +1,7 @@
 // Realtime sessions: events both ways, models by their public names, and each response admitted, counted and charged by itself.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { connect as connectTcp } from "node:net";
+import { openRaw } from "../hostile/raw-client.ts";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { allWorkers, startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type RealtimeUpstream, startRealtimeUpstream, turn } from "../support/realtime-upstream.ts";
@@ -503,6 +504,21 @@ test("a key has no more sessions open than requests, and each gives its place ba
   sessions[0]?.socket.close();
   const again = await until(async () => await open().catch(() => undefined), "the place is given back");
   for (const one of [...sessions, again]) one.socket.close();
+});
+
+test("what asks by HTTP/1.0, whose connections cannot be another protocol's, opens nothing and keeps no place", async () => {
+  await using few = await startHeadrace({ yaml: `${yaml(upstream.url)}limits: { open_requests_per_key: 2 }\n` });
+  const before = upstream.connections.length;
+  const fields = `Authorization: Bearer ${few.key}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13`;
+  const asked = `GET /v1/realtime?model=talker HTTP/1.0\r\n${fields}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`;
+  for (let n = 0; n < 4; n++) {
+    const connection = await openRaw(few.url);
+    await connection.write(asked);
+    expect((await connection.ended()).text).toContain("A WebSocket begins with a request of HTTP/1.1.");
+  }
+  expect(upstream.connections.length).toBe(before);
+  using client = await connect({ key: few.key, at: few });
+  expect((await client.until("session.created")).type).toBe("session.created");
 });
 
 test("workers hand a session over to the primary process, which books it", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ServerResponse } from "node:http";
 import OpenAI from "openai";
-import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer } from "../support/looping-model.ts";
 import {
   chunk,
@@ -27,6 +27,7 @@ const format = {
 let tools: HttpToolServer;
 let servers: ScriptedUpstream[];
 let headrace: TestServer;
+let yaml: string;
 let client: OpenAI;
 let called: string[] = [];
 /** How many calls are under way, and the most that were. */
@@ -37,7 +38,7 @@ beforeAll(async () => {
     const { city } = params["arguments"] as { city: string };
     called.push(city);
     mostWorking = Math.max(mostWorking, ++working);
-    await Bun.sleep(20);
+    await Bun.sleep(city === "Slow" ? 3_000 : 20);
     working--;
     return textResult(`Rain in ${city}`);
   };
@@ -45,8 +46,7 @@ beforeAll(async () => {
   servers = await Promise.all(Array.from({ length: 4 }, () => startUpstream()));
   for (const one of servers) one.serves([{ id: "m", object: "model", created: 1, owned_by: "llamacpp" }]);
   const [first, second, native, third] = servers.map(({ url }) => url);
-  headrace = await startHeadrace({
-    yaml: `upstreams:
+  yaml = `upstreams:
   - { name: first, url: "${first}", apis: [chat] }
   - { name: second, url: "${second}", apis: [chat] }
   - { name: native, url: "${native}", apis: [responses] }
@@ -57,14 +57,18 @@ models:
   - { id: spare, deployments: [{ upstream: second, model: m }] }
   - { id: continues, policies: { continuation: true }, deployments: [{ upstream: first, model: m }, { upstream: second, model: m }] }
   - { id: alone, deployments: [{ upstream: first, model: m }] }
-  - { id: native, deployments: [{ upstream: native, model: m }] }
+  - { id: native, fallbacks: [spare], deployments: [{ upstream: native, model: m }] }
 tools: { servers: [{ name: weather, url: "${tools.url}" }] }
-`,
-  });
-  const scopes = ["chat:write", "chat:read", "tools:use"];
-  const { key } = await (await headrace.request("/v1/keys", { body: { name: "tools", scopes } })).json();
-  client = new OpenAI({ apiKey: key, baseURL: `${headrace.url}/v1`, maxRetries: 0 });
+`;
+  headrace = await startHeadrace({ yaml });
+  client = await clientOf(headrace);
 });
+
+async function clientOf(server: TestServer): Promise<OpenAI> {
+  const scopes = ["chat:write", "chat:read", "tools:use"];
+  const { key } = await (await server.request("/v1/keys", { body: { name: "tools", scopes } })).json();
+  return new OpenAI({ apiKey: key, baseURL: `${server.url}/v1`, maxRetries: 0 });
+}
 
 afterAll(async () => {
   await headrace[Symbol.asyncDispose]();
@@ -235,4 +239,43 @@ test("max_tool_calls bounds the calls of all turns together, and behind the last
   const calls = output.flatMap((item) => (item.type === "mcp_call" ? [item.status] : []));
   expect([calls, text]).toEqual([["completed", "completed", "completed", "failed"], "Well."]);
   expect(called).toHaveLength(3);
+});
+
+test("a model of another format goes on with the turns of a server of Responses that fails behind a call, which it reads", async () => {
+  servers[2]?.script(({ body }, response) => {
+    const isBehind = (body["input"] as { type?: string }[]).some(({ type }) => type === "function_call_output");
+    if (isBehind) return json(response, 500, { error: { message: "out of memory" } });
+    const thought = { id: "rs_1", type: "reasoning", summary: [], encrypted_content: "sealed_1" };
+    const call = { id: "fc_1", type: "function_call", status: "completed", call_id: "c1", name: "weather__forecast" };
+    const output = [thought, { ...call, arguments: '{"city":"Ulm"}' }];
+    const usage = { input_tokens: 10, output_tokens: 5, total_tokens: 15 };
+    const base = { id: "resp_1", object: "response", created_at: 1, model: "m", status: "completed" };
+    json(response, 200, { ...base, output, usage });
+  });
+  servers[1]?.script((request, response) => say(request, response, { content: "It rains." }));
+  const response = await client.responses.create({ model: "native", input: "Weather?", tools: [weather] });
+  expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "reasoning", "mcp_call", "message"]);
+  expect(called).toEqual(["Ulm"]);
+  const [told] = servers[1]?.requests ?? [];
+  const roles = ((told?.body["messages"] ?? []) as { role: string }[]).map(({ role }) => role);
+  expect(roles).toEqual(["user", "assistant", "tool"]);
+});
+
+test("a server that is closed while a tool works leaves a response that failed with its call, whole and as a stream", async () => {
+  await using own = await startHeadrace({ yaml });
+  const asker = await clientOf(own);
+  servers[3]?.script((request, response) => say(request, response, callsOf("weather__forecast", { city: "Slow" })));
+  const asked = { model: "falls-too", input: "Weather?", tools: [weather] };
+  const whole = asker.responses.create(asked);
+  const streamed = (async () => await Array.fromAsync(await asker.responses.create({ ...asked, stream: true })))();
+  await until(() => called.length === 2, "both work");
+  const closed = own.close(400);
+  const left = [{ type: "mcp_list_tools" }, { type: "mcp_call", status: "failed", output: null }];
+  const failed = { status: "failed", error: { message: expect.stringContaining("being stopped") }, output: left };
+  const response = await whole;
+  expect(response).toMatchObject(failed);
+  expect(JSON.stringify(response.output[1])).toContain("Whether this call was made");
+  expect((await streamed).at(-1)).toMatchObject({ type: "response.failed", response: failed });
+  await closed;
+  expect(servers[3]?.requests).toHaveLength(2);
 });

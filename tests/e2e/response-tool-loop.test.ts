@@ -4,7 +4,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
 import { z } from "zod";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
-import { type Collector, startCollector } from "../support/collector.ts";
+import { type Collector, type ReceivedSpan, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer, type LoopTurn } from "../support/looping-model.ts";
 
@@ -223,6 +223,20 @@ test("what the choice of tools leaves out is not called, whatever the model does
   }
 });
 
+test("a tool that a model makes up is no function of the client's: the model is told that there is none, and nothing is called", async () => {
+  answer = (turn) => (turn === 1 ? callsOf("weather__storms", {}) : { content: "Well." });
+  const mine = { type: "function", name: "weather__mine", parameters: {}, strict: false } as const;
+  const { output } = await client.responses.create({ model: "m", input: "Storms?", tools: [weather, mine] });
+  expect(output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call", "message"]);
+  expect(output[1]).toMatchObject({ server_label: "weather", name: "storms", status: "failed" });
+  expect(turns[1]?.messages.at(-1)).toMatchObject({ role: "tool", content: "There is no such tool." });
+  expect(called).toEqual([]);
+  turns = [];
+  answer = () => callsOf("weather__mine", {});
+  const own = await client.responses.create({ model: "m", input: "Mine?", tools: [weather, mine] });
+  expect(own.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "function_call"]);
+});
+
 test("a hundred calls of one turn are made, and a model that never ends is told to after fifty turns", async () => {
   const cities = Array.from({ length: 100 }, (_, index) => `C${index}`);
   answer = (turn) => (turn === 1 ? calls(...cities) : { content: "Well." });
@@ -310,13 +324,14 @@ test("each turn of the model, and each call between them, is a span of the reque
   for (const stream of [false, true]) {
     turns = [];
     answer = (turn) => (turn === 1 ? calls("Ulm", "Bonn") : { content: "Well." });
-    const before = collector.spans.length;
     const asked = await client.responses.create({ model: "m", input: "Traced?", tools: [weather], stream });
-    if (Symbol.asyncIterator in asked) for await (const _ of asked);
-    const since = () => collector.spans.slice(before);
-    const root = await until(() => since().find(({ name }) => name === "POST /v1/responses"), "the request is told");
+    let id = "id" in asked ? asked.id : "";
+    if (Symbol.asyncIterator in asked)
+      for await (const event of asked) if (event.type === "response.completed") id = event.response.id;
+    const isRoot = ({ attributes }: ReceivedSpan) => attributes["headrace.request.id"] === id.replace("resp_", "req_");
+    const root = await until(() => collector.spans.find(isRoot), "the request is told");
     const spans = () =>
-      since().filter(({ parentSpanId, name }) => parentSpanId === root.spanId && !name.startsWith("wait for "));
+      collector.spans.filter(({ parentSpanId, name }) => parentSpanId === root.spanId && !name.startsWith("wait for "));
     await until(() => spans().length === 4, "turns and calls are told");
     const inOrder = spans().toSorted((a, b) => Number(a.startNs - b.startNs));
     const names = ["chat m", "tools/call forecast", "tools/call forecast", "chat m"];
@@ -421,7 +436,11 @@ test("one in the background that is cancelled while a tool works is cancelled, a
   const begun = await client.responses.create({ model: "m", input: "Cancel?", tools: [weather], background: true });
   await until(async () => called.length === 1, "it works");
   expect((await client.responses.cancel(begun.id)).status).toBe("cancelled");
-  expect((await client.responses.retrieve(begun.id)).output.map(({ type }) => type)).toContain("mcp_list_tools");
+  const { output } = await client.responses.retrieve(begun.id);
+  // What may have been made is told of.
+  expect(output).toMatchObject([
+    ...[{ type: "mcp_list_tools" }, { type: "mcp_call", status: "incomplete", arguments: '{"city":"Slow"}' }],
+  ]);
   expect(turns).toHaveLength(1);
   [called, turns] = [[], []];
   answer = (turn) => (turn === 1 ? calls("Ulm") : { content: "Well." });

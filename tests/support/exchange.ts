@@ -25,6 +25,7 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
   let bodyRead = text === undefined;
   return {
     method,
+    version: "1.1" as const,
     target,
     headers: fields,
     peer,

@@ -1,7 +1,10 @@
 // Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
+
+import { nowhere } from "../../base/bag.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import { comment } from "../../dialects/keep-alive.ts";
@@ -19,6 +22,7 @@ import {
   type Decided,
   listItem,
   notCalled,
+  notKnown,
   readHostedItems,
   takenCall,
 } from "../../dialects/response/hosted/hosted-items.ts";
@@ -36,6 +40,7 @@ import { recorderFor } from "../answer/recorder.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
 import type { DecodedRequest, GoesOn } from "../decoded-request.ts";
 import { run } from "../run.ts";
+import { type Stoppable, stoppingError } from "../stopping.ts";
 import { keepsNothing } from "../whole-call.ts";
 import type { HostedTools, ToolAsker } from "./model-tools.ts";
 import { TurnCall } from "./turn-call.ts";
@@ -74,7 +79,8 @@ function known({ label, url, place, hasCredential }: AskedServer, name: string |
   return name;
 }
 
-class HostedRun<Result> {
+class HostedRun<Result> implements Stoppable {
+  inBag = nowhere;
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
   /** What is kept of it is kept once, at its end. */
@@ -83,6 +89,8 @@ class HostedRun<Result> {
   readonly #servers: readonly (readonly [AskedServer, string])[];
   readonly #body: Json;
   readonly #asker: ToolAsker;
+  /** Ends calls of tools, where the client leaves or the server stops. */
+  readonly #calling = new Cancellation();
   readonly #names: ReadonlyMap<string, string>;
   /** What the model is told in the next turn. */
   #items: Json[] = [];
@@ -115,7 +123,17 @@ class HostedRun<Result> {
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
     const { principal, holder, left, trace } = call;
-    this.#asker = { principal, holder, left, trace };
+    this.#asker = { principal, holder, left: this.#calling, trace };
+    left.onCancel(this);
+  }
+
+  cancelled(): void {
+    this.#calling.cancel(this.#call.left.reason);
+  }
+
+  /** A call that is under way is not waited for; with the next turn the response fails. */
+  stop(): void {
+    this.#calling.cancel(stoppingError());
   }
 
   async start(): Promise<Result> {
@@ -138,6 +156,7 @@ class HostedRun<Result> {
     const response = this.#response(model, offered, recorder !== undefined);
     for (const [{ label }, { tools, isNew }] of listed) if (isNew) response.tellList(listItem(label, tools));
     this.#items = [...items];
+    this.#deps.stopping.add(this);
     try {
       for (const one of decided) await this.#decide(one, offered, response);
       const first = await this.#turn(response);
@@ -214,7 +233,12 @@ class HostedRun<Result> {
     const parsed = parsedArguments(args);
     if (!parsed) return notCalled("The arguments are no JSON object.");
     const asker = { ...this.#asker, principal: await this.#still() };
-    return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, asker);
+    try {
+      return await this.#hosted.tools.call(this.#names.get(label) ?? label, tool, parsed, asker);
+    } catch (error) {
+      if (this.#call.left.cancelled) throw error;
+      return notCalled(notKnown);
+    }
   }
 
   /** Each turn, and each call, is a request of its own: what was taken from who asks meanwhile, they do not get. */
@@ -349,8 +373,10 @@ class HostedRun<Result> {
     const { max_tool_calls: most } = this.#body;
     if (typeof most === "number" && this.#calls >= most)
       return notCalled(`No more tools are called: max_tool_calls is ${most}.`);
+    const { server, tool } = offered;
+    if (!this.#offered?.named(server.label, tool.name)) return notCalled("There is no such tool.");
     if (!isLeft(this.#choice, functionName)) return notCalled("It may not be called in this turn.");
-    return await this.#run(offered.server.label, offered.tool.name, args);
+    return await this.#run(server.label, tool.name, args);
   }
 
   async #whole(
@@ -445,6 +471,8 @@ class HostedRun<Result> {
 
   #release(recorder: AnswerRecorder | undefined): void {
     recorder?.release();
+    this.#call.left.off(this);
+    this.#deps.stopping.remove(this);
     const bytes = this.#heldBytes + this.#bodyBytes;
     [this.#heldBytes, this.#bodyBytes] = [0, 0];
     if (bytes > 0) this.#call.holder.release("requests", bytes);

@@ -5,10 +5,9 @@ import type {
   OAuthProtectedResourceMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/client";
-import { GatewayError } from "../../base/errors.ts";
 import { isLoopbackHost, type OutwardRules, type Resolve } from "../../outward/addresses.ts";
 import { type OutwardFetch, outwardFetch } from "../../outward/fetch.ts";
-import { outwardFault } from "../../outward/send.ts";
+import { fault, orFault } from "./authorization-fault.ts";
 import { mayAuthorize, type PersonalServer, type Place } from "./personal-server.ts";
 import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 
@@ -315,42 +314,4 @@ function checked(tokens: OAuthTokens): GivenTokens {
   const renewal = tokens.refresh_token ?? "";
   if (!isFine || renewal.length > mostTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");
   return tokens;
-}
-
-class AuthorizationFault extends Error {
-  readonly word: string;
-
-  constructor(message: string, word: string) {
-    super(message);
-    this.word = word;
-  }
-}
-
-function fault(message: string, word: string): AuthorizationFault {
-  return new AuthorizationFault(message, word);
-}
-
-/** What the others say themselves reaches neither people nor the log: it may quote secrets. */
-async function orFault<Value>(step: string, work: () => Promise<Value>): Promise<Value> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof GatewayError) throw error;
-    const { IssuerMismatchError, OAuthError } = await sdk();
-    const said = (message: string, word: string) =>
-      new GatewayError("upstream_error", message, { detail: `tool authorization: ${step}: ${word}` });
-    if (error instanceof AuthorizationFault) throw said(`The server cannot be connected. ${error.message}`, error.word);
-    if (error instanceof IssuerMismatchError) {
-      throw said("The answer came from another authorization server than the one that was asked.", "issuer_mismatch");
-    }
-    if (error instanceof OAuthError) {
-      const code = /^[a-z_]{1,40}$/.test(error.code) ? error.code : "unknown";
-      throw said(`The server's authorization server refused it: ${code}.`, code);
-    }
-    const word = outwardFault(error);
-    throw said(
-      "The server, or its authorization server, did not answer as one that people can connect to. Try again; if it stays so, tell whoever runs this server.",
-      word === "not_sent" && error instanceof Error ? error.name : word,
-    );
-  }
 }

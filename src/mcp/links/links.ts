@@ -2,21 +2,18 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, wallMs } from "../../base/clock.ts";
-import { forbidden, GatewayError } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { type Principal, partyOf } from "../../domain/principal.ts";
+import type { Principal } from "../../domain/principal.ts";
 import { standingOf } from "../../domain/tools/node-tools.ts";
-import type { ToolConnections, ToolPerson } from "../../domain/tools/tool-connection.ts";
-import { AccountMissing, type ToolCaller, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
+import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
-import { type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
+import { type CallerDeps, credentialsOf, requireLocal, sharingKey } from "./caller.ts";
+import { type ConnectingDeps, processRoom } from "./connecting.ts";
 import { PooledLink } from "./pooled-link.ts";
 
-export interface ServerLinksDeps extends ConnectingDeps {
-  readonly connections: ToolConnections;
-  /** Address at which a person connects an account at a server. */
-  connectAt(server: string): string;
+export interface ServerLinksDeps extends ConnectingDeps, CallerDeps {
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly log: Log;
   readonly bounds?: Partial<LinkBounds>;
@@ -80,9 +77,9 @@ export class ServerLinks implements ToolLinks {
   }
 
   async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
-    const key = await this.#keyOf(server, principal);
+    const key = await sharingKey(server, principal, this.#deps.connections);
     if (this.#isClosed) throw unavailable("The server is about to stop.");
-    this.#requireLocal(server, principal);
+    requireLocal(server, principal, this.#deps.nodes);
     const linked = this.#linkedOf(server);
     let link = linked.links.get(key);
     if (!link) {
@@ -179,7 +176,7 @@ export class ServerLinks implements ToolLinks {
   async #linkTo(server: ToolServer, linked: LinkedServer, principal: Principal): Promise<PooledLink> {
     const { name } = server;
     const { clock } = this.#deps;
-    const credentials = this.#credentialsOf(server, principal);
+    const credentials = credentialsOf(server, principal, this.#deps);
     // The protocol's client is loaded once there is a server.
     const { connect, SessionLost } = await import("./connect.ts");
     return new PooledLink({
@@ -208,60 +205,6 @@ export class ServerLinks implements ToolLinks {
         return connection;
       },
     });
-  }
-
-  /**
-   * Who shares one: nobody with anybody else, unless the server is the same for all. A session there may stay that of the account
-   * with which it began, so that another account has another one.
-   */
-  async #keyOf({ name, sharing, credentials }: ToolServer, principal: Principal): Promise<string> {
-    const isPersonal = credentials.kind === "person";
-    if (sharing === "all" && !isPersonal) return "";
-    const of = isPersonal ? accountOf(principal) : undefined;
-    const connection = of && (await this.#deps.connections.connectionId(name, of));
-    const who = isPersonal ? [of?.personId, connection] : [partyOf(principal)];
-    return JSON.stringify([principal.account.id, principal.environment, ...who]);
-  }
-
-  #credentialsOf({ name, credentials }: ToolServer, principal: Principal): Credentials {
-    if (credentials.kind !== "person") {
-      const fields = credentials.kind === "headers" ? credentials.headers : {};
-      const headers = Object.fromEntries(Object.entries(fields).map(([field, value]) => [field.toLowerCase(), value]));
-      return { headers: async () => headers, refused: async () => false, insufficient: async () => {} };
-    }
-    const { connections, connectAt } = this.#deps;
-    const of = accountOf(principal);
-    return {
-      headers: async () => {
-        if (!of) throw noPerson(name);
-        const token = await connections.accessToken(name, of);
-        if (token === undefined) throw new AccountMissing(name, connectAt(name));
-        return { authorization: `Bearer ${token}` };
-      },
-      refused: async ({ authorization = "" }) => {
-        if (of) await connections.refused(name, of, authorization.slice("Bearer ".length));
-        return of !== undefined;
-      },
-      insufficient: async ({ authorization = "" }, scope) => {
-        if (!of) return;
-        await connections.insufficient(name, of, authorization.slice("Bearer ".length), scope);
-        throw new AccountMissing(
-          name,
-          connectAt(name),
-          "it wants more rights than it was given, so connect your account there anew",
-        );
-      },
-    };
-  }
-
-  /** That a server is local is said of the node that had its name then; the mark of a node is that machine's own. */
-  #requireLocal({ name, place }: ToolServer, { reach }: Principal): void {
-    if (place.kind !== "node" || !reach?.neverLeaves) return;
-    const node = this.#deps.nodes.find(place.nodeId);
-    if (!node || node.isLocal) return;
-    throw forbidden(
-      `The server of tools "${name}" is at the node ${node.name}, which is not marked as local, and what this key asks never leaves. An operator marks it by headrace nodes mark-local ${node.name}.`,
-    );
   }
 
   /** Throws where there is none, and nobody can go. */
@@ -337,19 +280,8 @@ export class ServerLinks implements ToolLinks {
   }
 }
 
-/** Whose account there is meant; undefined: it is nobody's key. */
-function accountOf(principal: Principal): ToolPerson | undefined {
-  const { personId } = principal.keys[0];
-  return personId === null ? undefined : { accountId: principal.account.id, personId };
-}
-
 function isFullNode(error: unknown, { place }: ToolServer): boolean {
   return place.kind === "node" && error instanceof GatewayError && error.code === "service_unavailable";
-}
-
-function noPerson(server: string): GatewayError {
-  const message = `The server of tools "${server}" is asked as each person: a key of the account has no person. Use a key of your own, or sign in.`;
-  return forbidden(message);
 }
 
 function unavailable(why: string): GatewayError {

@@ -32,14 +32,14 @@ test("a line that has only begun is held until the connection is closed", async 
   expect(heldBytes.byKind.answers).toBe(before);
 });
 
-test("nor is what came behind a message whose taker closed it", async () => {
+test("what came behind a message whose taker closed the connection is not held", async () => {
   const { line, say } = await startLine();
   line.onmessage = () => void line.close();
   say(`{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":`);
   expect(heldBytes.byKind.answers).toBe(before);
 });
 
-test("the end of its exchange lets go of it as well, however that came", async () => {
+test("the end of its exchange lets go of a line that has only begun, however that end came", async () => {
   for (const end of [(sink: BodySink) => sink.end(), (sink: BodySink) => sink.fail(new Error("lost"))]) {
     const { line, say, sink } = await startLine();
     say(`{"jsonrpc":`);

@@ -27,10 +27,15 @@ type Fields = Record<string, string>;
 /** People who have an account there: its page of consent has a button for each. */
 export const accountsThere = ["ann@there.example", "ben@there.example"] as const;
 
-export function startAskingServer(options: Pick<McpFixtureOptions, "eras"> = {}): AskingServer {
+export interface AskingOptions extends Pick<McpFixtureOptions, "eras"> {
+  /** What its tools say of themselves to whoever lists them; left out: the same to everybody. */
+  describedTo?(person: string): string;
+}
+
+export function startAskingServer(options: AskingOptions = {}): AskingServer {
   const accounts = new Accounts();
   const calls: AskingServer["calls"] = [];
-  const fixture = startMcpServer(() => makeServer(calls), {
+  const fixture = startMcpServer(() => makeServer(calls, options), {
     ...options,
     ...{
       elsewhere: (request) => accounts.answer(request, fixture.origin),
@@ -48,7 +53,7 @@ export function startAskingServer(options: Pick<McpFixtureOptions, "eras"> = {})
   };
 }
 
-function makeServer(calls: AskingServer["calls"]): McpServer {
+function makeServer(calls: AskingServer["calls"], { describedTo }: AskingOptions): McpServer {
   const server = new McpServer({ name: "asking", version: "1.0.0" }, { capabilities: { tools: {} } });
   const inputSchema = fromJsonSchema<{ text?: string }>({ type: "object", properties: { text: { type: "string" } } });
   for (const name of ["whoami", "write-note"]) {
@@ -58,6 +63,12 @@ function makeServer(calls: AskingServer["calls"]): McpServer {
       const person = String(http?.authInfo?.extra?.["person"]);
       calls.push({ person, tool: name, text });
       return { content: [{ type: "text", text: `${name} was asked by ${person}.` }] };
+    });
+  }
+  if (describedTo) {
+    server.server.setRequestHandler("tools/list", (_request, { http }) => {
+      const description = describedTo(String(http?.authInfo?.extra?.["person"]));
+      return { tools: [{ name: "whoami", description, inputSchema: { type: "object" as const } }] };
     });
   }
   return server;

@@ -140,12 +140,12 @@ function listedIn(item: Json): HostedTool[] {
 }
 
 /** What is told of a call that its response did not see the end of. */
-const notKnown = "Whether this call was made, and what came of it, is not known.";
+export const notKnown = "Whether this call was made, and what came of it, is not known.";
 
 /** What a tool of a server was called with and gave, as a call of a function. */
 export function callAndOutput(item: Json): Json[] {
   const { id, server_label: label, name, arguments: args, output, error } = item;
-  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : notKnown);
+  const text = textOf(output) ?? (isObject(error) ? JSON.stringify(error) : textOf(error)) ?? notKnown;
   return calledFunction({
     ...{ callId: String(id), name: functionName(String(label), String(name)) },
     ...{ arguments: textOf(args) ?? "{}", output: text },

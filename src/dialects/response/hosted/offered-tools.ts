@@ -17,10 +17,15 @@ const hashLength = 6;
 export class OfferedTools {
   readonly #byFunction = new Map<string, OfferedTool>();
   readonly #functions = new Map<string, string>();
+  readonly #servers: readonly AskedServer[];
+  /** Names of the client's own. */
+  readonly #others: ReadonlySet<unknown>;
 
   /** `lists`: what each server listed. `others`: tools of the client's own. Throws where one of them has the name of one of these. */
   constructor(lists: readonly (readonly [AskedServer, readonly HostedTool[]])[], others: readonly Json[]) {
     const taken = new Set(others.map(({ name }) => textOf(name)));
+    this.#servers = lists.map(([server]) => server);
+    this.#others = taken;
     for (const [server, tools] of lists) {
       for (const tool of tools) {
         if (!isAllowed(server, tool)) continue;
@@ -39,13 +44,23 @@ export class OfferedTools {
     return this.#byFunction.size;
   }
 
-  /** The tool that is meant by the name of a function; undefined: it is one of the client's own. */
+  /** The tool that is meant by the name of a function, offered or not; undefined: it is one of the client's own. */
   find(functionName: unknown): OfferedTool | undefined {
-    return typeof functionName === "string" ? this.#byFunction.get(functionName) : undefined;
+    if (typeof functionName !== "string") return undefined;
+    return this.#byFunction.get(functionName) ?? this.#madeUp(functionName);
   }
 
+  /** A tool that its server does not have, or that is not offered: no client could run it. */
+  #madeUp(functionName: string): OfferedTool | undefined {
+    const server = this.#servers.find(({ label }) => functionName.startsWith(`${label}__`));
+    if (!server || this.#others.has(functionName)) return undefined;
+    const name = functionName.slice(server.label.length + 2);
+    return { server, tool: { name, inputSchema: {}, isReadOnly: false }, needsApproval: false };
+  }
+
+  /** Undefined where it is not offered. */
   named(label: string, tool: string): OfferedTool | undefined {
-    return this.find(this.#functions.get(`${label} ${tool}`));
+    return this.#byFunction.get(this.#functions.get(`${label} ${tool}`) ?? "");
   }
 
   /** The tools of a request with those of servers as functions. */

@@ -144,7 +144,8 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
 const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   operationId: "decideToolDefinition",
   summary: "Approve or refuse what a server says of a tool or prompt",
-  description: "`digest` is of what was looked at: where the server says something else by now, nothing is decided.",
+  description:
+    "`digest` is of what was looked at: where the server says something else by now, nothing is decided. A server that is asked as each person may say something else to each: to refuse what waits leaves what is approved, and the definition is that again; to refuse what is approved takes back all of it.",
   parameters: nameParameter,
   requestBody: decideDefinitionRequest,
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },

@@ -1,0 +1,41 @@
+// What went wrong with a server's authorization, in words that people and the log may see.
+import { GatewayError } from "../../base/errors.ts";
+import { outwardFault } from "../../outward/send.ts";
+
+class AuthorizationFault extends Error {
+  readonly word: string;
+
+  constructor(message: string, word: string) {
+    super(message);
+    this.word = word;
+  }
+}
+
+export function fault(message: string, word: string): AuthorizationFault {
+  return new AuthorizationFault(message, word);
+}
+
+/** What the others say themselves reaches neither people nor the log: it may quote secrets. */
+export async function orFault<Value>(step: string, work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof GatewayError) throw error;
+    const { IssuerMismatchError, OAuthError } = await import("@modelcontextprotocol/client");
+    const said = (message: string, word: string) =>
+      new GatewayError("upstream_error", message, { detail: `tool authorization: ${step}: ${word}` });
+    if (error instanceof AuthorizationFault) throw said(`The server cannot be connected. ${error.message}`, error.word);
+    if (error instanceof IssuerMismatchError) {
+      throw said("The answer came from another authorization server than the one that was asked.", "issuer_mismatch");
+    }
+    if (error instanceof OAuthError) {
+      const code = /^[a-z_]{1,40}$/.test(error.code) ? error.code : "unknown";
+      throw said(`The server's authorization server refused it: ${code}.`, code);
+    }
+    const word = outwardFault(error);
+    throw said(
+      "The server, or its authorization server, did not answer as one that people can connect to. Try again; if it stays so, tell whoever runs this server.",
+      word === "not_sent" && error instanceof Error ? error.name : word,
+    );
+  }
+}
