@@ -110,6 +110,30 @@ test("who comes back to the tab is found to be signed in, and a form that was no
   expect(visitor.trouble).toEqual([]);
 });
 
+test.each([
+  ["/settings/api-keys", "Create New Key", "Name"],
+  ["/settings/members", "Invite", "E-mail address"],
+  ["/settings/webhooks", "Add a webhook", "Address"],
+  ["/admin/tiers", "Create tier", "Name"],
+  ["/admin/upstreams", "Add upstream", "API key"],
+])("a form of %s is as it was after the session has ended", async (path, opener, field) => {
+  await using visitor = await openVisitor({ at: world.server.url });
+  const { page, context } = visitor;
+  await world.signIn(context);
+  await visitor.go(path);
+  await page.getByRole("button", { name: opener }).first().click();
+  const written = page.getByRole("dialog").last().getByLabel(field).first();
+  await written.fill("precious");
+  await context.clearCookies();
+  await page.clock.install({ time: Date.now() + 10_000 });
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await over(page).waitFor();
+  await world.signIn(context);
+  await over(page).getByRole("button", { name: "I am signed in" }).click();
+  await over(page).waitFor({ state: "detached" });
+  expect(await written.inputValue()).toBe("precious");
+});
+
 test("another person who signs in then has a page of their own, without anything of what was written", async () => {
   await using visitor = await writing();
   const { page } = visitor;

@@ -8,8 +8,6 @@ import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { markedProcesses, markOf } from "../../src/processes/strays.ts";
 import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
 import { until } from "../support/headrace.ts";
-import { startBearerProxy } from "../support/mcp/bearer-proxy.ts";
-import { runConformance } from "../support/mcp/conformance.ts";
 import { makeEverythingServer } from "../support/mcp/everything-server.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { stdioServer } from "../support/mcp/stdio-server.ts";
@@ -173,11 +171,14 @@ interface NodeProgram {
 }
 
 /** A node that is a program of its own, and is connected once it was started. */
-async function nodeProgram(gateway: Gateway): Promise<NodeProgram> {
+async function nodeProgram(
+  gateway: Gateway,
+  own: Omit<ServerEntry, "name"> = { command: stdioServer },
+): Promise<NodeProgram> {
   const home = mkdtempSync(join(tmpdir(), "headrace-tool-node-"));
   held({ [Symbol.asyncDispose]: async () => rmSync(home, { recursive: true, force: true }) });
   const [dataDir, config] = [join(home, "data"), join(home, "headrace.yaml")];
-  writeFileSync(config, ownYaml({ command: stdioServer }));
+  writeFileSync(config, ownYaml(own));
   mkdirSync(dataDir);
   const { token } = await gateway.token([]);
   const signal = AbortSignal.timeout(10_000);
@@ -247,14 +248,31 @@ test("a node that is stopped finishes its calls, and does not wait for processes
   await expect(idle.callTool({ name: "environment" })).rejects.toThrow("is not connected");
 }, 60_000);
 
-test("the protocol's conformance suite finds through a node what it finds without", async () => {
-  const gateway = await gatewayWith();
-  const server = held(startMcpServer(makeEverythingServer, { eras: "legacy" }));
-  await nodeOf(gateway, { url: server.url });
-  const made = await gateway.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
-  const { key } = (await made.json()) as { key: string };
-  const proxy = held(startBearerProxy(`${gateway.url}/mcp/files`, key));
-  const { failed, checks } = await runConformance(["server", "--url", proxy.url, "--requirements", "2025-11-25"]);
-  expect(failed.filter((failure) => !failure.startsWith("tasks-"))).toEqual([]);
-  expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
-}, 120_000);
+test.each([
+  { behind: "a process of later revisions", mode: "legacy" },
+  { behind: "a server over HTTP with sessions", mode: "legacy" },
+  { behind: "a server over HTTP with sessions", mode: "auto" },
+] as const)(
+  "what $behind asks back while its node drains is answered by $mode clients, and the node ends behind that",
+  async ({ behind, mode }) => {
+    const gateway = await gatewayWith();
+    const http = held(startMcpServer(makeEverythingServer, { eras: "legacy" }));
+    const isProcess = behind === "a process of later revisions";
+    const program = await nodeProgram(gateway, isProcess ? { command: stdioServer } : { url: http.url });
+    const node = await program.start();
+    const client = await clientOf(gateway, { mode });
+    client.setRequestHandler("elicitation/create", async () => {
+      node.process.kill("SIGTERM");
+      await until(async () => (await gateway.node("gpu-1"))?.status !== "online", "the node drains");
+      await Bun.sleep(200);
+      return { action: "accept", content: { response: "Ulm" } };
+    });
+    const call = () => client.callTool({ name: "test_elicitation", arguments: { message: "Where?" } });
+    expect(textOf(await call())).toContain("Ulm");
+    const answeredAtMs = performance.now();
+    await node.process.exited;
+    expect(performance.now() - answeredAtMs).toBeLessThan(10_000);
+    await expect(call()).rejects.toThrow("is not connected");
+  },
+  60_000,
+);

@@ -49,7 +49,9 @@ export class TestLink implements ToolLink {
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
     this.asked.push({ method, params });
     this.exchanges.push(exchange);
-    return await this.#answering(method, params, exchange);
+    const answer = await this.#answering(method, params, exchange);
+    const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
+    return next ? await this.request(next.method, next.params, exchange) : answer;
   }
 
   onChange(listener: (method: string, params: JsonObject) => void): () => void {

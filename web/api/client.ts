@@ -98,7 +98,6 @@ export async function send(method: string, path: string, options: CallOptions = 
     }
     await held;
     // It was refused and so has done nothing; it goes with the token of the new session.
-    options.signal?.throwIfAborted();
     return await sendOnce(method, path, options);
   }
 }

@@ -30,6 +30,26 @@ export interface NodeToolRequest {
   readonly holder: Holder;
 }
 
+/**
+ * Whether it belongs to what is under way already: an answer to what a server asked in the middle of a call, in whichever way of
+ * its revision, a notification, or the leave that a session takes. A node that takes nothing new is sent that still.
+ */
+export function isOfOpen({ method, body }: Pick<NodeToolRequest, "method" | "body">): boolean {
+  if (method !== "POST") return method === "DELETE";
+  try {
+    const message: unknown = JSON.parse(typeof body === "string" ? body : body.solid.text);
+    if (!isFields(message) || Array.isArray(message)) return false;
+    const { method: asked, id, params } = message;
+    return asked === undefined || id === undefined || (isFields(params) && params["inputResponses"] !== undefined);
+  } catch {
+    return false;
+  }
+}
+
+function isFields(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
 /** The field by which a process is known that an exchange has started, and by which servers over HTTP know their sessions. */
 export const sessionField = "mcp-session-id";
 

@@ -27,6 +27,11 @@ export interface ToolExchange {
   notified?(method: string, params: JsonObject): void;
   /** The server asks back: for a form (elicitation), a model (sampling), or roots. Rejects with the error of JSON-RPC. */
   asked?(method: string, params: JsonObject): Promise<JsonObject>;
+  /**
+   * The request by which it goes on, where a result is not the last word of it: over the same connection, also where that takes
+   * nothing new any more. What it rejects with is what all of it does.
+   */
+  next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }
 
 /** The server is asked as each person, and this one has no account connected there, or gave it too few rights. */

@@ -10,7 +10,7 @@ import { ToolSeals, type ToolTokens } from "./tool-tokens.ts";
 
 const seals = new ToolSeals(new Uint8Array(32).fill(3));
 
-/** Of as many people, at an authorization server with this address for it. */
+/** Those of as many people, at an authorization server with this address for it. */
 function connections(count: number, revocationEndpoint: string, sealedWith = seals): StoredToolConnection[] {
   const issuer = { issuer: "http://127.0.0.1:1", isNamed: false, tokenEndpoint: "http://127.0.0.1:1/token" };
   return Array.from({ length: count }, (_, index) => {

@@ -3,10 +3,12 @@ import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
-import { methodNotFound, RpcError } from "./rpc-error.ts";
+import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { withoutTasksExtension } from "./tasks.ts";
 
+/** Characters of what a server says of a call that failed, in the error in its place. */
+const longestSaid = 1_000;
 /** A server that asks again and again is left. */
 const mostRounds = 8;
 
@@ -18,25 +20,26 @@ export async function askServer(
   call: ClientCall,
   sampler: ToolSampler,
 ): Promise<JsonObject> {
-  const exchange = exchangeOf(call, progressTokenOf(params), sampler);
-  let asked = params;
-  for (let round = 0; round < mostRounds; round++) {
-    const result = resultOf(await link.request(method, asked, exchange));
-    const { resultType, inputRequests, requestState } = result;
-    if (resultType !== "input_required" || !isObject(inputRequests)) return result;
-    if (!call.isAskable && !Object.values(inputRequests).every((one) => isOurs(one, call))) return result;
+  let rounds = 0;
+  const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
+    if (resultType !== "input_required" || !isObject(inputRequests)) return undefined;
+    if (!call.isAskable && !Object.values(inputRequests).every((one) => isOurs(one, call))) return undefined;
+    if (rounds++ >= mostRounds) {
+      throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
+    }
     const inputResponses: Record<string, JsonObject> = {};
     for (const [key, one] of Object.entries(inputRequests)) {
       if (!isObject(one)) continue;
       const wanted = isObject(one["params"]) ? one["params"] : {};
       inputResponses[key] = await answerAsked(String(one["method"]), wanted, call, sampler);
     }
-    asked = { ...params, inputResponses, ...(requestState !== undefined && { requestState }) };
-  }
-  throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
+    return { method, params: { ...params, inputResponses, ...(requestState !== undefined && { requestState }) } };
+  };
+  return resultOf(await link.request(method, params, { ...exchangeOf(call, params, sampler), next }), call);
 }
 
-function exchangeOf(call: ClientCall, progressToken: unknown, sampler: ToolSampler): ToolExchange {
+export function exchangeOf(call: ClientCall, { _meta }: JsonObject, sampler: ToolSampler): ToolExchange {
+  const progressToken = isObject(_meta) ? _meta["progressToken"] : undefined;
   const { holder, cancellation, capabilities, headers } = call;
   const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
   return {
@@ -57,9 +60,13 @@ async function answerAsked(
   call: ClientCall,
   sampler: ToolSampler,
 ): Promise<JsonObject> {
-  if (isOurs({ method }, call)) return await sampler.sample(call.principal, params, call.cancellation.signal);
+  const { principal, capabilities, lacking, cancellation } = call;
   const needed = neededCapability(method);
-  if (needed === undefined || call.capabilities[needed] === undefined) {
+  const isModel = isOurs({ method }, call);
+  const isLacking = needed !== undefined && capabilities[needed] === undefined;
+  if (isLacking && !(isModel && principal.scopes.has("chat:write"))) lacking?.add(needed);
+  if (isModel) return await sampler.sample(principal, params, cancellation.signal);
+  if (needed === undefined || isLacking) {
     throw new RpcError(methodNotFound, `The client has no ${needed ?? "such"} capability.`);
   }
   return await call.ask(method, params);
@@ -76,12 +83,25 @@ function neededCapability(method: string): string | undefined {
   return method === "roots/list" ? "roots" : undefined;
 }
 
-function progressTokenOf({ _meta }: JsonObject): unknown {
-  return isObject(_meta) ? _meta["progressToken"] : undefined;
-}
-
-function resultOf(answer: ToolAnswer): JsonObject {
+export function resultOf(answer: ToolAnswer, { lacking }: Pick<ClientCall, "lacking">): JsonObject {
+  const isFailed = "error" in answer || answer.result["isError"] === true;
+  if (isFailed && lacking && lacking.size > 0) throw lackOf(lacking, answer);
   if ("result" in answer) return answer.result;
   const { code, message, data } = answer.error;
   throw new RpcError(code, message, data);
+}
+
+/** A server of an earlier revision learns only when it asks what a client cannot, and says that it failed as it likes. */
+function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
+  const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));
+  const what = `The server asked for what this client does not say that it can: ${[...lacking].join(", ")}.`;
+  const said = "error" in answer ? answer.error.message : textIn(answer.result);
+  return new RpcError(missingCapability, `${what} It said: ${said.slice(0, longestSaid)}`, { requiredCapabilities });
+}
+
+function textIn({ content }: JsonObject): string {
+  const blocks: unknown[] = Array.isArray(content) ? content : [];
+  return blocks
+    .flatMap((block) => (isObject(block) && block["type"] === "text" ? String(block["text"]) : []))
+    .join("\n");
 }

@@ -25,8 +25,12 @@ export interface ClientRequest {
 export interface ClientCall extends ClientRequest {
   /** Arguments as headers, where its tool has them so. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** What its server says of the tool that is called. */
+  readonly tool?: JsonObject | undefined;
   /** Capabilities that the client told; empty where it told none. */
   readonly capabilities: JsonObject;
+  /** Those that its server asks for and it has not, to be told where the call fails; undefined: nobody is told. */
+  readonly lacking?: Set<string> | undefined;
   /** Whether the server may ask back while it works: in later revisions an answer asks, and the client repeats its request. */
   readonly isAskable: boolean;
   /** Ends the work for it. */

@@ -17,6 +17,7 @@ import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer
 
 export interface DeskDeps extends OffersDeps, ServerCallsDeps {
   servers: OffersDeps["servers"];
+  clock: OffersDeps["clock"];
   uses: ToolUses;
   /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
   onChange(listener: () => void): () => void;
@@ -170,6 +171,8 @@ export class Desk {
       const inner = callTool(args);
       return await this.#callTool({ ...params, ...inner }, call);
     }
+    const resumed = this.#calls.resumed("tools/call", name, params, call);
+    if (resumed) return await resumed;
     const { server, item, name: own, account } = await this.#offers.find("tools", name, call);
     if (account === "connected") {
       if (call.isAskable) call.notify(listKinds.tools.changed, {});
@@ -181,7 +184,13 @@ export class Desk {
     // In later revisions the server alone decides whether it makes one.
     const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
     try {
-      return await this.#calls.use("tools/call", server, own, { ...asked, name: own }, { ...call, headers });
+      return await this.#calls.use(
+        "tools/call",
+        server,
+        own,
+        { ...asked, name: own },
+        { ...call, headers, tool: item },
+      );
     } catch (error) {
       if (error instanceof AccountMissing) return missingAnswer(error);
       throw error;
@@ -189,6 +198,8 @@ export class Desk {
   }
 
   async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const resumed = this.#calls.resumed("prompts/get", params["name"], params, call);
+    if (resumed) return await resumed;
     const { server, name } = await this.#offers.find("prompts", params["name"], call);
     return await this.#calls.use("prompts/get", server, name, { ...params, name }, call);
   }

@@ -1,7 +1,7 @@
 // Calls that wait for their client: whose they are, what they hold, and that each ends once.
 import { expect, jest, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { requestFrom } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
@@ -20,12 +20,13 @@ function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
 /** Asks once, and ends with the answer. */
 const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await call.ask("elicitation/create", {}) });
 
-const subject = "one tools/call look";
+const subject = { server: "one", method: "tools/call", name: "look" };
 const params = { name: "look", arguments: { text: "x".repeat(10_000) } };
 
 async function begun(held: HeldCalls, call = callFrom()) {
   const { requestState } = await held.begin(call, subject, params, asking);
-  return (client: ClientCall, responses: JsonObject = {}) => held.resume(client, subject, requestState, responses);
+  return (client: ClientCall, responses: JsonObject = {}) =>
+    held.resume(client, requestState, responses, (other) => other === subject);
 }
 
 const answer = { ask_1: { action: "accept" } };
@@ -78,4 +79,45 @@ test("calls that wait end with the gateway", async () => {
   await Bun.sleep(1);
   expect(holder.held).toBe(0);
   await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
+});
+
+test("each round of a call has a state of its own, all of those that it gave lead to it, and no other does", async () => {
+  const held = new HeldCalls();
+  const twice = async (call: ClientCall) => ({
+    got: [await call.ask("elicitation/create", {}), await call.ask("elicitation/create", {})],
+  });
+  const first = await held.begin(callFrom(), subject, params, twice);
+  const resume = (state: unknown, responses = {}) => held.resume(callFrom(), state, responses, () => true);
+  const second = await resume(first["requestState"], answer);
+  expect(second?.["requestState"]).not.toBe(first["requestState"]);
+  expect(await resume(first["requestState"], answer)).toEqual(second);
+  for (const other of [`${first["requestState"]}1`, String(second?.["requestState"]).replace(/2$/, "3"), "held_1.1"]) {
+    await expect(resume(other)).rejects.toThrow("requestState is unknown");
+  }
+  expect(await resume(second?.["requestState"], { ask_2: { action: "decline" } })).toEqual({
+    got: [{ action: "accept" }, { action: "decline" }],
+  });
+});
+
+test("a call that failed once its client could not be asked says what it takes; one that did without is as its server gave it", async () => {
+  let isNeeded = true;
+  const link = new TestLink(
+    serving([{ name: "sign", inputSchema: { type: "object" } }], async (_method, _params, exchange) => {
+      const refused = await exchange.asked?.("elicitation/create", {}).catch((error: Error) => error.message);
+      return { result: { content: [{ type: "text", text: String(refused) }], isError: isNeeded } };
+    }),
+    { isLegacy: true },
+  );
+  const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+  const sign = (call: ClientCall) => desk.answer("tools/call", { name: "one_sign", arguments: {} }, call);
+  await expect(sign(callFrom())).rejects.toMatchObject({
+    code: -32_021,
+    message: expect.stringContaining("elicitation. It said: The client has no elicitation capability."),
+    data: { requiredCapabilities: { elicitation: {} } },
+  });
+  expect(ended).toEqual(["one tools/call sign failed upstream_error false"]);
+  // A client of an earlier revision knows no such error.
+  expect(await sign(callFrom({ isAskable: true }))).toMatchObject({ isError: true });
+  isNeeded = false;
+  expect(await sign(callFrom())).toMatchObject({ isError: false });
 });

@@ -10,6 +10,13 @@ import { isObject } from "./server-lists.ts";
 const patienceMs = 5 * 60_000;
 const [mostOfOwner, mostOfAll] = [16, 512];
 
+/** The request that the call is of, as its server knows it. */
+export interface HeldSubject {
+  readonly server: string;
+  readonly method: string;
+  readonly name: string | null;
+}
+
 interface Asked {
   readonly method: string;
   readonly params: JsonObject;
@@ -18,20 +25,20 @@ interface Asked {
 
 class Held {
   readonly owner: string;
-  readonly subject: string;
+  readonly subject: HeldSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
   /** Whose connection hears of progress. */
   client: ClientCall;
   result: Promise<JsonObject> | undefined;
-  /** By which its client comes back; undefined: it has asked nothing yet. */
-  state: string | undefined;
+  /** By which it is known; undefined: it has asked nothing yet. */
+  id: string | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   letGo = () => {};
   #asks = 0;
   #told: PromiseWithResolvers<void> | undefined;
 
-  constructor(client: ClientCall, subject: string) {
+  constructor(client: ClientCall, subject: HeldSubject) {
     this.client = client;
     this.owner = ownerOf(client.principal);
     this.subject = subject;
@@ -53,6 +60,17 @@ class Held {
     return promise;
   }
 
+  /** By which its client comes back: another one, each time that more was asked. */
+  get state(): string {
+    return `${this.id}.${this.#asks}`;
+  }
+
+  /** Whether its client was given that at some time: a request may come twice. */
+  wasGiven(state: string): boolean {
+    const asks = Number(state.slice(state.indexOf(".") + 1));
+    return state === `${this.id}.${asks}` && asks > 0 && asks <= this.#asks;
+  }
+
   /** Resolves once something is asked. */
   whenAsked(): Promise<void> {
     if (this.asked.size > 0) return Promise.resolve();
@@ -64,13 +82,10 @@ class Held {
 export class HeldCalls {
   readonly #held = new Map<string, Held>();
 
-  /**
-   * Runs `work` with a call that can be asked. `subject`: what has to be the same where the client repeats its request.
-   * `params`: with what it is asked, which is held for as long as it goes on.
-   */
+  /** Runs `work` with a call that can be asked. `params`: with what it is asked, which is held for as long as it goes on. */
   async begin(
     client: ClientCall,
-    subject: string,
+    subject: HeldSubject,
     params: JsonObject,
     work: (call: ClientCall) => Promise<JsonObject>,
   ): Promise<JsonObject> {
@@ -82,7 +97,7 @@ export class HeldCalls {
       notify: (method, told) => held.client.notify(method, told),
       ask: (method, asked) => {
         try {
-          held.state ??= this.#keep(held, params);
+          held.id ??= this.#keep(held, params);
         } catch (error) {
           held.cancellation.cancel(error);
           return Promise.reject(error);
@@ -95,12 +110,17 @@ export class HeldCalls {
     return await this.#wait(held, client);
   }
 
-  /** Undefined where the state is none of these. Rejects where it is somebody else's, or of another request. */
-  resume(client: ClientCall, subject: string, state: unknown, responses: unknown): Promise<JsonObject> | undefined {
+  /** Undefined where the state is none of these. Rejects where it is somebody else's, or of a request that is not `isSame`. */
+  resume(
+    client: ClientCall,
+    state: unknown,
+    responses: unknown,
+    isSame: (subject: HeldSubject) => boolean,
+  ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
-    const held = this.#held.get(state);
-    const isOver = !held || held.cancellation.cancelled;
-    if (isOver || held.owner !== ownerOf(client.principal) || held.subject !== subject) {
+    const held = this.#held.get(state.slice(0, Math.max(0, state.indexOf("."))));
+    const isTheirs = held?.owner === ownerOf(client.principal) && held.wasGiven(state);
+    if (!isTheirs || held.cancellation.cancelled || !isSame(held.subject)) {
       return Promise.reject(
         new RpcError(invalidParams, "requestState is unknown, or the server waits for it no more."),
       );
@@ -146,15 +166,15 @@ export class HeldCalls {
       throw new GatewayError("rate_limit_exceeded", `At most ${mostOfOwner} calls may wait for their client.`);
     }
     held.letGo = keepAsked(held.client, params);
-    const state = `held_${crypto.randomUUID()}`;
-    this.#held.set(state, held);
-    return state;
+    const id = `held_${crypto.randomUUID()}`;
+    this.#held.set(id, held);
+    return id;
   }
 
   #end(held: Held): void {
     clearTimeout(held.timer);
     held.letGo();
-    if (held.state !== undefined) this.#held.delete(held.state);
+    if (held.id !== undefined) this.#held.delete(held.id);
   }
 
   #asking(held: Held): JsonObject {

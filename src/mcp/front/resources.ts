@@ -11,9 +11,9 @@ import { mayUseResources } from "./view.ts";
 export class Resources {
   readonly #servers: Pick<ToolServers, "find">;
   readonly #offers: Offers;
-  readonly #calls: Pick<ServerCalls, "use">;
+  readonly #calls: Pick<ServerCalls, "use" | "resumed">;
 
-  constructor(servers: Pick<ToolServers, "find">, offers: Offers, calls: Pick<ServerCalls, "use">) {
+  constructor(servers: Pick<ToolServers, "find">, offers: Offers, calls: Pick<ServerCalls, "use" | "resumed">) {
     this.#servers = servers;
     this.#offers = offers;
     this.#calls = calls;
@@ -21,6 +21,8 @@ export class Resources {
 
   /** Reads one, or begins or ends that its client hears of its changes. */
   async ask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const resumed = this.#calls.resumed(method, params["uri"], params, call);
+    if (resumed) return await resumed;
     const { server, uri } = this.find(params["uri"], call);
     const use = () => this.#calls.use(method, server, uri, { ...params, uri }, call);
     const { follower } = call;

@@ -1,23 +1,27 @@
 // One request at a server: resumed where it is held, else admitted, asked, and on record until it has ended, or its task has.
 import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { askServer } from "./asked-back.ts";
+import { askByTask, isTaskAlone } from "./awaited-task.ts";
 import { type ClientCall, keepAsked } from "./client-call.ts";
 import { HeldCalls } from "./held-calls.ts";
+import { publicName, publicUri } from "./names.ts";
 import type { Offers } from "./offers.ts";
 import { invalidParams, missingCapability, RpcError } from "./rpc-error.ts";
 import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension } from "./tasks.ts";
 import { toldResult } from "./told.ts";
-import { mayUseTool } from "./view.ts";
+import { mayUseResources, mayUseTool } from "./view.ts";
 
 export interface ServerCallsDeps {
   servers: Pick<ToolServers, "find">;
   uses: Pick<ToolUses, "begin">;
   sampler: ToolSampler;
+  clock: Pick<Clock, "monotonicMs">;
 }
 
 /** What a server is asked. */
@@ -49,14 +53,33 @@ export class ServerCalls {
     params: JsonObject,
     call: ClientCall,
   ): Promise<JsonObject> {
-    const subject = `${server.name} ${method} ${name}`;
-    const { requestState, inputResponses } = params;
-    const resumed = call.isAskable ? undefined : this.#held.resume(call, subject, requestState, inputResponses);
-    if (resumed) return await resumed;
     await this.#offers.permit(call, method, name, server);
     const link = await this.#offers.open(server, call);
     const work = (one: ClientCall) => this.#onRecord({ server, link, method, name, params }, call, one);
-    return call.isAskable || !link.isLegacy ? await work(call) : await this.#held.begin(call, subject, params, work);
+    if (call.isAskable || !link.isLegacy) return await work(call);
+    const subject = { server: server.name, method, name };
+    return await this.#held.begin({ ...call, lacking: new Set() }, subject, params, work);
+  }
+
+  /**
+   * What comes of a call whose client brings what its server asked for, also where that takes no new calls any more; undefined:
+   * it brings nothing of the kind. `asked`: the name or address by which the client knows what it is of.
+   */
+  resumed(
+    method: string,
+    asked: unknown,
+    { requestState, inputResponses }: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> | undefined {
+    if (call.isAskable) return undefined;
+    const { only, principal } = call;
+    return this.#held.resume(call, requestState, inputResponses, ({ server: name, method: of, name: own }) => {
+      const server = only === undefined || only === name ? this.#deps.servers.find(name) : undefined;
+      if (!server || own === null || of !== method || !mayUseServer(server, principal)) return false;
+      const at = only === undefined ? name : undefined;
+      if (method !== "resources/read") return asked === publicName(at, own) && mayUseTool(server, own, principal);
+      return asked === (at === undefined ? own : publicUri(at, own)) && mayUseResources(server, principal);
+    });
   }
 
   /** At a task that a call of the same owner was made; its id says of which server. */
@@ -97,7 +120,11 @@ export class ServerCalls {
       ...{ requestId, principal, server, method, name, content, cancellation, trace },
     });
     try {
-      const result = await askServer(link, method, params, one, this.#deps.sampler);
+      const { sampler, clock } = this.#deps;
+      const isByTask = params["task"] === undefined && one.tool !== undefined && isTaskAlone(link, one.tool);
+      const result = isByTask
+        ? await askByTask(asked, one, sampler, clock)
+        : await askServer(link, method, params, one, sampler);
       const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
       if (made) {
         const letGo = this.#takeTask(made, asked, one);

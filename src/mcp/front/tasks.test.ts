@@ -1,9 +1,11 @@
 // Tasks of calls, as the desk keeps them: for whom, for how long, and on which record.
 import { expect, jest, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import { systemClock } from "../../base/clock.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -164,4 +166,23 @@ test("what a task was asked with counts as its key's until it has ended, and one
   await Bun.sleep(1);
   expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "2" } });
   await desk.close();
+});
+
+test("a task that the gateway waits for is called off once it has lasted as long as a call may", async () => {
+  const answer = (method: string, { taskId }: JsonObject): ToolAnswer => {
+    const task = { taskId: taskId ?? "1", status: "working", pollInterval: 0 };
+    return { result: method === "tools/call" ? { task } : task };
+  };
+  const alone = { name: "work", inputSchema: { type: "object" }, execution: { taskSupport: "required" } };
+  const link = new TestLink(serving([alone], answer), { isLegacy: true, capabilities: { tools: {}, tasks: {} } });
+  let nowMs = 0;
+  const clock = { ...systemClock, monotonicMs: () => nowMs };
+  const { desk, ended } = deskBefore([[toolServerFor("one"), link]], { clock });
+  const call = made(desk, callOf({ isAskable: true }));
+  await until(() => link.asked.at(-1)?.method === "tasks/get", "it is asked for");
+  nowMs = 600_000;
+  await expect(call).rejects.toMatchObject({ data: { code: "upstream_timeout" } });
+  expect(link.asked[1]).toMatchObject({ method: "tools/call", params: { task: { ttl: 600_000 } } });
+  expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "1" } });
+  expect(ended).toEqual(["one tools/call work failed upstream_timeout false"]);
 });

@@ -7,6 +7,8 @@ import { isObject } from "./server-lists.ts";
 
 /** Since 2026-07-28 tasks are an extension (SEP-2663), which client and server both have to name. */
 export const tasksExtension = "io.modelcontextprotocol/tasks";
+/** Where earlier revisions say of a result which task it is of. */
+export const relatedTask = "io.modelcontextprotocol/related-task";
 const [mostOfOwner, mostOfAll] = [64, 4_096];
 /** Servers say for how long they keep one, and its client may come for the result for so long. */
 const [usualKeptMs, longestKeptMs] = [3_600_000, 24 * 3_600_000];

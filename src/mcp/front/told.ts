@@ -4,9 +4,7 @@ import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ClientCall } from "./client-call.ts";
 import { publicUri } from "./names.ts";
 import { isObject } from "./server-lists.ts";
-
-/** Where earlier revisions say of a result which task it is of. */
-const relatedTask = "io.modelcontextprotocol/related-task";
+import { relatedTask } from "./tasks.ts";
 
 export function toldResult(
   result: JsonObject,

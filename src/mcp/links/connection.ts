@@ -55,6 +55,8 @@ export class Connection {
   readonly #clientInfo: { name: string; version: string };
   readonly #calls = new Map<string | number, Call>();
   #lastId = 0;
+  /** Requests that have not come to their end, be it that nothing is under way for them. */
+  #open = 0;
   #hasEnded = false;
   #isRetired = false;
 
@@ -120,8 +122,24 @@ export class Connection {
 
   /** Rejects with a SessionLost where the server has forgotten the session, else as `ToolLink` says. */
   async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
-    exchange.cancellation.throwIfCancelled();
     if (this.hasEnded) throw this.#lost();
+    this.#open++;
+    try {
+      let answer = await this.#round(method, params, exchange);
+      for (;;) {
+        const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
+        if (!next) return answer;
+        answer = await this.#round(next.method, next.params, exchange);
+      }
+    } finally {
+      this.#open--;
+      if (this.#isRetired) this.retire();
+    }
+  }
+
+  async #round(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    exchange.cancellation.throwIfCancelled();
+    if (this.#hasEnded) throw this.#lost();
     const subscribed = this.news?.answer(method, params);
     if (subscribed) return subscribed;
     const id = `call-${++this.#lastId}`;
@@ -134,7 +152,6 @@ export class Connection {
         this.#cancel(id);
         abort.abort();
       }
-      if (this.#isRetired) this.retire();
     });
     this.#calls.set(id, call);
     const sent = { ...params, _meta: this.#metaOf(given, exchange, id) };
@@ -145,7 +162,7 @@ export class Connection {
   /** Takes nothing more, and closes once nothing is under way. */
   retire(): void {
     this.#isRetired = true;
-    if (this.#calls.size === 0 && !this.#hasEnded) void this.close();
+    if (this.#open === 0 && !this.#hasEnded) void this.close();
   }
 
   /** Fails what is under way. Never rejects. */

@@ -176,3 +176,46 @@ test("a server over HTTP that cannot be reached is said to be that, and not wher
     detail: "connect",
   });
 });
+
+/** The status of the answer to a message for a server at `url`. */
+async function statusAt(url: string): Promise<number> {
+  const credentials = { kind: "headers", headers: { "X-Own": "of the node" } } as const;
+  const node = nodeWith(toolServerAt(url, { name: "files", isShared: true, credentials }));
+  const { status, body } = await node.ask("POST", { body: list });
+  body.cancel();
+  return status;
+}
+
+test("a redirect is followed at the origin of the server, a few times, with the message and the node's headers", async () => {
+  await using server = new HttpToolServer({
+    before: ({ url }) => {
+      const step = Number(new URL(url).searchParams.get("step"));
+      if (step === 5) return new Response(null, { status: 204 });
+      return new Response(null, { status: 307, headers: { location: `/mcp?step=${step + 1}` } });
+    },
+  });
+  expect(await statusAt(server.url)).toBe(204);
+  expect(server.requests.map(({ body, headers }) => [body["id"], headers.get("x-own")])).toEqual(
+    Array.from({ length: 6 }, () => ["a", "of the node"]),
+  );
+  await using endless = new HttpToolServer({
+    before: () => new Response(null, { status: 308, headers: { location: "/mcp" } }),
+  });
+  expect(await statusAt(endless.url)).toBe(308);
+  expect(endless.requests.length).toBe(6);
+});
+
+test("a redirect elsewhere, or that would make another request of it, is followed nowhere", async () => {
+  await using inside = new HttpToolServer();
+  const { port } = new URL(inside.url);
+  const elsewhere = [inside.url, `//127.0.0.1:${port}/mcp`, "http://[", "http://someone@HERE/mcp"];
+  for (const [status, location] of [...elsewhere.map((to) => [307, to] as const), [302, "/mcp"] as const]) {
+    await using server = new HttpToolServer({
+      before: ({ url }) =>
+        new Response(null, { status, headers: { location: location.replace("HERE", new URL(url).host) } }),
+    });
+    expect(await statusAt(server.url)).toBe(status);
+    expect(server.requests.length).toBe(1);
+  }
+  expect(inside.requests).toEqual([]);
+});

@@ -37,6 +37,8 @@ type At<Kind extends ToolPlace["kind"]> = ToolServer & { readonly place: ToolPla
 
 const [mostProcesses, mostOfServer] = [64, 16];
 const mostConnections = 512;
+/** The protocol's client follows as many. */
+const mostRedirects = 5;
 /** Those of the tunnel: the gateway has closer ones for each call. */
 const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
 /** A process may say nothing for hours; the tunnel ends what is silent for too long. */
@@ -107,15 +109,23 @@ export class OfferedServers implements OfferedTools {
     const lower = Object.fromEntries(Object.entries(own).map(([field, value]) => [field.toLowerCase(), value]));
     const url = new URL(place.url);
     const sent = {
-      ...{ method, path: `${url.pathname}${url.search}`, holder: this.#holder },
+      ...{ method, holder: this.#holder },
       // A body that is compressed could be of any length.
       headers: { ...headers, ...lower, "accept-encoding": "identity" },
       ...(asked && { body: asked.text }),
     };
     try {
-      const response = await this.#clientOf(name, url).send(sent, timeouts, cancellation);
-      const { status } = response;
-      return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body: response.body };
+      let at = url;
+      for (let followed = 0; ; followed++) {
+        const path = `${at.pathname}${at.search}`;
+        const response = await this.#clientOf(name, url).send({ ...sent, path }, timeouts, cancellation);
+        const { status, body } = response;
+        const next =
+          followed < mostRedirects ? redirected(at, method, status, response.headers.get("location")) : undefined;
+        if (!next) return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body };
+        body.cancel();
+        at = next;
+      }
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       // Where it is, is no matter of the gateway's.
@@ -250,6 +260,17 @@ class OfferedProcess implements BodySource {
   #tell(text: string): void {
     this.#sink?.data(ByteSpan.of(`${text}\n`));
   }
+}
+
+/**
+ * Where a redirect leads that is followed, as the protocol's client follows those of servers that the gateway asks itself: with the
+ * same method, at the same origin, whose credentials the node has.
+ */
+function redirected(from: URL, method: Request["method"], status: number, location: string | null | undefined) {
+  const isOne = [307, 308].includes(status) || (method === "GET" && [301, 302, 303].includes(status));
+  const to = isOne && location != null ? URL.parse(location, from) : null;
+  const isWithin = to?.origin === from.origin && to.username === "" && to.password === "";
+  return isWithin ? to : undefined;
 }
 
 /** Whose accounts people have is not this machine's to know, and what another node serves is not passed on. */

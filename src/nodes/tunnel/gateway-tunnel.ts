@@ -6,6 +6,7 @@ import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { isTask } from "../../domain/models/operation.ts";
+import { isOfOpen } from "../../domain/tools/node-tools.ts";
 import {
   type GatewayEnd,
   type GatewayEndListener,
@@ -68,6 +69,8 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   /** We take nothing new, and the node knows. */
   #drainSent = false;
   #draining = false;
+  /** The node takes nothing new, and ends the connection once it has our word that nothing comes. */
+  #nodeLeaves = false;
   #drained: PromiseWithResolvers<void> | undefined;
 
   constructor(connection: TunnelConnection, options: GatewayTunnelOptions) {
@@ -198,11 +201,16 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     }
     if (this.closed) return new GatewayError("upstream_error", "The connection to the node broke.", { detail });
     const full = this.#streams.size >= this.#mostStreams;
-    if (!full && !this.#draining) return undefined;
+    if (!full && (!this.#draining || this.#mayGoOn(request))) return undefined;
     return new GatewayError("service_unavailable", "The node takes no more requests for now.", {
       detail: `${detail}: ${full ? `${this.#mostStreams} requests are open` : "it is going away"}`,
       retryAfterSeconds: 1,
     });
+  }
+
+  /** Until the node has our word that nothing comes any more. */
+  #mayGoOn(request: TunnelRequest): boolean {
+    return !this.#drainSent && "server" in request && isOfOpen(request);
   }
 
   #newId(): number {
@@ -290,8 +298,11 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
 
   #nodeDrains(): void {
     const wasDraining = this.#draining;
-    this.#sendDrain();
+    this.#draining = true;
+    // Those who hear of it may take leave of what is there.
     if (!wasDraining) this.listener?.draining();
+    this.#nodeLeaves = true;
+    this.#endIfDrained();
   }
 
   #sendDrain(): void {
@@ -301,9 +312,11 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.#connection.send(messageTypes.drain, 0);
   }
 
-  /** The node ends the connection where it is the one that drains. */
+  /** Where the node is the one that drains, our word is what it waits for before it ends the connection. */
   #endIfDrained(): void {
-    if (this.#drained && this.#streams.size === 0) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");
+    if (this.#streams.size > 0) return;
+    if (this.#drained) this.close(tunnelCloseCodes.goingAway, "the gateway is going away");
+    else if (this.#nodeLeaves) this.#sendDrain();
   }
 }
 

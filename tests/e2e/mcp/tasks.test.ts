@@ -1,6 +1,7 @@
 // Tasks of 2025-11-25 and what servers say of themselves, through the gateway to a real server: those of the extension are in the official suite.
 import { expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { until } from "../../support/headrace.ts";
 import { startMcpServer } from "../../support/mcp/mcp-server.ts";
 import { TaskServers } from "../../support/mcp/task-server.ts";
 import { startToolWorld } from "../../support/mcp/tool-world.ts";
@@ -10,12 +11,14 @@ type Json = Record<string, unknown>;
 const anything = { "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) } } as const;
 
 async function connect(url: string, key: string, mode: "legacy" | "auto" = "legacy") {
-  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+  const capabilities = { elicitation: { form: {} } };
+  const client = new Client({ name: "test", version: "1" }, { capabilities, versionNegotiation: { mode } });
   const headers = { authorization: `Bearer ${key}` };
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
   return {
     client,
-    ask: async (method: string, params: Json) => (await client.request({ method, params }, anything)) as Json,
+    ask: async (method: string, params: Json, signal?: AbortSignal) =>
+      (await client.request({ method, params }, anything, signal && { signal })) as Json,
     [Symbol.asyncDispose]: () => client.close(),
   };
 }
@@ -55,3 +58,34 @@ test("who speaks another revision than the server is told of no tasks, and calls
   const params = { name: "jobs_slow_compute", arguments: { seconds: 1, label: "it" } };
   expect(await own.ask("tools/call", params)).toMatchObject({ content: [{ type: "text", text: "it took 1 s." }] });
 });
+
+test.each(["legacy", "auto"] as const)(
+  "a tool that an earlier server takes for a task alone is called, waited for and called off by %s clients that have none",
+  async (mode) => {
+    const servers = new TaskServers();
+    await using behind = startMcpServer(servers.make, { eras: "legacy" });
+    await using world = await startToolWorld([{ name: "jobs", url: behind.url }]);
+    await using own = await connect(world.at(), await world.key(), mode);
+    own.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ann" } }));
+    const call = (name: string, signal?: AbortSignal) =>
+      own.ask("tools/call", { name: `jobs_${name}`, arguments: {} }, signal);
+    const failed = await call("failing_job");
+    expect(failed).toMatchObject({ content: [{ type: "text", text: "It failed." }], isError: true });
+    expect(JSON.stringify(failed)).not.toContain("related-task");
+    expect(JSON.stringify(await call("sign_off"))).toContain("Ann");
+    const leaving = new AbortController();
+    const left = call("endless", leaving.signal).catch(() => "left");
+    const endless = () => [...servers.tasks.values()].at(-1);
+    await until(() => servers.tasks.size === 3, "it is made");
+    await Bun.sleep(300);
+    leaving.abort();
+    expect(await left).toBe("left");
+    await until(() => endless()?.status === "cancelled", "it is cancelled at its server");
+    await until(async () => {
+      const usage = await (await world.server.request("/v1/usage?group_by=model")).json();
+      const counted = (usage.data as Json[]).map(({ model, requests }) => `${model} ${requests}`).sort();
+      return Bun.deepEquals(counted, ["jobs/endless 1", "jobs/failing_job 1", "jobs/sign_off 1"]);
+    }, "each is one call on the ledger");
+  },
+  30_000,
+);

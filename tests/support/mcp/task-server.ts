@@ -34,7 +34,7 @@ const anything = {
 /** Tools that are tasks, with whether they can be nothing else. */
 const taskTools: Record<string, "optional" | "required"> = {
   ...{ slow_compute: "optional", protocol_error_job: "optional", confirm_delete: "optional", multi_input: "optional" },
-  ...{ failing_job: "required", test_tool_with_task: "required" },
+  ...{ failing_job: "required", test_tool_with_task: "required", sign_off: "required", endless: "required" },
 };
 
 export class TaskServers {
@@ -77,6 +77,12 @@ export class TaskServers {
       return {};
     }
     if (method !== "tasks/result" || isModern) throw fault(-32_601, "Method not found");
+    for (const [key, ask] of Object.entries(task.asks)) {
+      // Who waits for the result is asked, as long as that lasts.
+      task.answers[key] = await context.mcpReq.send(ask as { method: string; params: Json }, anything);
+      delete task.asks[key];
+      task.go();
+    }
     while (!over.has(task.status)) await Bun.sleep(20);
     return { ...task.result, _meta: { "io.modelcontextprotocol/related-task": { taskId: task.id } } };
   }
@@ -89,8 +95,9 @@ export class TaskServers {
     if (name === "greet") return said(`Hello, ${args["name"]}!`);
     const kind = taskTools[String(name)];
     if (kind === undefined) throw fault(-32_602, "Unknown tool");
-    if (!isTask && kind === "required" && isModern) {
-      throw fault(-32_021, "It is a task.", { requiredCapabilities: { extensions: { [extension]: {} } } });
+    if (!isTask && kind === "required") {
+      const requiredCapabilities = { extensions: { [extension]: {} } };
+      throw isModern ? fault(-32_021, "It is a task.", { requiredCapabilities }) : fault(-32_601, "It is a task.");
     }
     if (name === "test_tool_with_task" && mcpReq.inputResponses === undefined) {
       return { resultType: "input_required", inputRequests: { who: form("Who?", "name") }, requestState: "state" };
@@ -114,9 +121,11 @@ export class TaskServers {
     const asks: Json =
       name === "confirm_delete"
         ? { confirm: form("Delete it?", "yes") }
-        : name === "multi_input"
-          ? { one: form("One?", "one"), two: form("Two?", "two") }
-          : {};
+        : name === "sign_off"
+          ? { sign: form("Sign it?", "name") }
+          : name === "multi_input"
+            ? { one: form("One?", "one"), two: form("Two?", "two") }
+            : {};
     const task: Task = {
       ...{ id, createdAt: now, changedAt: now, asks, answers: {} },
       status: Object.keys(asks).length > 0 ? "input_required" : "working",
@@ -133,6 +142,7 @@ export class TaskServers {
     };
     this.tasks.set(id, task);
     const ms = name === "slow_compute" ? Number(args["seconds"]) * 1_000 : 100;
+    if (name === "endless") return task;
     if (task.status === "working") setTimeout(task.go, ms).unref();
     return task;
   }

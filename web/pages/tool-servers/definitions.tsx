@@ -23,7 +23,7 @@ import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and at most: those behind them come once these are decided. */
 const [inFull, mostInFull] = [5, 25];
-/** Of fewer one sees at once whether it is among them. */
+/** Where there are fewer, one sees at once whether it is among them. */
 const searchedFrom = 10;
 const longestMs = 60_000;
 const none: readonly ToolDefinition[] = [];

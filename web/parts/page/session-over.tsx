@@ -33,7 +33,7 @@ export function SessionOver({ session, problem, look }: Over) {
     };
   }, []);
   return (
-    // Of the browser's own kind: nothing behind it can be seen or reached, the dialogs of the page included.
+    // A dialog of the browser itself: nothing behind it can be seen or reached, the dialogs of the page included.
     <dialog
       ref={dialog}
       className="session-over"
