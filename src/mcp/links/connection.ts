@@ -129,7 +129,10 @@ export class Connection {
       for (;;) {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
-        answer = await this.#round(next.method, next.params, exchange);
+        answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
+          // Something of it was done: it must not be begun anew in another session.
+          throw error instanceof SessionLost ? this.#lost() : error;
+        });
       }
     } finally {
       this.#open--;

@@ -221,6 +221,20 @@ test("a session that the server has lost is begun anew, once, and no call is don
   expect(server.count("initialize")).toBe(2);
 });
 
+test("a call of several requests whose session is lost between them fails, and is not begun anew", async () => {
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  const next = async () => {
+    server.sessions.clear();
+    return { method: "tools/call", params: { name: "text" } };
+  };
+  await expect(link.request("tools/call", { name: "text" }, { ...exchangeFor(), next })).rejects.toMatchObject({
+    code: "upstream_error",
+  });
+  expect(server.count("tools/call")).toBe(2);
+});
+
 test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
   let reached = 0;
   await using inside = new HttpToolServer({
