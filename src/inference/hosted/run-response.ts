@@ -1,5 +1,4 @@
 // Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
-
 import { nowhere } from "../../base/bag.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
