@@ -305,6 +305,18 @@ onEachDatabase((databases) => {
       expect(await say("Reads for Bob.")).toEqual([]);
     });
 
+    test("what was refused stays so where others are refused later, whether or not anything is approved beside it", async () => {
+      const each = { ...personal, approval: "each" } as const;
+      for (const name of ["Ann", "Bob", "Cem"]) {
+        await say(`Reads for ${name}.`, each);
+        expect(await decide("refused")).toBe(`Reads for ${name}.`);
+      }
+      const before = writes;
+      for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`, each)).toEqual([]);
+      expect(writes).toBe(before);
+      expect((await definitions.waiting()).get(personal.name)).toBeUndefined();
+    });
+
     test("of more than nine texts the ones that were approved first wait anew, one at a time", async () => {
       for (let i = 0; i < 12; i++) {
         await say(`Reads for ${i}.`);
