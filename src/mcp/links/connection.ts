@@ -129,7 +129,10 @@ export class Connection {
       for (;;) {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
-        answer = await this.#round(next.method, next.params, exchange);
+        // What was done before is not done again: the loss of the session is the end of it.
+        answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
+          throw error instanceof SessionLost ? this.#lost() : error;
+        });
       }
     } finally {
       this.#open--;

@@ -6,6 +6,7 @@ import { HttpToolServer, type ToolWork, textResult, toolServerAt } from "../../.
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
 
 const raw = { "~standard": { version: 1, vendor: "raw", validate: (value: unknown) => ({ value }) } } as const;
 const forever = () => new Promise<never>(() => {});
@@ -219,6 +220,25 @@ test("a session that the server has lost is begun anew, once, and no call is don
   server.sessions.clear();
   expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
   expect(server.count("initialize")).toBe(2);
+});
+
+test("a call that goes on after its first answer fails where the session is lost by then, and is not made twice", async () => {
+  let made = 0;
+  const make = async () => {
+    made++;
+    return textResult("made");
+  };
+  await using server = new HttpToolServer({ isLegacy: true, tools: { make, text: async () => textResult("fine") } });
+  await using world = new LinkWorld();
+  const next = async ({ content }: JsonObject) => {
+    if (!JSON.stringify(content).includes("made")) return undefined;
+    server.sessions.clear();
+    return { method: "tools/call", params: { name: "text" } };
+  };
+  const at = toolServerAt(server.url);
+  await expect(world.call(at, "make", { next })).rejects.toMatchObject({ code: "upstream_error" });
+  expect(made).toBe(1);
+  expect(textOf(await world.call(at, "text"))).toBe("fine");
 });
 
 test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
