@@ -149,7 +149,8 @@ export class Connection {
     const abort = new AbortController();
     const { _meta } = params;
     const given = isObject(_meta) ? _meta : {};
-    const call = new Call(exchange, this.#options.bounds, given["progressToken"], (isAnswered) => {
+    const { progressToken } = given;
+    const call = new Call(exchange, this.#options.bounds, { method, progressToken }, (isAnswered) => {
       this.#calls.delete(id);
       if (!isAnswered) {
         this.#cancel(id);

@@ -241,6 +241,21 @@ test("a call that goes on after its first answer fails where the session is lost
   expect(textOf(await world.call(at, "text"))).toBe("fine");
 });
 
+test("the result of a task is waited for as long as a call may last, as its server says nothing before it ends", async () => {
+  await using server = new HttpToolServer({
+    isLegacy: true,
+    async before(request) {
+      const { method, id } = request.method === "POST" ? ((await request.clone().json()) as JsonObject) : {};
+      if (method !== "tasks/result") return undefined;
+      await Bun.sleep(600);
+      return Response.json({ jsonrpc: "2.0", id, result: textResult("done") });
+    },
+  });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url, { timeoutMs: 200 }));
+  expect(textOf(await link.request("tasks/result", { taskId: "t1" }, exchangeFor()))).toBe("done");
+});
+
 test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
   let reached = 0;
   await using inside = new HttpToolServer({
