@@ -51,6 +51,7 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
+        findDefinition: (...one) => store.findDefinition(...one),
         pageDefinitions: (...page) => store.pageDefinitions(...page),
         putSeen(seen) {
           writes++;
@@ -274,6 +275,15 @@ onEachDatabase((databases) => {
       await say("Reads for Bob.");
       expect(await decide("approved")).toBe("Reads for Bob.");
       for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`)).toEqual(["read"]);
+    });
+
+    test("a decision reads what it is about alone, however much else its server says", async () => {
+      await say("Reads for Ann.");
+      await say("Reads for Bob.");
+      const before = reads;
+      await decide("approved");
+      expect(reads).toBe(before);
+      expect(await say("Reads for Bob.")).toEqual(["read"]);
     });
 
     test("what is refused of one text leaves the others, and neither comes back nor waits again", async () => {
