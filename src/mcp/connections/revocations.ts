@@ -13,7 +13,7 @@ export interface RevocationsOptions {
   log: Log;
 }
 
-/** Of one server, and of all together, those included that wait. */
+/** How many of one server, and how many of all together, those included that wait. */
 const [mostAtOnce, mostOpen] = [8, 2_000];
 /** A server that is slow for each of many is given up then. */
 const patienceMs = 300_000;
