@@ -1,7 +1,7 @@
 // Measures a call of a tool through `/mcp/{server}` beside the same call made to the server itself, with few tools and with many.
 import { headraceSettleMs, plainSettleMs, type Surroundings } from "./core.ts";
 import { audit } from "./governance.ts";
-import { startHeadrace } from "./headrace.ts";
+import { type Headrace, startHeadrace } from "./headrace.ts";
 import { type Bench, measure, type Target, verify, warmUpInTurns } from "./measure.ts";
 import { type MockUpstream, startCounting } from "./mock.ts";
 import type { ScalingResult } from "./scaling.ts";
@@ -30,20 +30,8 @@ export async function measureTools({ bench, options, placement, tell }: Surround
       })),
     }),
   );
-  const targets = toolCounts.flatMap((count): Target[] => {
-    const name = calledTool(count);
-    const call = { format: "tool", model: name, headers: toolHeaders(name), key: headrace.key } as const;
-    return [
-      {
-        ...{ ...call, name: `direct-${count}`, title: direct, port: server.port, path: pathAt(sources.direct, count) },
-        ...{ pids: () => [server.pid], settleMs: plainSettleMs },
-      },
-      {
-        ...{ ...call, name: `tools-${count}`, title: "Headrace", port: headrace.port },
-        ...{ path: `/mcp/${serverName(count)}`, pids: headrace.pids, settleMs: headraceSettleMs },
-      },
-    ];
-  });
+  const placed = toolCounts.flatMap((count) => targetsOf(count, server, headrace));
+  const targets = placed.map(({ target }) => target);
   // The upstream of a call is the server.
   const called: Bench = { ...bench, mock: server };
   tell("tools: warming up …");
@@ -56,14 +44,29 @@ export async function measureTools({ bench, options, placement, tell }: Surround
   const audits = [await audit("Tools", server, sources.gateway, headrace.booked)];
   return callScenarios.map(({ name: scenario, title }, index) => ({
     ...{ name: "tools", title, axis: `tools, ${title.split(", ")[1]}`, baseline: direct },
-    points: targets.map((target, at) => ({
-      ...{ at: toolCounts[Math.floor(at / 2)] ?? 0, series: target.title, scenario, target: target.name },
+    points: placed.map(({ count, target }) => ({
+      ...{ at: count, series: target.title, scenario, target: target.name },
       ...{ rssBytes: null, firstUseMicros: null },
     })),
     samples: samples.filter((sample) => sample.scenario === scenario),
     // Both are of one ledger.
     audits: index === 0 ? audits : [],
   }));
+}
+
+/** A server with so many tools, and the way to it. */
+function targetsOf(count: number, server: MockUpstream, headrace: Headrace): { count: number; target: Target }[] {
+  const name = calledTool(count);
+  const call = { format: "tool", model: name, headers: toolHeaders(name), key: headrace.key } as const;
+  const itself: Target = {
+    ...{ ...call, name: `direct-${count}`, title: direct, port: server.port, path: pathAt(sources.direct, count) },
+    ...{ pids: () => [server.pid], settleMs: plainSettleMs },
+  };
+  const through: Target = {
+    ...{ ...call, name: `tools-${count}`, title: "Headrace", port: headrace.port },
+    ...{ path: `/mcp/${serverName(count)}`, pids: headrace.pids, settleMs: headraceSettleMs },
+  };
+  return [itself, through].map((target) => ({ count, target }));
 }
 
 /** It counts calls as the mock counts requests. */

@@ -55,10 +55,11 @@ const deploy = join("tests", "deploy");
 const install = join("tests", "install");
 const hostile = (name) => join("tests", "hostile", `${name}.test.ts`);
 const fault = (name) => join("tests", "faults", `${name}.test.ts`);
+const e2e = (name) => join("tests", "e2e", `${name}.test.ts`);
 const workerTests = [
-  ...["limits", "hard-stop", "revocation", "shutdown", "lame-duck"].map((name) =>
-    join("tests", "e2e", `${name}.test.ts`),
-  ),
+  ...["limits", "hard-stop", "revocation", "shutdown", "lame-duck"].map(e2e),
+  // Of all kinds of requests: a worker keeps nothing of those that it has handed over.
+  ...["admin", "openai-sdk", "media", "response-socket"].map(e2e),
   ...["kill", "drain"].map(fault),
 ];
 // These compare times and memory: they have the machine to themselves.

@@ -1,6 +1,6 @@
 // What clients of every revision get of several servers behind one address, by the protocol's own client.
 import { describe, expect, test } from "bun:test";
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, PROTOCOL_VERSION_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
@@ -284,6 +284,19 @@ test("a server that fails, or never answers, does not spoil the list of the othe
   ]);
   await using one = await clientOf(desk, false);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "good_look" }] });
+});
+
+test("a client of sessions that says its revision within its first message has a session all the same", async () => {
+  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
+  await using one = await clientOf(desk, true);
+  const _meta = { [PROTOCOL_VERSION_META_KEY]: "2025-11-25" };
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "old", version: "1" }, _meta };
+  const body = { jsonrpc: "2.0", id: 0, method: "initialize", params };
+  const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
+  const request = new Request("http://gateway.test/mcp", { method: "POST", headers, body: JSON.stringify(body) });
+  const answer = await one.endpoint.answer(request, requestFrom(), body);
+  expect([answer.status, answer.headers.has("mcp-session-id")]).toEqual([200, true]);
+  await answer.body?.cancel();
 });
 
 test("a session is nobody else's: another key's request to it is told that there is none, and 1,000 that vanish leave others unharmed", async () => {

@@ -133,8 +133,8 @@ export class Connection {
       for (;;) {
         const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
         if (!next) return answer;
-        // What was done before is not done again: the loss of the session is the end of it.
         answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
+          // Something of it was done: it must not be begun anew in another session.
           throw error instanceof SessionLost ? this.#lost() : error;
         });
       }

@@ -69,7 +69,7 @@ const knownMs = 10_000;
 const otherThan: Readonly<Record<Kind, readonly Kind[]>> = { tool: ["prompt"], prompt: ["tool"], instructions: [] };
 /** No tool or prompt is called so. */
 const nothingName = "";
-/** Rows of one query among those in which words are looked for: SQLite works in the thread that serves requests. */
+/** Rows of one query where words are looked for. SQLite works in the thread that serves requests. */
 const batch = 250;
 /** A server that makes up tools without end is not followed. */
 const mostOfServer = 5_000;

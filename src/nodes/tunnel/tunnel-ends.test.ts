@@ -14,7 +14,7 @@ import {
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { heldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
@@ -191,6 +191,45 @@ describe("the end of a tunnel", () => {
     expect(gateway.ends[0]?.closed?.code).toBe(tunnelCloseCodes.normal);
     expect(node.link.state.status).toBe("closed");
     expect(gateway.ends.length).toBe(1);
+  });
+
+  test("a node that drains is sent what belongs to what it has, until it has nothing", async () => {
+    await using gateway = startGateway();
+    const body = new ScriptedBody();
+    using node = startNode(gateway, {
+      handle: async (request) =>
+        "server" in request && request.method === "GET"
+          ? answering(body)
+          : { status: 202, headers: plain, body: bodyOf(Buffer.from("taken")) },
+    });
+    const end = await endOf(gateway, node);
+    const send = (method: "GET" | "POST" | "DELETE", message: object = {}) =>
+      end.send(
+        {
+          requestId: "req_1",
+          server: "own",
+          method,
+          headers: {},
+          body: JSON.stringify(message),
+          holder: heldBytes.bounded,
+        },
+        new Cancellation(),
+      );
+    const open = await send("GET");
+    const drained = node.link.drain();
+    await until(() => gateway.ends[0]?.draining, "the word of the node");
+    for (const message of [{ id: 1, result: {} }, { method: "notifications/cancelled" }]) {
+      expect(await textOf(await send("POST", message))).toBe("taken");
+    }
+    const round = { id: 2, method: "tools/call", params: { name: "one", inputResponses: { a: {} } } };
+    expect(await textOf(await send("POST", round))).toBe("taken");
+    expect(await textOf(await send("DELETE"))).toBe("taken");
+    for (const refused of [send("GET"), send("POST", { ...round, params: { name: "one" } }), send("POST", [])]) {
+      expect((await errorOf(refused)).code).toBe("service_unavailable");
+    }
+    open.body.cancel();
+    await drained;
+    expect((await errorOf(send("POST", { id: 1, result: {} }))).code).toMatch(/service_unavailable|upstream_error/);
   });
 
   test("a request that crosses the word of the node is still answered", async () => {

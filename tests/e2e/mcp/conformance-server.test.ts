@@ -43,9 +43,23 @@ const ofTasks = [
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 
-/** So many at a time: they wait for most of it, and where there are more, those that measure time find too much of it. */
+/** So many at a time: they wait for most of it. */
 const atOnce = 4;
 const reports = new Map<string, Promise<Report>>();
+let addressOf: (name: string) => string;
+
+/** Scenarios that give an answer half a second may miss it beside others: what fails is asked once more by itself. */
+async function byItself(name: string, revision: string, failed: readonly string[]): Promise<string[]> {
+  if (failed.length === 0) return [];
+  await Promise.allSettled(reports.values());
+  const scenarios = new Set(failed.map((failure) => failure.replace(/:.*/s, "")));
+  const again: string[] = [];
+  for (const one of scenarios) {
+    const args = ["--scenario", one, "--spec-version", revision];
+    again.push(...(await runConformance(["server", "--url", addressOf(name), ...args])).failed);
+  }
+  return again;
+}
 
 /** Starts all that is there, and begins. */
 beforeAll(async () => {
@@ -65,7 +79,7 @@ beforeAll(async () => {
   // No client says that it can sample: with chat:write the gateway would do so by its own models.
   const made = await gateway.request("/v1/keys", { body: { name: "tools", scopes: ["tools:use"] } });
   const { key } = (await made.json()) as { key: string };
-  const addressOf = (name: string) => stack.use(startBearerProxy(`${gateway.url}/mcp/${name}`, key)).url;
+  addressOf = (name) => stack.use(startBearerProxy(`${gateway.url}/mcp/${name}`, key)).url;
   const begin = (what: string, name: string, args: readonly string[]) => {
     const before = [...reports.values()].at(-atOnce);
     const isTurn = reports.size < atOnce ? undefined : before?.catch(() => {});
@@ -79,11 +93,16 @@ beforeAll(async () => {
   for (const one of ofTasks) begin(`tasks-${one}`, "tasks", ["--scenario", `tasks-${one}`]);
 }, 60_000);
 
-test.each(runs)("clients of $revision get what a server of the $behind era has $place", async ({ name, but }) => {
+test.each(runs)("clients of $revision get what a server of the $behind era has $place", async (one) => {
+  const { name, revision, but } = one;
   const { failed = [], checks = [] } = (await reports.get(name)) ?? {};
+  const checkOf = (failure: string) => failure.replace(/ .*/s, "");
   // Tasks are an extension since 2026-07-28, which the server behind does not have either.
   const own = failed.filter((failure) => !failure.startsWith("tasks-"));
-  expect(own.map((failure) => failure.replace(/ .*/s, ""))).toEqual(but.toSorted());
+  const isOther = (failure: string) => !but.includes(checkOf(failure));
+  const again = await byItself(name, revision, own.filter(isOther));
+  expect(again.filter(isOther)).toEqual([]);
+  expect(own.map(checkOf)).toEqual(expect.arrayContaining(but));
   expect(checks.filter(({ status }) => status === "SUCCESS").length).toBeGreaterThan(50);
 });
 

@@ -5,6 +5,7 @@ import type { ComparedModel, Comparison, ComparisonList } from "../../api/types.
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
+import { comparisonsPath } from "./managed-models.ts";
 
 const figures: readonly (readonly [name: string, of: (side: ComparedModel) => string])[] = [
   ["Requests", ({ requests }) => count(requests)],
@@ -22,7 +23,7 @@ const figures: readonly (readonly [name: string, of: (side: ComparedModel) => st
 
 /** Nothing where its requests are shared with no other model. */
 export function Comparisons({ model }: { model: string }) {
-  const { data } = useRead<ComparisonList>("/v1/admin/comparisons", { model });
+  const { data } = useRead<ComparisonList>(comparisonsPath, { model });
   return data?.data.map((one) => <OneComparison key={`${one.kind} ${one.other.model}`} comparison={one} />);
 }
 
