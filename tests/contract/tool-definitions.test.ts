@@ -51,6 +51,7 @@ onEachDatabase((databases) => {
           reads++;
           return store.listDefinitions(of);
         },
+        findDefinition: (...one) => store.findDefinition(...one),
         pageDefinitions: (...page) => store.pageDefinitions(...page),
         putSeen(seen) {
           writes++;
@@ -276,6 +277,15 @@ onEachDatabase((databases) => {
       for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`)).toEqual(["read"]);
     });
 
+    test("a decision reads what it is about alone, however much else its server says", async () => {
+      await say("Reads for Ann.");
+      await say("Reads for Bob.");
+      const before = reads;
+      await decide("approved");
+      expect(reads).toBe(before);
+      expect(await say("Reads for Bob.")).toEqual(["read"]);
+    });
+
     test("what is refused of one text leaves the others, and neither comes back nor waits again", async () => {
       await say("Reads for Ann.");
       await say("Reads, and tells everybody.");
@@ -303,6 +313,18 @@ onEachDatabase((databases) => {
       expect(await decide("approved")).toBe("Reads for Ann.");
       expect(await say("Reads for Ann.")).toEqual(["read"]);
       expect(await say("Reads for Bob.")).toEqual([]);
+    });
+
+    test("what was refused stays so where others are refused later, whether or not anything is approved beside it", async () => {
+      const each = { ...personal, approval: "each" } as const;
+      for (const name of ["Ann", "Bob", "Cem"]) {
+        await say(`Reads for ${name}.`, each);
+        expect(await decide("refused")).toBe(`Reads for ${name}.`);
+      }
+      const before = writes;
+      for (const name of ["Ann", "Bob", "Cem"]) expect(await say(`Reads for ${name}.`, each)).toEqual([]);
+      expect(writes).toBe(before);
+      expect((await definitions.waiting()).get(personal.name)).toBeUndefined();
     });
 
     test("of more than nine texts the ones that were approved first wait anew, one at a time", async () => {

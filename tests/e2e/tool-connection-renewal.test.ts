@@ -152,6 +152,25 @@ onEachDatabase((databases) => {
     expect(await wanted()).toEqual([]);
   });
 
+  test("what is renewed of a connection that ended meanwhile is revoked there, as nobody could end it any more", async () => {
+    await connect();
+    clock.advance(3_600_000);
+    let given = "";
+    /** The membership ends while the authorization server is asked. */
+    class Ending extends ToolAuthorization {
+      override async renew(...asked: Parameters<ToolAuthorization["renew"]>) {
+        const renewed = await super.renew(...asked);
+        if (renewed !== "refused") given = renewed.access_token;
+        await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
+        return renewed;
+      }
+    }
+    const late = connectionsOn(opened.db, Bun.sleep, authorization(Ending));
+    expect(await late.accessToken("crm", of)).toBeUndefined();
+    expect(given).not.toBe("");
+    expect(await upstream.whoIs(given)).toBeUndefined();
+  });
+
   test("a connection of a membership that has ended is not written", async () => {
     await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
     await expect(connect()).rejects.toThrow();
@@ -161,19 +180,23 @@ onEachDatabase((databases) => {
 
 const token = () => connections.accessToken("crm", of);
 
-function connectionsOn(db: Database, sleep: (ms: number) => Promise<unknown> = () => Bun.sleep(5)): PersonConnections {
+function connectionsOn(
+  db: Database,
+  sleep: (ms: number) => Promise<unknown> = () => Bun.sleep(5),
+  asked = authorization(),
+): PersonConnections {
   return new PersonConnections({
     servers: changingToolServers([personalToolServer("crm", upstream.url)]),
     store: new SqlToolConnectionStore(db),
-    authorization: authorization(),
+    authorization: asked,
     seals: new ToolSeals(key),
     audit: new SqlAuditLog(db),
     ...{ clock, log, sleep },
   });
 }
 
-const authorization = () =>
-  new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
+const authorization = (Kind = ToolAuthorization) =>
+  new Kind({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
 
 const eventOf = () =>
   auditEvent(

@@ -39,8 +39,9 @@ export interface DefinitionPage {
 }
 
 export interface DefinitionStore {
-  /** Those of one server, or of all. */
-  listDefinitions(server?: string): Promise<ToolDefinition[]>;
+  /** All of one server. */
+  listDefinitions(server: string): Promise<ToolDefinition[]>;
+  findDefinition(server: string, one: Pick<ToolDefinition, "kind" | "name">): Promise<ToolDefinition | undefined>;
   /** Without the marks of a server that has none of a kind. */
   pageDefinitions(server: string, page: DefinitionPage): Promise<ToolDefinition[]>;
   /** How many of each server are new, or say something else than was approved; those without any are left out. */

@@ -34,6 +34,14 @@ export interface ToolExchange {
   next?(result: JsonObject): Promise<{ readonly method: string; readonly params: JsonObject } | undefined>;
 }
 
+/** Questions of a server in one call, in whichever way of its revision: each begins the wait for its answer anew. */
+export const mostAskedBack = 256;
+
+export function asksTooOften(server: string): GatewayError {
+  const message = `The server of tools "${server}" asked back more than ${mostAskedBack} times.`;
+  return new GatewayError("upstream_error", message);
+}
+
 /** The server is asked as each person, and this one has no account connected there, or gave it too few rights. */
 export class AccountMissing extends GatewayError {
   /** The page on which it is connected. */

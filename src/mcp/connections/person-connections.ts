@@ -20,7 +20,7 @@ import type { ToolSeals, ToolTokens } from "./tool-tokens.ts";
 export interface PersonConnectionsOptions {
   servers: Pick<ToolServers, "find">;
   store: ToolConnectionStore;
-  authorization: Pick<ToolAuthorization, "renew">;
+  authorization: Pick<ToolAuthorization, "renew" | "revoke">;
   seals: ToolSeals;
   audit: Pick<AuditLog, "append">;
   clock: Pick<Clock, "nowSeconds">;
@@ -148,7 +148,10 @@ export class PersonConnections implements ToolConnections {
       return undefined;
     }
     const renewed = { ...tokens, accessToken: given.access_token, refreshToken: given.refresh_token ?? refreshToken };
-    return (await this.#keep(found, claim, renewed, given)) ? renewed.accessToken : undefined;
+    if (await this.#keep(found, claim, renewed, given)) return renewed.accessToken;
+    // It ended meanwhile, and what was revoked with it are the tokens of before: nobody could end these any more.
+    if (!(await store.find(found.server, found))) await authorization.revoke(found.url, renewed);
+    return undefined;
   }
 
   /** What was renewed is lost with the old refresh token where it cannot be written: so it is tried more than once. */

@@ -80,6 +80,18 @@ test("a server that is slow for each is given up after five minutes, and so is o
   }
 });
 
+test("an authorization server that never answers holds up those of no other", async () => {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const revoke = (url: string) => (url.startsWith("http://dead") ? promise : Promise.resolve(true));
+  const { said, revocations } = noted({ authorization: { revoke } });
+  const live = connections(20, "http://127.0.0.1:1/revoke");
+  revocations.begin(live.map((one) => ({ ...one, server: "dead", url: "http://dead.example.com/mcp" })));
+  revocations.begin(live);
+  await until(() => said.length > 0, "those of the other one are revoked");
+  expect(said).toEqual([["tool_tokens_revoked", { server: "crm", revoked: 20, not_revoked: 0 }]]);
+  resolve(true);
+});
+
 test("more than may wait are not revoked, and what cannot be opened any more is nobody's", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const { said, revocations } = noted({ authorization: { revoke: () => promise } });
@@ -88,7 +100,7 @@ test("more than may wait are not revoked, and what cannot be opened any more is 
   revocations.begin(Array.from({ length: 2_500 }, () => one));
   resolve(true);
   await until(() => said.length > 0, "those that had a place are revoked");
-  expect(said).toEqual([["tool_tokens_not_revoked", { server: "crm", revoked: 2_008, not_revoked: 492 }]]);
+  expect(said).toEqual([["tool_tokens_not_revoked", { server: "crm", revoked: 2_000, not_revoked: 500 }]]);
   const foreign = connections(1, "http://127.0.0.1:1/revoke", new ToolSeals(new Uint8Array(32).fill(4)));
   expect(await Promise.all(foreign.map((unread) => revocations.revoke(unread)))).toEqual([false]);
 });

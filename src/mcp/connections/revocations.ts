@@ -13,13 +13,16 @@ export interface RevocationsOptions {
   log: Log;
 }
 
-const [mostAtOnce, mostWaiting] = [8, 2_000];
+/** How many of one server, and how many of all together, those included that wait. */
+const [mostAtOnce, mostOpen] = [8, 2_000];
 /** A server that is slow for each of many is given up then. */
 const patienceMs = 300_000;
 
 export class Revocations {
   readonly #options: RevocationsOptions;
-  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+  /** By server: one that is slow holds up no other. */
+  readonly #servers = new Map<string, { readonly turns: Turns; open: number }>();
+  #open = 0;
   #isClosed = false;
 
   constructor(options: RevocationsOptions) {
@@ -51,9 +54,17 @@ export class Revocations {
     const { clock, log } = this.#options;
     const untilMs = clock.monotonicMs() + patienceMs;
     const isOver = () => this.#isClosed || clock.monotonicMs() > untilMs;
+    const taken = ended.slice(0, mostOpen - this.#open);
+    const of = this.#servers.get(server) ?? { turns: new Turns(mostAtOnce, mostOpen), open: 0 };
+    this.#servers.set(server, of);
+    of.open += taken.length;
+    this.#open += taken.length;
     const outcomes = await Promise.all(
-      ended.map((one) => this.#turns.run(async () => !isOver() && (await this.revoke(one)))),
+      taken.map((one) => of.turns.run(async () => !isOver() && (await this.revoke(one)))),
     );
+    of.open -= taken.length;
+    this.#open -= taken.length;
+    if (of.open === 0) this.#servers.delete(server);
     const revoked = outcomes.filter((isRevoked) => isRevoked === true).length;
     const fields = { server, revoked, not_revoked: ended.length - revoked };
     if (revoked === ended.length) log.info("tool_tokens_revoked", fields);

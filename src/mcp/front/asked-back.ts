@@ -1,6 +1,15 @@
 // Asks a server, and answers what it asks back meanwhile: by its client, or by a model of the gateway where that cannot.
+import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import {
+  asksTooOften,
+  type JsonObject,
+  mostAskedBack,
+  type ToolAnswer,
+  type ToolExchange,
+  type ToolLink,
+} from "../../domain/tools/tool-link.ts";
+import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
 import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
@@ -9,27 +18,31 @@ import { withoutTasksExtension } from "./tasks.ts";
 
 /** Characters of what a server says of a call that failed, in the error in its place. */
 const longestSaid = 1_000;
-/** A server that asks again and again is left. */
-const mostRounds = 8;
 
 /** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
 export async function askServer(
-  link: ToolLink,
-  method: string,
-  params: JsonObject,
+  { server, link, method, params }: { server: ToolServer; link: ToolLink; method: string; params: JsonObject },
   call: ClientCall,
   sampler: ToolSampler,
+  clock: Pick<Clock, "monotonicMs">,
 ): Promise<JsonObject> {
-  let rounds = 0;
+  const longestMs = longestCallMs(server);
+  const untilMs = clock.monotonicMs() + longestMs;
+  let asked = 0;
   const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
     if (resultType !== "input_required" || !isObject(inputRequests)) return undefined;
     if (!call.isAskable && !Object.values(inputRequests).every((one) => isOurs(one, call))) return undefined;
-    if (rounds++ >= mostRounds) {
-      throw new GatewayError("upstream_error", `The server asked back more than ${mostRounds} times.`);
-    }
+    const wants = Object.entries(inputRequests);
+    // To ask for nothing is a round as well.
+    asked += Math.max(1, wants.length);
+    if (asked > mostAskedBack) throw asksTooOften(server.name);
     const inputResponses: Record<string, JsonObject> = {};
-    for (const [key, one] of Object.entries(inputRequests)) {
+    for (const [key, one] of wants) {
       if (!isObject(one)) continue;
+      if (clock.monotonicMs() >= untilMs) {
+        const message = `The call of the server of tools "${server.name}", which asked back, did not end within ${longestMs} ms.`;
+        throw new GatewayError("upstream_timeout", message);
+      }
       const wanted = isObject(one["params"]) ? one["params"] : {};
       inputResponses[key] = await answerAsked(String(one["method"]), wanted, call, sampler);
     }

@@ -1,5 +1,6 @@
 // What a client sends is bounded where it is kept, or costs more than it is long.
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -38,6 +39,44 @@ test("a search of many words is refused, and one of many tools takes no time tha
   const before = performance.now();
   await search(words(150));
   expect(performance.now() - before).toBeLessThan(1_000);
+});
+
+describe("a server of a later revision that asks back again and again", () => {
+  /** How often its client was asked until it failed. */
+  async function asked(entries: number, tookMs: number) {
+    const one = { method: "elicitation/create", params: { message: "Who?" } };
+    const inputRequests = Object.fromEntries(Array.from({ length: entries }, (_, i) => [`ask_${i}`, one]));
+    const link = new TestLink(
+      serving([tool("ask")], () => ({ result: { resultType: "input_required", inputRequests } })),
+    );
+    const clock = manualClock();
+    const { desk } = deskBefore([[toolServerFor("one"), link]], { clock });
+    let count = 0;
+    const ask = async () => {
+      count++;
+      clock.advance(tookMs);
+      return { action: "accept", content: {} };
+    };
+    const call = callFrom({ capabilities: { elicitation: {} }, ask });
+    const error = await desk.answer("tools/call", { name: "one_ask" }, call).catch(({ message }: Error) => message);
+    return { count, error };
+  }
+
+  test("does so 256 times in one call at most, at once or one after the other", async () => {
+    for (const entries of [1, 100, 1_000]) {
+      const { count, error } = await asked(entries, 0);
+      expect(error).toContain("asked back more than 256 times");
+      expect(count).toBeLessThanOrEqual(256);
+    }
+  });
+
+  test("asks nobody any more once the call has lasted as long as one may", async () => {
+    for (const entries of [1, 100]) {
+      const { count, error } = await asked(entries, 240_000);
+      expect(error).toContain("within 600000 ms");
+      expect(count).toBe(3);
+    }
+  });
 });
 
 test("a method that looks like a member of any object is none", async () => {

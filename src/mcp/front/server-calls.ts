@@ -124,7 +124,7 @@ export class ServerCalls {
       const isByTask = params["task"] === undefined && one.tool !== undefined && isTaskAlone(link, one.tool);
       const result = isByTask
         ? await askByTask(asked, one, sampler, clock)
-        : await askServer(link, method, params, one, sampler);
+        : await askServer(asked, one, sampler, clock);
       const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
       if (made) {
         const letGo = this.#takeTask(made, asked, one);

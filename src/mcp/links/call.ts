@@ -15,6 +15,8 @@ export class Call {
   readonly answered: Promise<ToolAnswer>;
   readonly bounds: CallBounds;
   readonly hardMs: number;
+  /** How long its server may say nothing. */
+  readonly #silenceMs: number;
   /** What the client would like to hear of progress by. */
   readonly progressToken: unknown;
   /** Questions of the server that the client has not answered yet. */
@@ -31,13 +33,20 @@ export class Call {
   #isOver = false;
 
   /** `onEnd` is called once. */
-  constructor(exchange: ToolExchange, bounds: CallBounds, token: unknown, onEnd: (isAnswered: boolean) => void) {
+  constructor(
+    exchange: ToolExchange,
+    bounds: CallBounds,
+    { method, progressToken }: { method: string; progressToken: unknown },
+    onEnd: (isAnswered: boolean) => void,
+  ) {
     this.exchange = exchange;
     this.bounds = bounds;
-    this.progressToken = token;
+    this.progressToken = progressToken;
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
     this.hardMs = longestCallMs(bounds);
+    // By the protocol it is answered once the task has ended, whenever that is.
+    this.#silenceMs = method === "tasks/result" ? this.hardMs : bounds.timeoutMs;
     this.#hardTimer = setTimeout(this.#late, this.hardMs);
     this.prolong();
     exchange.cancellation.onCancel(this.#cancelled);
@@ -51,7 +60,7 @@ export class Call {
   prolong(): void {
     clearTimeout(this.#timer);
     // While a person thinks, the server has no time to keep.
-    if (!this.#isOver && this.asking === 0) this.#timer = setTimeout(this.#late, this.bounds.timeoutMs);
+    if (!this.#isOver && this.asking === 0) this.#timer = setTimeout(this.#late, this.#silenceMs);
   }
 
   /** Takes bytes of its answer, until it is over. Gives the refusal where that is too much. */
@@ -71,8 +80,7 @@ export class Call {
   }
 
   readonly #late = () => {
-    const { server, timeoutMs } = this.bounds;
-    const message = `The server of tools "${server}" did not answer within ${timeoutMs} ms.`;
+    const message = `The server of tools "${this.bounds.server}" did not answer within ${this.#silenceMs} ms.`;
     this.fail(new GatewayError("upstream_timeout", message));
   };
 

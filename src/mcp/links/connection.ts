@@ -12,7 +12,13 @@ import {
   SdkHttpError,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
-import type { JsonObject, ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
+import {
+  asksTooOften,
+  type JsonObject,
+  mostAskedBack,
+  type ToolAnswer,
+  type ToolExchange,
+} from "../../domain/tools/tool-link.ts";
 import { Call, type CallBounds, currentCall } from "./call.ts";
 import { type Line, SessionLost } from "./line.ts";
 import { ServerNews } from "./server-news.ts";
@@ -35,8 +41,6 @@ export interface ConnectionOptions {
 export const connectTimeoutMs = 30_000;
 /** Questions of a server in the middle of one call that wait for the client. */
 const mostAsking = 16;
-/** Those of one call in all: each begins the wait for its answer anew. */
-const mostAsked = 256;
 const [methodNotFound, internalError] = [-32_601, -32_603];
 /** What the gateway and its clients can be asked for in the middle of a call; a session says it once for all. */
 const capabilities = { elicitation: { form: {} }, sampling: {} };
@@ -149,7 +153,8 @@ export class Connection {
     const abort = new AbortController();
     const { _meta } = params;
     const given = isObject(_meta) ? _meta : {};
-    const call = new Call(exchange, this.#options.bounds, given["progressToken"], (isAnswered) => {
+    const { progressToken } = given;
+    const call = new Call(exchange, this.#options.bounds, { method, progressToken }, (isAnswered) => {
       this.#calls.delete(id);
       if (!isAnswered) {
         this.#cancel(id);
@@ -287,9 +292,8 @@ export class Connection {
       this.#tell({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
       return;
     }
-    if (++call.asked > mostAsked) {
-      const message = `The server of tools "${this.#options.bounds.server}" asked back more than ${mostAsked} times.`;
-      call.fail(new GatewayError("upstream_error", message));
+    if (++call.asked > mostAskedBack) {
+      call.fail(asksTooOften(this.#options.bounds.server));
       return;
     }
     call.asking++;

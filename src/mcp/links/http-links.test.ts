@@ -6,6 +6,7 @@ import { HttpToolServer, type ToolWork, textResult, toolServerAt } from "../../.
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
+import type { JsonObject } from "../../domain/tools/tool-link.ts";
 
 const raw = { "~standard": { version: 1, vendor: "raw", validate: (value: unknown) => ({ value }) } } as const;
 const forever = () => new Promise<never>(() => {});
@@ -233,6 +234,21 @@ test("a call of several requests whose session is lost between them fails, and i
     code: "upstream_error",
   });
   expect(server.count("tools/call")).toBe(2);
+});
+
+test("the result of a task is waited for as long as a call may last, as its server says nothing before it ends", async () => {
+  await using server = new HttpToolServer({
+    isLegacy: true,
+    async before(request) {
+      const { method, id } = request.method === "POST" ? ((await request.clone().json()) as JsonObject) : {};
+      if (method !== "tasks/result") return undefined;
+      await Bun.sleep(600);
+      return Response.json({ jsonrpc: "2.0", id, result: textResult("done") });
+    },
+  });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url, { timeoutMs: 200 }));
+  expect(textOf(await link.request("tasks/result", { taskId: "t1" }, exchangeFor()))).toBe("done");
 });
 
 test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {

@@ -73,14 +73,14 @@ export function decided(
     const refused = before.refused.filter((one) => one !== digest);
     return { ...before, ...by, state, approvedDigest: digest, approved: seen, approvedOthers: others, refused };
   }
+  const refused = isPersonal ? latest([digest, ...before.refused]) : [];
   // What other people are told goes on: this alone is refused.
   if (isPersonal && isWaiting(before) && approved !== null) {
-    const refused = latest([digest, ...before.refused]);
     return { ...before, ...by, state: "approved", seen: approved, seenAt: by.decidedAt ?? before.seenAt, refused };
   }
   // What is refused was approved once, perhaps: to say it again later is no way back.
   const none = (isPersonal || approvedDigest === digest) && { approvedDigest: null, approved: null };
-  return { ...before, ...by, ...none, state, approvedOthers: [], refused: isPersonal ? [digest] : [] };
+  return { ...before, ...by, ...none, state, approvedOthers: [], refused };
 }
 
 /** The mark of a server that was seen to have none of a kind, in place of any text. */

@@ -180,8 +180,7 @@ export class Definitions implements DefinitionGuard {
     },
     origin: Origin,
   ): Promise<ToolDefinition> {
-    const all = await this.#options.store.listDefinitions(server.name);
-    const found = all.find((one) => one.kind === kind && one.name === name);
+    const found = await this.#options.store.findDefinition(server.name, { kind, name });
     if (!found) throw unseen(server.name, kind, name);
     if (digestOf(found.seen) !== digest) throw changedMeanwhile();
     const by = { decidedAt: origin.nowSeconds, decidedBy: actorOf(principal).id };

@@ -28,12 +28,20 @@ export class SqlDefinitionStore implements DefinitionStore {
     this.#db = db;
   }
 
-  listDefinitions(server?: string): Promise<ToolDefinition[]> {
-    const rows =
-      server === undefined
-        ? this.#db`SELECT * FROM tool_definitions ORDER BY server, kind, name`
-        : this.#db`SELECT * FROM tool_definitions WHERE server = ${server} ORDER BY kind, name`;
-    return available(definitions.all(rows));
+  listDefinitions(server: string): Promise<ToolDefinition[]> {
+    return available(
+      definitions.all(this.#db`SELECT * FROM tool_definitions WHERE server = ${server} ORDER BY kind, name`),
+    );
+  }
+
+  findDefinition(
+    server: string,
+    { kind, name }: Pick<ToolDefinition, "kind" | "name">,
+  ): Promise<ToolDefinition | undefined> {
+    return available(
+      definitions.first(this.#db`
+        SELECT * FROM tool_definitions WHERE server = ${server} AND kind = ${kind} AND name = ${name}`),
+    );
   }
 
   pageDefinitions(server: string, { after, limit, isWaiting }: DefinitionPage): Promise<ToolDefinition[]> {
