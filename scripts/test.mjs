@@ -69,8 +69,8 @@ const measuring = [
   ...["line-ends", "many-requests", "regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
   ...["notice-storm", "overload", "soak"].map(fault),
 ];
-// These mostly wait, for a browser, for other programs, for a disk: more files at a time than there are processors use
-// the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.
+// These mostly wait, for a browser, for other programs, for a disk, the others for servers: more files at a time than there
+// are processors use the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.
 const waiting = [...["e2e", "browser", "upgrades"].map((name) => join("tests", name)), deploy, install];
 const others = readdirSync(join(root, "tests"))
   .map((name) => join("tests", name))
@@ -89,7 +89,7 @@ const runs =
       : [
           measuring,
           [...atATime(2), ...timings, "src"],
-          [...atATime(2), ...timings, ...measuring.map((path) => `--path-ignore-patterns=${path}`), ...others],
+          [...atATime(3), ...timings, ...measuring.map((path) => `--path-ignore-patterns=${path}`), ...others],
           [...atATime(3), ...timings, ...waiting],
         ];
 // What several processes of one server may do wrong, they are asked again by tests of one that serves alone.

@@ -4,6 +4,7 @@ import { connect as connectTcp } from "node:net";
 import { openRaw } from "../hostile/raw-client.ts";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { allWorkers, startHeadrace, type TestServer, until } from "../support/headrace.ts";
+import { withinMs } from "../support/long.ts";
 import { type RealtimeUpstream, startRealtimeUpstream, turn } from "../support/realtime-upstream.ts";
 import { ValueMaker } from "../support/value-maker.ts";
 
@@ -240,7 +241,7 @@ test("a key that is revoked ends its session within a second, and what it had us
   await server.request(`/v1/keys/${id}`, { method: "DELETE" });
   expect((await client.until("error")).error?.code).toBe("invalid_api_key");
   expect(await client.closed).toBe(1008);
-  expect(performance.now() - since).toBeLessThan(1_000);
+  expect(performance.now() - since).toBeLessThan(withinMs(1_000));
   const [record] = await booked(id, 1);
   const told = upstream.told.at(-1);
   expect(record).toMatchObject({
@@ -258,7 +259,7 @@ test("a key that may not use the model any more ends its session within a second
   await server.request(`/v1/keys/${id}`, { method: "PATCH", body: { models: ["scribe"] } });
   expect((await client.until("error")).error?.code).toBe("model_not_found");
   expect(await client.closed).toBe(1008);
-  expect(performance.now() - since).toBeLessThan(1_000);
+  expect(performance.now() - since).toBeLessThan(withinMs(1_000));
 });
 
 test("a client that leaves in the middle breaks the response off, and pays what the server counted until then", async () => {

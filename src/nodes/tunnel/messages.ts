@@ -16,7 +16,10 @@ export const messageTypes = {
   /** Either, with bytes that come back in a `pong`. */
   ping: 0x05,
   pong: 0x06,
-  /** Either: no more streams from here on. Answered by a `drain`, unless one was sent before. */
+  /**
+   * Either: no more streams from here on. Answered by a `drain`, unless one was sent before; a node's once its streams have
+   * ended, as until then it takes what belongs to a call of them.
+   */
   drain: 0x07,
   /** Gateway: NodeStanding. */
   standing: 0x08,

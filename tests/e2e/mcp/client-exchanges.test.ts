@@ -76,8 +76,10 @@ test("MCP inspector, in a browser: it shows progress and forms of servers of eit
       await page.getByRole("button", { name: "Execute Tool" }).click();
     };
     for (const server of ["new", "old"]) {
-      await execute(`${server}_test_tool_with_progress`);
-      await page.getByText("100 of 100").waitFor();
+      // It is shown for a few seconds only, and that of the server before must be gone.
+      await page.getByText("100 of 100").waitFor({ state: "detached" });
+      const isShown = page.getByText("100 of 100").waitFor();
+      await Promise.all([isShown, execute(`${server}_test_tool_with_progress`)]);
       await execute(`${server}_test_elicitation`, { message: `Sure, ${server}?` });
       await page.getByText(`Sure, ${server}?`).waitFor();
       await page.getByLabel("response").first().fill("yes");

@@ -180,10 +180,7 @@ async function inspect(
 }
 
 /** The inspector's page; `address` has it connect. */
-export async function startInspector({
-  home,
-  url,
-}: ClientPlace): Promise<{ address: string; stop(): Promise<unknown> }> {
+export async function startInspector({ home, url }: ClientPlace): Promise<{ address: string; stop(): Promise<void> }> {
   const [port, sandbox] = [await freePort(), await freePort()];
   const token = crypto.randomUUID();
   const running = home.begin([...inspectorCommand(), "--web"], home.home, {
@@ -199,9 +196,10 @@ export async function startInspector({
   await until(answers, "the inspector has its page", deadlineMs);
   return {
     address: `${origin}/?${new URLSearchParams({ serverUrl: url, transport: "http", autoConnect: token })}`,
-    stop() {
+    async stop() {
       running.stop();
-      return running.ended;
+      // What a test has to say of a page is more than that this had to be ended.
+      await running.ended.catch(() => {});
     },
   };
 }

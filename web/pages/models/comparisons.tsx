@@ -5,7 +5,9 @@ import type { ComparedModel, Comparison, ComparisonList } from "../../api/types.
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
 import { count, duration, money, perSecond } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
-import { comparisonsPath } from "./managed-models.ts";
+
+/** What is changed of a model may change beside whom it stands. */
+export const comparisonsPath = "/v1/admin/comparisons";
 
 const figures: readonly (readonly [name: string, of: (side: ComparedModel) => string])[] = [
   ["Requests", ({ requests }) => count(requests)],

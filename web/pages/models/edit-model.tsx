@@ -9,6 +9,7 @@ import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
+import { comparisonsPath } from "./comparisons.tsx";
 import { DeploymentFields } from "./deployment-fields.tsx";
 import { managedPath, managedPathOf, staleWithModels } from "./managed-models.ts";
 import { priceText } from "./managed-words.ts";
@@ -40,7 +41,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
         : call<ManagedModel>("POST", managedPath, { body });
     },
     {
-      stale: staleWithModels,
+      stale: [...staleWithModels, comparisonsPath],
       leave: done,
       said: (saved) => `${saved.id} is saved: ${priceText(saved.price).toLowerCase()}.`,
     },

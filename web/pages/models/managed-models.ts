@@ -6,9 +6,8 @@ import { useSession } from "../../api/session.tsx";
 import type { ManagedModel, ManagedModelList, ModelStatus, TierList } from "../../api/types.ts";
 
 export const managedPath = "/v1/admin/models";
-export const comparisonsPath = "/v1/admin/comparisons";
 /** What a change of a model makes stale. */
-export const staleWithModels = [managedPath, comparisonsPath, "/v1/model-status", "/v1/models"];
+export const staleWithModels = [managedPath, "/v1/model-status", "/v1/models"];
 
 export function managedPathOf(id: string): string {
   return `${managedPath}/${encodeURIComponent(id)}`;
