@@ -111,14 +111,15 @@ export async function requestJson(
 
 const page = z.object({ data: z.array(z.unknown()), last_id: z.string().nullish(), has_more: z.boolean().optional() });
 
-/** The entries of all pages of a list, as the API gives them. */
+/** The entries of all pages of a list, as the API gives them. `path` may have a query of its own. */
 export async function requestList(connection: Connection, path: string, signal: AbortSignal): Promise<unknown[]> {
+  const first = path.includes("?") ? "&" : "?";
   const entries: unknown[] = [];
   for (let after = ""; ; ) {
     const query = `limit=${pageSize}${after === "" ? "" : `&after=${encodeURIComponent(after)}`}`;
     const { data, last_id, has_more } = understood(
       page,
-      await requestJson(connection, `${path}?${query}`, signal),
+      await requestJson(connection, `${path}${first}${query}`, signal),
       connection,
       "list",
     );

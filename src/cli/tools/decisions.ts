@@ -12,15 +12,15 @@ import { serverArgument, serverPath, serversPath, understoodServer } from "./ser
 
 type Decision = "approved" | "refused";
 
-const isWaiting = ({ state }: DefinitionWire) => state === "pending" || state === "changed";
-
-/** What was seen of a server, as the API gives it and as it is read. */
+/** What was seen of a server, all of it or what waits for approval, as the API gives it and as it is read. */
 export async function readDefinitions(
   connection: Connection,
   server: string,
+  which: "all" | "waiting",
   signal: AbortSignal,
 ): Promise<{ raw: unknown[]; definitions: DefinitionWire[] }> {
-  const raw = await requestList(connection, `${serverPath(server)}/definitions`, signal);
+  const query = which === "waiting" ? "?waiting=true" : "";
+  const raw = await requestList(connection, `${serverPath(server)}/definitions${query}`, signal);
   return { raw, definitions: raw.map((one) => understood(definitionShape, one, connection, "list of definitions")) };
 }
 
@@ -36,21 +36,20 @@ export const changesCommand = serverCommand({
     if (name !== undefined) refuseSecret(name);
     const found = await ask(async (connection, signal) => {
       const servers = name === undefined ? await serversWithChanges(connection, signal) : [name];
-      return Promise.all(servers.map((server) => readDefinitions(connection, server, signal)));
+      return Promise.all(servers.map((server) => readDefinitions(connection, server, "waiting", signal)));
     });
-    const all = found.flatMap(({ raw, definitions }) => definitions.map((one, i) => ({ raw: raw[i], one })));
-    const waiting = all.filter(({ one }) => isWaiting(one));
+    const waiting = found.flatMap(({ definitions }) => definitions);
     const show = () => {
       if (waiting.length === 0) return terminal.note("Nothing waits for approval.");
-      for (const { one } of waiting) printDefinition(terminal, one);
-      for (const server of new Set(waiting.map(({ one }) => one.server))) {
+      for (const one of waiting) printDefinition(terminal, one);
+      for (const server of new Set(waiting.map(({ server }) => server))) {
         const shown = printable(server);
         terminal.note(
           terminal.err.dim(`Decide with: headrace tools approve ${shown} TOOL, or headrace tools refuse ${shown} TOOL`),
         );
       }
     };
-    return { json: waiting.map(({ raw }) => raw), show };
+    return { json: found.flatMap(({ raw }) => raw), show };
   },
 });
 
@@ -86,8 +85,11 @@ function decisionCommand(
       if (call.options.all ? names.length > 0 : names.length === 0) {
         throw new CliError("Name the tools, or give --all for all that waits.", exitCodes.usage);
       }
-      const { definitions } = await call.ask((connection, signal) => readDefinitions(connection, server, signal));
-      const chosen = call.options.all ? definitions.filter(isWaiting) : named(definitions, server, names);
+      const which = call.options.all ? "waiting" : "all";
+      const { definitions } = await call.ask((connection, signal) =>
+        readDefinitions(connection, server, which, signal),
+      );
+      const chosen = call.options.all ? definitions : named(definitions, server, names);
       return decide(call, chosen, decision);
     },
   });

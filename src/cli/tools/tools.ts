@@ -61,7 +61,10 @@ const showCommand = serverCommand({
   async run({ ask, connect, terminal, nowSeconds }, name) {
     refuseSecret(name);
     const [server, { raw, definitions }] = await ask((connection, signal) =>
-      Promise.all([requestJson(connection, serverPath(name), signal), readDefinitions(connection, name, signal)]),
+      Promise.all([
+        requestJson(connection, serverPath(name), signal),
+        readDefinitions(connection, name, "all", signal),
+      ]),
     );
     const connection = await connect();
     const show = () => {
