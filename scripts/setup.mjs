@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join, relative } from "node:path";
 import { bunExecutable, root } from "../bin/bun.mjs";
 import { bunEnvironment } from "../bin/bun-environment.mjs";
+import { remedyFor } from "./setup-remedy.mjs";
 
 export { bunEnvironment, bunExecutable, root };
 
@@ -36,11 +37,24 @@ export function ensureDependencies({ dev = false } = {}) {
     "--loglevel=error",
     ...(dev ? [] : ["--omit=dev"]),
   ];
-  const npm = spawnSync("npm", args, { cwd: root, stdio: ["ignore", 2, 2], shell: process.platform === "win32" });
+  // One that is exceeded kills npm: a lock file that it refuses may have thousands of faults to name.
+  const maxBuffer = 256_000_000;
+  const run = (options, stdio) =>
+    spawnSync("npm", options, { cwd: root, stdio, maxBuffer, encoding: "utf8", shell: process.platform === "win32" });
+  const npm = run(args, ["ignore", 2, "pipe"]);
+  process.stderr.write(npm.stderr ?? "");
   if (npm.status !== 0) {
+    const asked = (...options) => run(options, ["ignore", "pipe", "ignore"]).stdout?.trim() || undefined;
+    const remedy = remedyFor({
+      output: npm.stderr ?? "",
+      spawnCode: npm.error?.code,
+      node: process.versions.node,
+      npm: asked("--version"),
+      registry: asked("config", "get", "registry")?.replace(/\/\/[^/@]*@/, "//"),
+      root,
+    });
     process.stderr.write(
-      `Setting up failed: \`npm ${args.join(" ")}\` in ${root} ended with ${npm.error?.message ?? `exit code ${npm.status}`}.\n` +
-        "It needs the npm registry once; after that Headrace starts offline. Check the network or npm's proxy settings and try again.\n",
+      `Setting up failed: \`npm ${args.join(" ")}\` in ${root} ended with ${npm.error?.message ?? `exit code ${npm.status}`}.\n${remedy}\n`,
     );
     process.exit(1);
   }

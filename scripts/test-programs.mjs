@@ -14,6 +14,10 @@ const cache = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "
 export const programsFolder = folderOf("npm", ["package.json"]);
 /** A virtual environment, of which `bin/python` is to be used alone. */
 export const pythonFolder = folderOf("python", ["requirements.txt"]);
+/** npm in the versions that Node and Debian bring, each by a name of its own, and Node 20. */
+export const npmsFolder = folderOf("npms", [join("npms", "package.json")]);
+/** A cache of npm with every package that a clone runs on, for all of those versions. */
+export const clonePackages = folderOf("clone-packages", [join("..", "..", "package-lock.json")]);
 const deployFolder = folderOf(
   "deploy",
   ["package.json", "requirements.txt", "sources.txt"].map((name) => join("deploy", name)),
@@ -38,6 +42,9 @@ export const smallDebian = debianArchive("bookworm", smallDebianPackages);
 const nodePackages = ["libstdc++6", "nodejs"];
 /** The same of the first Debian whose own Node.js is new enough, with that. */
 export const debianWithNode = debianArchive("trixie", nodePackages);
+const npmPackagesOfDebian = [...nodePackages, "npm"];
+/** The same with Debian's own npm, and the 400 packages that it needs. */
+export const debianWithNpm = debianArchive("trixie", npmPackagesOfDebian);
 
 function debianArchive(suite, packages) {
   return join(cache, `${suite}-${process.arch}-${packages.join("-")}.tar`);
@@ -47,6 +54,7 @@ function debianArchive(suite, packages) {
 export function ensureSmallDebians() {
   makeDebian(smallDebian, "bookworm", smallDebianPackages);
   makeDebian(debianWithNode, "trixie", nodePackages);
+  makeDebian(debianWithNpm, "trixie", npmPackagesOfDebian);
 }
 
 function makeDebian(archive, suite, packages) {
@@ -75,6 +83,21 @@ export function ensureTestPrograms() {
   });
   ensure("Python SDKs", pythonFolder, (folder) => {
     pythonPackages(folder, join(lists, "requirements.txt"));
+  });
+}
+
+/** The same for the versions of npm and what they install: some 180 MB. */
+export function ensureNpms() {
+  ensure("npm in several versions", npmsFolder, (folder) => {
+    npmPackages(folder, join(lists, "npms", "package.json"));
+  });
+  ensure("the packages of a clone", clonePackages, (folder) => {
+    for (const name of ["package.json", "package-lock.json"]) cpSync(join(root, name), join(folder, name));
+    // The oldest fetches the most: it does not tell C libraries apart.
+    const npm = join(npmsFolder, "node_modules", "npm-9.2.0", "bin", "npm-cli.js");
+    const options = ["--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run("node", [npm, "ci", ...options, "--cache", folder], folder);
+    rmSync(join(folder, "node_modules"), { recursive: true });
   });
 }
 

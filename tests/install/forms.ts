@@ -2,6 +2,7 @@
 import { chmodSync, copyFileSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { clonePackages, npmsFolder } from "../../scripts/test-programs.mjs";
 import type { SmallSystem } from "./small-system.ts";
 import type { Walk } from "./walk.ts";
 
@@ -14,13 +15,42 @@ export interface Installed {
   remove(): void;
 }
 
+const checkout = join(import.meta.dir, "..", "..");
+
+/** Puts a copy of the checkout into a system, with nothing installed, to be started by `npm start` without a network. */
+export function putClone(system: SmallSystem): Omit<Walk, "system"> {
+  const clone = join(system.root, "root", "headrace");
+  system.run(["mkdir", clone]);
+  const leftOut = ["node_modules", "dist", ".git", ".headrace"].map((name) => `--exclude=./${name}`);
+  system.run(["sh", "-ec", 'tar -c "$@" . | tar -x -C "$0"', clone, "-C", checkout, ...leftOut]);
+  system.run(["cp", "-r", clonePackages, join(system.root, "npm-cache")]);
+  return {
+    // The script of package.json says `serve` itself.
+    command: ["/bin/sh", "-ec", 'cd /root/headrace; shift; exec npm start -- "$@"', "npm"],
+    dataDir: "/root/data",
+    byNpm: true,
+    env: { npm_config_cache: "/npm-cache", npm_config_offline: "true" },
+  };
+}
+
+/** Puts Node 20 into a system, with the npm that its makers put beside it. */
+export function putNode20(system: SmallSystem): void {
+  const modules = join(npmsFolder, "node_modules");
+  system.run([
+    "cp",
+    join(modules, `node-linux-${process.arch}`, "bin", "node"),
+    join(system.root, "usr", "bin", "node"),
+  ]);
+  putNpm(system, join(modules, "npm-10.8.2"));
+}
+
 const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
 
-/** What the makers of Node put beside it, and Debian does not: that of this machine. Gives where it is in the system. */
-function putNpm(system: SmallSystem): string[] {
+/** Puts npm, by default that of this machine, where the makers of Node put it. Returns its paths in the system. */
+function putNpm(system: SmallSystem, from = join(system.run(["npm", "root", "--global"]).trim(), "npm")): string[] {
   const modules = join(system.root, "usr", "lib", "node_modules");
   system.run(["mkdir", "-p", modules]);
-  system.run(["cp", "-r", join(system.run(["npm", "root", "--global"]).trim(), "npm"), modules]);
+  system.run(["cp", "-r", from, join(modules, "npm")]);
   const links = ["npm", "npx"].map((name) => {
     const link = join(system.root, "usr", "bin", name);
     symlinkSync(`../lib/node_modules/npm/bin/${name}-cli.js`, link);

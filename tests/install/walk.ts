@@ -11,6 +11,8 @@ export interface Walk {
   user?: string;
   dataDir: string;
   env?: Record<string, string>;
+  /** npm starts the command, and ends by a signal before what it has started does. */
+  byNpm?: boolean;
 }
 
 export interface Walked {
@@ -44,11 +46,11 @@ async function walkThrough(walk: Walk): Promise<Walked> {
   const key = keyIn(walk);
   const answer = await streamed(key);
   const memoryBytes = memoryWithin(walk.system);
-  await stop(first.child);
+  await stop(walk, first.child);
   const second = await start(walk);
   const keptKey = keyIn(walk) === key && (await ask("/v1/models", key)).status === 200;
   const usage = (await (await ask("/v1/usage", key)).json()) as { data: { requests: number }[] };
-  await stop(second.child);
+  await stop(walk, second.child);
   return {
     answer,
     startMs: [first.ms, second.ms],
@@ -74,14 +76,16 @@ async function start({ system, command, dataDir, user = "root", env = {} }: Walk
       return (await fetch(`${url}/readyz`).catch(() => undefined))?.ok && existsSync(credentialsIn(system, dataDir));
     },
     "the server is ready",
-    30_000,
+    // A clone installs its packages and builds the dashboard first.
+    150_000,
   );
   return { child, ms: Math.round(performance.now() - began) };
 }
 
-async function stop(child: Bun.Subprocess): Promise<void> {
+async function stop({ system, byNpm }: Walk, child: Bun.Subprocess): Promise<void> {
   child.kill("SIGTERM");
   await child.exited;
+  if (byNpm) await until(() => processesWithin(system).length === 0, "all processes have ended", 30_000);
 }
 
 function keyIn({ system, dataDir }: Walk): string {
