@@ -1,33 +1,54 @@
-// Gives memory back once the server has nothing to do: what only its start needed, and what only a load that is over did.
+// Gives memory back to the system once the server is quiet, as far as the mode allows.
 
+import type { Mode } from "../../config/options.ts";
 import { releaseProgramPages } from "../../installation/program-pages.ts";
 import type { RunningServer } from "../../server/serve.ts";
 
-const lookMs = 1_000;
-/** Monitors ask a server now and then that nobody uses. */
-const mostRequests = 10;
-/** Pauses in between are usual where a server is used, and it would have to compile its code again after each. */
-const quietLooksAfterLoad = 20;
+const pollMs = 1_000;
+/** Requests in a second up to which a server counts as quiet, so that a monitor does not keep it busy. */
+const maxQuietRequests = 10;
+/** A server in use pauses for seconds at a time, and compiling its code again after each pause would cost more than memory. */
+const quietPollsAfterLoad = 20;
+
+interface Releases {
+  /** Called after the first quiet second of a start. */
+  afterStart(): void;
+  /** Called after the first 20 quiet seconds that follow a load. */
+  afterLoad(): void;
+}
 
 /**
- * Calls `release` after the first quiet second of a start, and after the first 20 of each time in which the server was
- * busy. It holds everything up for some 50 ms, and code that is needed again is compiled again.
+ * Production keeps the compiled code: a gateway is quiet most of the time, and without its code each first second after a
+ * pause took several times the processor time (docs/adr/0027-memory.md). Development, on somebody's own machine, gives
+ * the code back as well.
  */
-export function releaseWhenQuiet(server: Pick<RunningServer, "requests">, release = releaseMemory): void {
-  let looksLeft = 1;
+export function releaseWhenQuiet(
+  server: Pick<RunningServer, "requests">,
+  mode: Mode,
+  { afterStart, afterLoad }: Releases = mode === "production" ? releasesInProduction : releasesInDevelopment,
+): void {
+  let release = afterStart;
+  let pollsLeft = 1;
   let before = server.requests().ended;
   const timer = setInterval(() => {
     const { ended, open } = server.requests();
-    const isQuiet = open === 0 && ended - before < mostRequests;
+    const isQuiet = open === 0 && ended - before < maxQuietRequests;
     before = ended;
-    if (!isQuiet) looksLeft = quietLooksAfterLoad;
-    else if (looksLeft > 0 && --looksLeft === 0) release();
-  }, lookMs);
+    if (!isQuiet) {
+      release = afterLoad;
+      pollsLeft = quietPollsAfterLoad;
+    } else if (pollsLeft > 0 && --pollsLeft === 0) {
+      release();
+    }
+  }, pollMs);
   timer.unref();
 }
 
-/** Compiled code is the most of it. */
-function releaseMemory(): void {
+const releasesInProduction: Releases = { afterStart: releaseProgramPages, afterLoad: () => {} };
+const releasesInDevelopment: Releases = { afterStart: releaseAll, afterLoad: releaseAll };
+
+/** Holds the event loop for some 50 ms; `Bun.shrink` discards all compiled code. */
+function releaseAll(): void {
   Bun.shrink();
   releaseProgramPages();
 }
