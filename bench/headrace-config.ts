@@ -8,7 +8,7 @@ export interface ServedModels {
   moreModels?: number;
   /** Whether there is a model, too, whose upstream speaks Responses and Messages itself. */
   isNative?: boolean;
-  /** Servers of tools, at which more calls are under way at a time than there are connections. */
+  /** MCP servers, at which more calls are under way at a time than there are connections. */
   toolServers?: readonly { name: string; url: string }[];
   /** Left out: as Headrace measures it. */
   maxConcurrency?: number;

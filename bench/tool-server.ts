@@ -1,4 +1,4 @@
-// The server of tools of the benchmark, a process of its own, by the protocol's own package: what a call costs it is what
+// The MCP server of the benchmark, a process of its own, by the protocol's own package: what a call costs it is what
 // the gateway is compared with. It prints its port, and ends when its standard input does.
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import type { MockCounters } from "./mock-upstream.ts";

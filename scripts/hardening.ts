@@ -8,7 +8,7 @@ export interface TestFile {
   text: string;
 }
 
-interface Tagged {
+export interface Tagged {
   /** Ids of rows. */
   rows: readonly string[];
   /** The name as the runner prints it, the groups of its file first: `group > name`; what is filled in is `…`, or as written: `%s`. */
@@ -16,7 +16,9 @@ interface Tagged {
 }
 
 /** Directly above a test or a group of them: `// hardening: A1, A2`. */
-const tag = /^[ \t]*\/\/ hardening: *(.*)\n/gm;
+const hardeningTag = /^[ \t]*\/\/ hardening: *(.*)\n/gm;
+/** Tags of another kind between a tag and its test. */
+const otherTags = /^(?:[ \t]*\/\/ (?:hardening|long-lived): .*\n)+/;
 const beginning = /^([ \t]*)(?:test|describe)\b[^\n]*/gm;
 const title = String.raw`(["'\`])((?:(?!\1)[^\\\n]|\\.)*)\1\s*,`;
 /** `test("…",`, `test.skipIf(…)("…",`. */
@@ -35,7 +37,7 @@ export function hardeningPage(source: string, files: readonly TestFile[]): { pag
   const faults: string[] = [];
   const tests = new Map<string, Map<string, string[]>>();
   for (const file of files) {
-    for (const { rows, name } of taggedIn(file, faults)) {
+    for (const { rows, name } of taggedIn(file, hardeningTag, faults)) {
       for (const row of rows) {
         const byFile = tests.get(row) ?? new Map<string, string[]>();
         tests.set(row, byFile.set(file.path, [...(byFile.get(file.path) ?? []), name]));
@@ -59,10 +61,12 @@ export function hardeningPage(source: string, files: readonly TestFile[]): { pag
   return { page: ruled.replaceAll("](../", "](../../"), faults };
 }
 
-function taggedIn({ path, text }: TestFile, faults: string[]): Tagged[] {
+/** `tag`: its first group has the ids. `faults`: gets a line for each tag without a test below. */
+export function taggedIn({ path, text }: TestFile, tag: RegExp, faults: string[]): Tagged[] {
   const begins = [...text.matchAll(beginning)].map(({ index, 1: indent = "" }) => ({ index, indent }));
   return [...text.matchAll(tag)].flatMap((match) => {
-    const at = match.index + match[0].length;
+    const behind = match.index + match[0].length;
+    const at = behind + (otherTags.exec(text.slice(behind))?.[0].length ?? 0);
     const test = begins.findIndex(({ index }) => index === at);
     const name = test === -1 ? undefined : titleOf(text.slice(at, begins[test + 1]?.index));
     if (name === undefined) {
@@ -95,11 +99,11 @@ function groupsOf(text: string, begins: readonly { index: number; indent: string
   return groups;
 }
 
-function linkTo(path: string): string {
+export function linkTo(path: string): string {
   return `[\`${path}\`](../${path})`;
 }
 
 /** For a cell of a table. */
-function quoted(name: string): string {
+export function quoted(name: string): string {
   return `“${name.replaceAll("|", "\\|")}”`;
 }

@@ -10,8 +10,10 @@ const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "u
 const own = packages[""];
 const { description } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
-/** By their places in node_modules, those that only development needs left out. */
-const installed = Object.entries(packages).filter(([path, entry]) => path !== "" && !entry.dev);
+/** Reports whether running may need the package: development packages and back-ends that no install brings are left out. */
+const runs = ({ dev, cpu }) => !dev && !cpu?.includes("none");
+/** The packages that run, by their places in node_modules. */
+const installed = Object.entries(packages).filter(([path, entry]) => path !== "" && runs(entry));
 const nameOf = (path, entry) => entry.name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 const purlOf = (name, version) => `pkg:npm/${name.replace("@", "%40")}@${version}`;
 const refOf = (path) => purlOf(nameOf(path, packages[path]), packages[path].version);
@@ -36,7 +38,7 @@ function hashesOf(integrity) {
 function placeOf(name, from) {
   for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("node_modules/") - 1))) {
     const place = `${folder === "" ? "" : `${folder}/`}node_modules/${name}`;
-    if (packages[place] && !packages[place].dev) return place;
+    if (packages[place] && runs(packages[place])) return place;
     if (folder === "") return undefined;
   }
 }

@@ -15,37 +15,8 @@ import {
   ensureGuides,
   root,
 } from "./setup.mjs";
-import { ensureDeployTools, ensureSmallDebians, ensureTestPrograms } from "./test-programs.mjs";
-
-ensureDependencies({ dev: true });
-ensureDashboard();
-if (!ensureGuides()) process.exit(1);
-ensureDebianPackages({
-  curl: "curl",
-  // Tests of upgrades run programs of the history.
-  git: "git",
-  openssl: "openssl",
-  strace: "strace",
-  "chromium-headless-shell": "chromium-headless-shell",
-  ip: "iproute2",
-  nft: "nftables",
-  promtool: "prometheus",
-  amtool: "prometheus-alertmanager",
-  mmdebstrap: "mmdebstrap",
-  umoci: "umoci",
-  lintian: "lintian",
-  "systemd-analyze": "systemd",
-  "/usr/sbin/runc runc": "runc",
-  // The long form alone needs it.
-  ...(process.argv.includes("--long") ? { "qemu-aarch64-static": "qemu-user-static" } : {}),
-  // Debian keeps it off the PATH of people.
-  "/usr/sbin/nginx nginx": "nginx",
-  "redis-server": "redis-server",
-  // Debian keeps it off the PATH.
-  "/usr/lib/postgresql/*/bin/postgres postgres": "postgresql",
-  // Debian has Python without what makes environments of it.
-  "$(python3 -c 'import ensurepip; print(ensurepip.__file__)' 2>/dev/null) python3-without-venv": "python3-venv",
-});
+import { needsOf } from "./test-needs.mjs";
+import { ensureDeployTools, ensureNpms, ensureSmallDebians, ensureTestPrograms } from "./test-programs.mjs";
 
 const long = process.argv.includes("--long");
 const renewal = "--renew-timings";
@@ -59,15 +30,18 @@ const e2e = (name) => join("tests", "e2e", `${name}.test.ts`);
 const workerTests = [
   ...["limits", "hard-stop", "revocation", "shutdown", "lame-duck"].map(e2e),
   // Of all kinds of requests: a worker keeps nothing of those that it has handed over.
-  ...["admin", "openai-sdk", "media", "response-socket"].map(e2e),
+  ...["admin", "openai-sdk", "media", "response-socket", "files", "tools", "long-answers"].map(e2e),
+  // What is read of a request before it is handed over, and how it is passed on.
+  ...["bodies", "smuggling"].map(hostile),
+  join("tests", "contract", "wire-format.test.ts"),
   ...["kill", "drain"].map(fault),
 ];
 // These compare times and memory: they have the machine to themselves.
 const measuring = [
   "bench",
-  ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "large-forms"].map(hostile),
+  ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "large-bodies", "large-forms"].map(hostile),
   ...["line-ends", "many-requests", "regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
-  ...["notice-storm", "overload", "soak"].map(fault),
+  ...["memory-slope", "notice-storm", "overload", "soak"].map(fault),
 ];
 // These mostly wait, for a browser, for other programs, for a disk, the others for servers: more files at a time than there
 // are processors use the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.
@@ -94,14 +68,16 @@ const runs =
         ];
 // What several processes of one server may do wrong, they are asked again by tests of one that serves alone.
 const withWorkers = chosen.length > 0 || long ? [] : [[...atATime(2), ...workerTests]];
-// Who runs one other file has no use for some hundred megabytes of programs.
-const isRun = (folder) => runs.flat().some((path) => folder.startsWith(path) || path.includes(folder));
-const llamaServer = join("tests", "e2e", "llama-server.test.ts");
-if ([agents, ...["guides", "mcp"].map((name) => join("tests", "e2e", name)), llamaServer].some(isRun)) {
-  ensureTestPrograms();
-}
-if (isRun(deploy)) ensureDeployTools();
-if (isRun(install)) ensureSmallDebians();
+// Who runs one file installs and builds what that file needs, and nothing else.
+ensureDependencies({ dev: true });
+const needs = needsOf(chosen.length > 0 || !long ? chosen : runs.flat(), { long });
+if (needs.dashboard) ensureDashboard();
+if (needs.guides && !ensureGuides()) process.exit(1);
+ensureDebianPackages(needs.debian);
+if (needs.programs) ensureTestPrograms();
+if (needs.deployTools) ensureDeployTools();
+if (needs.smallDebians) ensureSmallDebians();
+if (needs.npms) ensureNpms();
 // The tests set what they need; what this shell has set for a Headrace of its own must not leak in.
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";

@@ -109,8 +109,18 @@ const chartColors = {
 } as const;
 const leftOver = { light: "#8793a0", dark: "#74808b" } as const;
 
-/** -1: of what is left over. */
+/** Returns a color of its own for each index from 0, and grey for -1, which stands for the rest. */
 export function chartColor(scheme: "light" | "dark", index: number): string {
-  const colors = chartColors[scheme];
-  return (index < 0 ? undefined : colors[index % colors.length]) ?? leftOver[scheme];
+  if (index < 0) return leftOver[scheme];
+  // Beyond the chosen colors, steps of the golden angle keep hues apart.
+  return (
+    chartColors[scheme][index] ?? `oklch(${scheme === "dark" ? 0.76 : 0.52} 0.12 ${Math.round(index * 137.5) % 360})`
+  );
+}
+
+const dashes = [[], [], [], [], [8, 4], [8, 4], [8, 4], [3, 3]] as const;
+
+/** Returns the dash pattern of a line, in pixels, by the index of its color. */
+export function chartDash(index: number): number[] {
+  return [...(dashes[Math.max(0, index) % dashes.length] ?? [])];
 }

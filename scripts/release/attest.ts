@@ -1,26 +1,46 @@
 // What stands beside the files that are published: their sums, the bill of materials, and where they come from.
 import { execFileSync } from "node:child_process";
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..", "..");
 const payloadType = "application/vnd.in-toto+json";
 
 /**
- * Writes SHA256SUMS, the bill of materials (CycloneDX) and the provenance (SLSA 1.0 in an in-toto statement) of `files`.
+ * Writes SHA256SUMS, the bill of materials (CycloneDX) and the provenance (SLSA 1.0 in an in-toto statement) of `made` and
+ * of what was made of the same commit before and is still there.
  * @param keyFile an Ed25519 key (PEM), by which the provenance is signed as DSSE has it; undefined: it is not signed
  */
-export function attest(release: string, files: readonly string[], keyFile: string | undefined): void {
+export function attest(release: string, made: readonly string[], keyFile: string | undefined): void {
   const name = `headrace-${packageJson.version}`;
+  const files = [...new Set([...made, ...madeBefore(release, `${name}.intoto.json`)])].sort();
   const bill = join(release, `${name}.cdx.json`);
   writeFileSync(bill, execFileSync(process.execPath, [join(root, "scripts", "sbom.mjs")]));
   const provenance = join(release, `${name}.intoto.json`);
-  const statement = JSON.stringify(statementOf([...files, bill]));
+  const statement = JSON.stringify(statementOf([...new Set([...files, bill])]));
   writeFileSync(provenance, `${keyFile === undefined ? statement : signed(statement, keyFile)}\n`);
-  const sums = [...files, bill, provenance].map((file) => `${sha256(file)}  ${basename(file)}\n`);
+  const sums = [...new Set([...files, bill, provenance])].map((file) => `${sha256(file)}  ${basename(file)}\n`);
   writeFileSync(join(release, "SHA256SUMS"), sums.sort().join(""));
+}
+
+/** The files of an earlier provenance, where it is of the same sources and they have the bytes that it names. */
+function madeBefore(release: string, provenance: string): string[] {
+  try {
+    const written = JSON.parse(readFileSync(join(release, provenance), "utf8"));
+    const text =
+      written.payload === undefined ? written : JSON.parse(Buffer.from(written.payload, "base64").toString());
+    const { subject, predicate }: ReturnType<typeof statementOf> = text;
+    const sources = predicate.buildDefinition.resolvedDependencies;
+    if (!isDeepStrictEqual(sources, statementOf([]).predicate.buildDefinition.resolvedDependencies)) return [];
+    return subject
+      .filter(({ name, digest }) => existsSync(join(release, name)) && sha256(join(release, name)) === digest.sha256)
+      .map(({ name }) => join(release, name));
+  } catch {
+    return [];
+  }
 }
 
 function sha256(file: string): string {
@@ -28,7 +48,7 @@ function sha256(file: string): string {
 }
 
 /** Nothing in it is of the moment or of the machine, so that whoever builds the same gets the same. */
-function statementOf(files: readonly string[]): object {
+function statementOf(files: readonly string[]) {
   return {
     _type: "https://in-toto.io/Statement/v1",
     subject: files.map((file) => ({ name: basename(file), digest: { sha256: sha256(file) } })),

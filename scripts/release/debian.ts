@@ -86,16 +86,44 @@ headrace: embedded-library
 headrace: non-standard-file-perm
 `;
 
+const variables = "/etc/headrace/environment";
+const dataDir = "/var/lib/headrace";
+
 const environment = `# Variables of the service, NAME=value a line, secrets too: HEADRACE_PUBLIC_URL=https://ai.example.com
 # Afterwards: systemctl restart headrace
 `;
 
-/** What the launcher of the package for npm sets, where there is no Node. */
+/**
+ * What the launcher of the package for npm sets, where there is no Node. Root and the service's user ask about the service,
+ * unless they name another place.
+ */
 function launcher(): string {
   const lines = Object.entries(bunSettings)
     .map(([name, value]) => `export ${name}=${value}\n`)
     .join("");
-  return `#!/bin/sh\n# Starts Headrace as its launcher does for npm.\n${lines}exec ${home}/bun ${home}/app/main.js "$@"\n`;
+  return `#!/bin/sh
+# Starts Headrace as its launcher does for npm.
+${lines}program="${home}/bun ${home}/app/main.js"
+case " $* " in *" --data-dir"* | *" --config"* | *" --clients "*) exec $program "$@" ;; esac
+case "$1:$(id -un)" in
+  doctor:root | setup-link:root | operator-key:root) drop="setpriv --reuid=headrace --regid=headrace --init-groups --" ;;
+  doctor:headrace | setup-link:headrace | operator-key:headrace) drop="" ;;
+  *) exec $program "$@" ;;
+esac
+# The command is about the service: its user, its folder and its variables, which only root can read.
+export HEADRACE_MODE=production HEADRACE_DATA_DIR=${dataDir} HOME=${dataDir}
+if [ -r ${variables} ]; then
+  while IFS= read -r line || [ -n "$line" ]; do
+    name=\${line%%=*}
+    value=\${line#*=}
+    case "$name" in "$line" | "" | [0-9]* | *[!A-Za-z0-9_]*) continue ;; esac
+    case "$value" in \\"*\\" | \\'*\\') value=\${value#?} && value=\${value%?} ;; esac
+    export "$name=$value"
+  done <${variables}
+fi
+cd ${dataDir}
+exec $drop $program "$@"
+`;
 }
 
 /** That of deploy/, with what is elsewhere here. */
@@ -148,6 +176,13 @@ if [ "$1" = configure ]; then
   fi
   if [ -d /run/systemd/system ]; then
     systemctl --system daemon-reload >/dev/null || true
+  fi
+  # A drop-in of the unit may have the address: a service that runs is restarted whatever the file says.
+  if [ -n "$2" ] && [ -d /run/systemd/system ] && systemctl --quiet is-active headrace.service; then
+    deb-systemd-invoke restart headrace.service || true
+  elif ! grep -Eqs '^HEADRACE_(PUBLIC_URL|CONFIG|MODE)=.' ${variables}; then
+    echo "headrace is not started yet. Set HEADRACE_PUBLIC_URL in ${variables}, then: systemctl start headrace"
+  elif [ -d /run/systemd/system ]; then
     if [ -n "$2" ]; then action=restart; else action=start; fi
     deb-systemd-invoke $action headrace.service || true
   fi

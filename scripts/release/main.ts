@@ -1,5 +1,5 @@
 // Makes what is published, in dist/release: `npm run release -- [package] [executables] [<target> …] [debian] [image]`, all but
-// the image by default. `--twice` makes it again elsewhere and compares, `--measure` writes the table of the README, `--key <file>` signs.
+// the image by default. `--twice` makes it again elsewhere and compares, `--measure` writes the table of docs/install.md, `--key <file>` signs.
 import { rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";

@@ -17,7 +17,7 @@ import { environment, user } from "./image/config.ts";
 import { makeImage } from "./image/image.ts";
 import { writeLayers } from "./image/layers.ts";
 
-const readme = join(import.meta.dir, "..", "..", "README.md");
+const page = join(import.meta.dir, "..", "..", "docs", "install.md");
 const [begin, end] = ["<!-- measured by npm run release -- --measure -->", "<!-- end of what is measured -->"];
 
 /** Needs root, mmdebstrap and what `npm run release` has made in `release`. */
@@ -38,10 +38,10 @@ export async function measure(release: string): Promise<void> {
   rows.push(await imageRow(release));
   const head = "| Linux x64 | Fetched | On disk | First start | Next start | Memory |";
   const table = [head, head.replaceAll(/[^|]+/g, " --- "), ...rows].join("\n");
-  const text = readFileSync(readme, "utf8");
+  const text = readFileSync(page, "utf8");
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`README.md has no place for the table: ${begin} … ${end}`);
-  writeFileSync(readme, `${text.slice(0, from)}${begin}\n\n${table}\n\n${text.slice(to)}`);
+  if (from < 0 || to < from) throw new Error(`docs/install.md has no place for the table: ${begin} … ${end}`);
+  writeFileSync(page, `${text.slice(0, from)}${begin}\n\n${table}\n\n${text.slice(to)}`);
   process.stdout.write(`${table}\n`);
 }
 

@@ -3,10 +3,8 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import packageJson from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..", "..");
-const version = packageJson.dependencies["node-llama-cpp"];
 
 export const targets = [
   "linux-x64",
@@ -22,41 +20,37 @@ export const targets = [
 export type Target = (typeof targets)[number];
 
 /**
- * The packages of llama.cpp for the processor, with the SHA-512 of those that the lock file does not have. Musl has none,
- * and for macOS and Windows none is published in the version of the library, without which it is not loaded.
+ * The packages of llama.cpp for the processor. Musl has none, and for macOS and Windows none is published in the version
+ * of the library, without which it is not loaded.
  */
-const backEnds: Partial<Record<Target, { name: string; sha512?: string }>> = {
-  "linux-x64": { name: "@node-llama-cpp/linux-x64" },
-  "linux-x64-baseline": { name: "@node-llama-cpp/linux-x64" },
-  "linux-arm64": {
-    name: "@node-llama-cpp/linux-arm64",
-    sha512: "W+7naKCXX9/eEjjFmRS8vvx91QyLXDbeFxexZc3bh/PtQABZgmRL3C0AtYYXn4YGTj/3Qor4lWZn2tpjZFPLdQ==",
-  },
+const backEnds: Partial<Record<Target, string>> = {
+  "linux-x64": "@node-llama-cpp/linux-x64",
+  "linux-x64-baseline": "@node-llama-cpp/linux-x64",
+  "linux-arm64": "@node-llama-cpp/linux-arm64",
 };
 
 /** The back-end's package and the directory that it is in; undefined for a target without the engine. */
 export function backEndOf(target: Target, release: string): { name: string; directory: string } | undefined {
-  const backEnd = backEnds[target];
-  if (backEnd === undefined) return undefined;
-  const { name, sha512 } = backEnd;
-  if (sha512 === undefined) return { name, directory: join(root, "node_modules", name) };
-  return { name, directory: fetched(`${name}@${version}`, sha512, release) };
+  const name = backEnds[target];
+  if (name === undefined) return undefined;
+  const installed = join(root, "node_modules", name);
+  return { name, directory: existsSync(installed) ? installed : fetched(name, release) };
 }
 
-/** The path of Bun for Linux on ARM64, of the version and with the bytes that the lock file names. */
+/** The path of Bun for Linux on ARM64. */
 export function bunForArm64(release: string): string {
-  const name = "@oven/bun-linux-aarch64";
+  return join(fetched("@oven/bun-linux-aarch64", release), "bin", "bun");
+}
+
+/** The directory of a package from the registry, of the version and with the bytes that the lock file names. */
+function fetched(name: string, release: string): string {
   const lock: { packages: Record<string, { version: string; integrity: string }> } = JSON.parse(
     readFileSync(join(root, "package-lock.json"), "utf8"),
   );
   const entry = lock.packages[`node_modules/${name}`];
   if (entry === undefined) throw new Error(`package-lock.json has no ${name}: docs/adr/0006-dependencies.md.`);
+  const specifier = `${name}@${entry.version}`;
   const sha512 = entry.integrity.replace("sha512-", "");
-  return join(fetched(`${name}@${entry.version}`, sha512, release), "bin", "bun");
-}
-
-/** The directory of a package from the registry, which has the SHA-512 (base64) that is known of it. */
-function fetched(specifier: string, sha512: string, release: string): string {
   const directory = join(release, "fetched", specifier.replaceAll("/", "+"));
   if (!existsSync(join(directory, "package", "package.json"))) {
     mkdirSync(directory, { recursive: true });

@@ -168,6 +168,7 @@ describe("the token", () => {
 });
 
 describe("a session ends", () => {
+  // long-lived: browserSession.idle
   test("a session ends after two weeks without a request, however young its cookie is", async () => {
     const { cookie } = await all.startSession(ada);
     all.clock.advance(idleSeconds * 1_000 - 1_000);
@@ -177,6 +178,7 @@ describe("a session ends", () => {
     expect(await find(fresh)).toBeUndefined();
   });
 
+  // long-lived: browserSession.age
   test("a session ends after ninety days, however much it is used", async () => {
     let { cookie } = await all.startSession(ada);
     for (let day = 1; day < 90; day++) {
@@ -189,6 +191,7 @@ describe("a session ends", () => {
     expect(await find(cookie)).toBeUndefined();
   });
 
+  // long-lived: browserSession.credential
   test("a session ends by signing out, on the server as well as in the browser", async () => {
     const { cookie } = await all.startSession(ada);
     const current = await find(cookie);

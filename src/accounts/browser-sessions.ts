@@ -4,6 +4,7 @@ import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { forbidden, GatewayError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { longLived } from "../base/long-lived.ts";
 import { currentKey, type Keys, keyRing } from "../domain/key-ring.ts";
 import type { Person } from "../domain/people/person.ts";
 import type {
@@ -45,9 +46,9 @@ export interface CurrentSession {
 }
 
 /** Without a request in this time a session has ended. */
-export const idleSeconds = 14 * 86_400;
+export const idleSeconds = longLived.browserSession.idleMs / 1_000;
 /** It ends after this, whatever happens. */
-const longestSeconds = 90 * 86_400;
+const longestSeconds = longLived.browserSession.longestMs / 1_000;
 const rotateAfterSeconds = 3_600;
 /** What was on its way with the token before arrives by then. */
 const replacedForSeconds = 60;

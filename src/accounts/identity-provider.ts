@@ -1,6 +1,6 @@
 // The operator's OpenID Connect provider: where people are sent to, and what it says of who comes back.
 import type { Configuration, CustomFetchOptions } from "openid-client";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { forbidden, GatewayError } from "../base/errors.ts";
 
 export interface IdentityProviderSettings {
@@ -43,6 +43,8 @@ const defaultTimeoutMs = 5_000;
 const longestAnswer = 1_048_576;
 /** Between its clock and ours. */
 const toleranceSeconds = 30;
+/** Seconds that a provider's clock may be ahead. The time of issue is no deadline, so a later one gains nothing. */
+const mostAheadSeconds = 300;
 
 export class IdentityProvider {
   readonly #options: IdentityProviderOptions;
@@ -55,14 +57,20 @@ export class IdentityProvider {
   /** Where the browser goes. Throws `service_unavailable` where the provider cannot be asked about itself. */
   async authorizationUrl({ state, nonce, verifier, redirectUri }: SignInSecrets): Promise<string> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import("openid-client");
-    const url = buildAuthorizationUrl(await this.#configuration(), {
-      redirect_uri: redirectUri,
-      scope: this.#options.settings.scopes.join(" "),
-      code_challenge: await calculatePKCECodeChallenge(verifier),
-      code_challenge_method: "S256",
-      ...{ state, nonce },
-    });
-    return url.href;
+    const configuration = await this.#configuration();
+    try {
+      const url = buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        scope: this.#options.settings.scopes.join(" "),
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+        ...{ state, nonce },
+      });
+      return url.href;
+    } catch (error) {
+      this.#known = undefined;
+      throw this.#unreachable(error);
+    }
   }
 
   /**
@@ -80,10 +88,12 @@ export class IdentityProvider {
       const tokens = await authorizationCodeGrant(configuration, returned, checks);
       const claims = tokens.claims();
       if (!claims) throw new Error("no ID token");
+      // By the clock by which the library has checked that the token has not expired.
+      requireOwnToken(claims, this.#options.settings.clientId, systemClock.nowSeconds());
       // Many providers tell the address only here (OpenID Connect Core, 5.4).
-      const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint !== undefined;
+      const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint != null;
       const more = hasMore ? await fetchUserInfo(configuration, tokens.access_token, claims.sub) : {};
-      return identityOf({ ...more, ...claims });
+      return identityOf(claims, more);
     } catch (error) {
       // Keys or endpoints may have changed: whoever tries again meets what it says of itself by then.
       this.#known = undefined;
@@ -122,6 +132,7 @@ export class IdentityProvider {
       execute: isLocal ? [oidc.allowInsecureRequests] : [],
     });
     const server = found.serverMetadata();
+    requireEndpoints(server, isLocal);
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
     const basic = methods.includes("client_secret_basic") ? oidc.ClientSecretBasic : oidc.ClientSecretPost;
     const authentication = secret === undefined ? oidc.None() : basic(secret);
@@ -159,8 +170,41 @@ export class IdentityProvider {
   }
 }
 
-function identityOf(claims: Readonly<Record<string, unknown>> & { iss: string; sub: string }): ProvenIdentity {
-  const { iss, sub, email, email_verified: verified, name } = claims;
+/**
+ * Checks what the library leaves to its users (OpenID Connect Core, 3.1.3.7, rules 4, 5 and 10): a token that was made for
+ * another client, or in the future, is none of this sign-in.
+ */
+function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: string, nowSeconds: number): void {
+  const { azp, iat } = claims;
+  if (azp !== undefined && azp !== clientId) throw new Error("an ID token for another client");
+  if (typeof iat !== "number" || iat > nowSeconds + mostAheadSeconds) throw new Error("an ID token of the future");
+}
+
+/** Browsers are sent to one of them, and secrets to the others. */
+function requireEndpoints(metadata: Readonly<Record<string, unknown>>, isLocal: boolean): void {
+  const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
+  // Some providers write null for an endpoint that they do not have.
+  const optional = ["userinfo_endpoint"].filter((name) => metadata[name] != null);
+  for (const name of [...needed, ...optional]) {
+    const endpoint = metadata[name];
+    if (typeof endpoint !== "string" || !URL.canParse(endpoint) || !isAllowed(new URL(endpoint), isLocal)) {
+      throw new Error(`${name} is no https address`);
+    }
+  }
+}
+
+function isAllowed({ protocol, hostname }: URL, isLocal: boolean): boolean {
+  return protocol === "https:" || (protocol === "http:" && isLocal && isLoopback(hostname));
+}
+
+/** `more`: of userinfo. The address and whether it is verified come from one of the two, as each vouches for its own alone. */
+function identityOf(
+  claims: Readonly<Record<string, unknown>> & { iss: string; sub: string },
+  more: Readonly<Record<string, unknown>>,
+): ProvenIdentity {
+  const { iss, sub } = claims;
+  const { email, email_verified: verified } = claims["email"] === undefined ? more : claims;
+  const name = claims["name"] ?? more["name"];
   // Some providers write the flag as text.
   const isVerified = typeof email === "string" && (verified === true || verified === "true");
   return {
@@ -177,8 +221,7 @@ function identityOf(claims: Readonly<Record<string, unknown>> & { iss: string; s
  */
 function boundedFetch(isLocal: boolean) {
   return async (url: string, options: CustomFetchOptions): Promise<Response> => {
-    const { protocol, hostname } = new URL(url);
-    if (protocol !== "https:" && !(isLocal && isLoopback(hostname))) throw new Error("an endpoint by plain http");
+    if (!isAllowed(new URL(url), isLocal)) throw new Error("an endpoint by plain http");
     const { method, headers: sent, signal, body } = options;
     // Its requests have a form for a body, or none.
     const form = body instanceof URLSearchParams ? { body } : {};

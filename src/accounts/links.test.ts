@@ -110,6 +110,12 @@ describe("the set-up link", () => {
     await expect(links.acceptance.setup(token, setUp, testOrigin)).rejects.toThrow(ended);
   });
 
+  test("the set-up link is no longer found once it was used: its page would ask for a password in vain", async () => {
+    const token = tokenOf(await links.createSetupLink());
+    await links.acceptance.setup(token, setUp, testOrigin);
+    expect(await links.find(token, "setup")).toBeUndefined();
+  });
+
   test("the set-up link ends after a day, and when there is a newer one", async () => {
     const [old, newer] = [await links.createSetupLink(), await links.createSetupLink()];
     expect(await links.find(tokenOf(old), "setup")).toBeUndefined();

@@ -44,7 +44,7 @@ async function add(odd: Oddities = {}, session = "ses_1", name = "Laptop") {
 }
 
 async function signIn(odd: Oddities = {}) {
-  const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+  const { challengeId, options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
   return await passkeys.signIn({ challengeId, response: device.get(options, odd) }, ceremony());
 }
 
@@ -119,6 +119,9 @@ describe("adding", () => {
     ["another origin", { origin: "https://ai.example.com.evil.example" }],
     ["another relying party", { rpId: "evil.example" }],
     ["another challenge", { challenge: Buffer.alloc(32).toString("base64url") }],
+    ["a frame of another origin", { clientData: { crossOrigin: true } }],
+    ["a frame that names its outermost page", { clientData: { topOrigin: "https://evil.example" } }],
+    ["a frame, said in another form", { clientData: { crossOrigin: "true" } }],
     ["nobody verified", { userVerified: false }],
     ["an unknown attestation", { attestation: () => ({ format: "odd", statement: new Map() }) }],
     ["a statement with no attestation", { attestation: () => ({ format: "none", statement: new Map([["x", 1]]) }) }],
@@ -190,7 +193,7 @@ describe("adding", () => {
 describe("signing in", () => {
   test("signing in gives the person, whose passkey was used now; nobody is named to the browser before", async () => {
     await add();
-    const { options } = await passkeys.signInOptions(pageOrigin);
+    const { options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     expect(options).toMatchObject({ rpId: "ai.example.com", userVerification: "required" });
     expect(options.allowCredentials ?? []).toEqual([]);
     expect(await signIn()).toEqual(person);
@@ -199,11 +202,11 @@ describe("signing in", () => {
 
   test("a challenge for signing in works once, and for five minutes", async () => {
     await add();
-    const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+    const { challengeId, options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     const given = { challengeId, response: device.get(options) };
     await passkeys.signIn(given, ceremony());
     expect(await refusal(passkeys.signIn(given, ceremony()))).toMatchObject({ detail: "passkey_challenge" });
-    const late = await passkeys.signInOptions(pageOrigin);
+    const late = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     world.clock.advance(300_000);
     const response = device.get(late.options);
     expect(await refusal(passkeys.signIn({ challengeId: late.challengeId, response }, ceremony()))).toMatchObject({
@@ -215,6 +218,9 @@ describe("signing in", () => {
     ["another origin", { origin: "https://evil.example" }],
     ["another relying party", { rpId: "evil.example" }],
     ["another challenge", { challenge: Buffer.alloc(32).toString("base64url") }],
+    ["a frame of another origin", { clientData: { crossOrigin: true } }],
+    ["a frame that names its outermost page", { clientData: { topOrigin: "https://evil.example" } }],
+    ["a frame, said in another form", { clientData: { crossOrigin: "true" } }],
     ["nobody verified", { userVerified: false }],
     ["somebody else's handle", { userHandle: Buffer.from("usr_other").toString("base64url") }],
   ])("signing in is refused and recorded: %s", async (_, odd) => {
@@ -267,7 +273,7 @@ test("however often a known passkey is refused, the audit log gets a hundred row
   const own = new FailedSignIns({ ...world, log: { info: () => {}, warn: () => {}, error: () => {} } });
   const passkeys = new Passkeys({ ...world, failures: own });
   const attempt = async () => {
-    const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+    const { challengeId, options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
     const response = device.get(options);
     response.response.signature = "AAAA";
     return refusal(passkeys.signIn({ challengeId, response }, ceremony()));
@@ -289,7 +295,10 @@ test("a passkey that is removed while it is checked signs nobody in, nor do two 
   const [passkey] = device.passkeys;
   if (!passkey) throw new Error("no passkey");
   passkey.counter = 5;
-  const begun = [await passkeys.signInOptions(pageOrigin), await passkeys.signInOptions(pageOrigin)];
+  const begun = [
+    await passkeys.signInOptions(pageOrigin, "192.0.2.1"),
+    await passkeys.signInOptions(pageOrigin, "192.0.2.1"),
+  ];
   const uses = begun.map(({ challengeId, options }) => {
     passkey.counter = 5;
     return { challengeId, response: device.get(options) };
@@ -298,7 +307,7 @@ test("a passkey that is removed while it is checked signs nobody in, nor do two 
   expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
 
   passkey.counter = 9;
-  const { challengeId, options } = await passkeys.signInOptions(pageOrigin);
+  const { challengeId, options } = await passkeys.signInOptions(pageOrigin, "192.0.2.1");
   const { people } = world;
   const findPerson = people.findPerson.bind(people);
   people.findPerson = async (id) => {
@@ -338,7 +347,7 @@ describe("the relying party", () => {
 
   test("the relying party is needed: without one both ceremonies are refused with what to do", async () => {
     const at = "http://127.0.0.1:7545";
-    expect(await refusal(passkeys.signInOptions(at))).toMatchObject({ code: "permission_denied" });
+    expect(await refusal(passkeys.signInOptions(at, "192.0.2.1"))).toMatchObject({ code: "permission_denied" });
     expect(await refusal(passkeys.additionOptions(person, "ses_1", at))).toMatchObject({ code: "permission_denied" });
   });
 });
@@ -346,6 +355,7 @@ describe("the relying party", () => {
 describe("what waits for its second half", () => {
   const kind = { name: "test", lifeSeconds: 10, most: 2 };
 
+  // long-lived: beginning.total
   test("what waits for its second half is bounded: the oldest goes first, and nothing is given after its time", async () => {
     const clock = manualClock();
     const pending = new Pending<number>({ ...world.pending, clock }, kind);
@@ -361,6 +371,17 @@ describe("what waits for its second half", () => {
     clock.advance(1_000);
     expect(await pending.has("c")).toBe(false);
     expect(await pending.take("c")).toBeUndefined();
+  });
+
+  test("what waits for its second half is taken from the network that has most", async () => {
+    const pending = new Pending<number>(world.pending, { ...kind, name: "fair", most: 4 });
+    const waiting = pending.newKey("192.0.2.1");
+    await pending.put(waiting, 1);
+    const flood = Array.from({ length: 9 }, (_, i) => pending.newKey(`198.51.100.${i % 3}`));
+    for (const key of flood) await pending.put(key, 2);
+    expect(await pending.take(waiting)).toBe(1);
+    const kept = await Promise.all(flood.map((key) => pending.take(key)));
+    expect(kept.filter((value) => value !== undefined)).toHaveLength(3);
   });
 
   test("what waits for its second half is taken once, however many ask at once, at whichever process", async () => {

@@ -1,8 +1,9 @@
 // Passkeys: adding one to a person who is signed in, and signing in with one, by WebAuthn.
-import { randomBytes } from "node:crypto";
+
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { Clock } from "../base/clock.ts";
 import { forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
+import { longLived } from "../base/long-lived.ts";
 import type { Passkey, Person, PersonStore } from "../domain/people/person.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import type { FailedSignIns, PasskeyFault } from "./failed-sign-ins.ts";
@@ -27,7 +28,7 @@ interface Ceremony extends Origin {
 export const mostPasskeys = 20;
 export const longestPasskeyName = 60;
 const lifeSeconds = 300;
-const mostPending = 10_000;
+const mostPending = longLived.beginning.bounds.total.most;
 /** ES256, EdDSA and RS256, which between them every authenticator has. */
 const algorithms = [-7, -8, -257];
 
@@ -131,7 +132,7 @@ export class Passkeys {
   }
 
   /** What the browser's `get()` takes. It names no passkeys, so that nobody learns from it who has one. */
-  async signInOptions(pageOrigin: string) {
+  async signInOptions(pageOrigin: string, network: string) {
     const rpID = requirePartyId(pageOrigin);
     const { generateAuthenticationOptions } = await import("@simplewebauthn/server");
     const options = await generateAuthenticationOptions({
@@ -139,7 +140,7 @@ export class Passkeys {
       timeout: lifeSeconds * 1000,
       userVerification: "required",
     });
-    const challengeId = randomBytes(32).toString("base64url");
+    const challengeId = this.#signIns.newKey(network);
     await this.#signIns.put(challengeId, options.challenge);
     return { challengeId, options };
   }
@@ -192,6 +193,7 @@ async function verifyAddition(
   const expected = { expectedChallenge, expectedOrigin, expectedRPID };
   const checks = { requireUserVerification: true, supportedAlgorithmIDs: algorithms };
   try {
+    requireOwnPage(response.response.clientDataJSON);
     await requireNoCertificates(response.response.attestationObject);
     const { verified, registrationInfo } = await verifyRegistrationResponse({ response, ...expected, ...checks });
     if (verified) return registrationInfo;
@@ -201,6 +203,16 @@ async function verifyAddition(
   throw invalidRequest("The passkey could not be checked. Try to add it once more.", {
     detail: "passkey_not_verified",
   });
+}
+
+/**
+ * Throws where the passkey was made or used within a page of another origin (WebAuthn Level 3, 7.1 step 11 and 7.2 step 14):
+ * none of our pages can be framed, so such a page only pretends to be one.
+ */
+function requireOwnPage(clientDataJSON: string): void {
+  const data = JSON.parse(Buffer.from(clientDataJSON, "base64url").toString()) as Readonly<Record<string, unknown>>;
+  const { crossOrigin = false, topOrigin } = data;
+  if (crossOrigin !== false || topOrigin !== undefined) throw new Error("a frame of another origin");
 }
 
 /**
@@ -224,6 +236,7 @@ async function verifyUse(
 ): Promise<{ counter: number; backedUp: boolean } | undefined> {
   const { verifyAuthenticationResponse } = await import("@simplewebauthn/server");
   try {
+    requireOwnPage(response.response.clientDataJSON);
     const { verified, authenticationInfo } = await verifyAuthenticationResponse({
       response,
       ...{ expectedChallenge, expectedOrigin, expectedRPID },

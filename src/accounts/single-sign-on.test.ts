@@ -1,5 +1,5 @@
 // Single sign-on against the real `oidc-provider`, and against one that lies.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import {
   clientId,
   clientSecret,
@@ -18,7 +18,7 @@ import { membershipCredentialId, type OneTimeLink, type Passkey, type Person } f
 import { auditEvent } from "../policy/records/audit.ts";
 import { OneTimeLinks } from "./links.ts";
 import { SignIn } from "./sign-in.ts";
-import { SingleSignOn, type SingleSignOnSettings } from "./single-sign-on.ts";
+import { SingleSignOn, type SingleSignOnOptions, type SingleSignOnSettings } from "./single-sign-on.ts";
 
 const redirectUri = "http://localhost:7545/sso/callback";
 let world: TestPeople;
@@ -41,13 +41,18 @@ beforeEach(() => {
   lying.asked = [];
 });
 
-function signOnAt(issuer: string, changes: Partial<SingleSignOnSettings> = {}, timeoutMs = 2_000): SingleSignOn {
+function signOnAt(
+  issuer: string,
+  changes: Partial<SingleSignOnSettings> = {},
+  timeoutMs = 2_000,
+  people: SingleSignOnOptions["people"] = world.people,
+): SingleSignOn {
   const settings: SingleSignOnSettings = {
     ...{ name: "Example", issuer, clientId, clientSecret, scopes: ["openid", "email", "profile"] },
     ...{ allowedDomains: [], role: "member" },
     ...changes,
   };
-  const { people, clock, pending, accountId } = world;
+  const { clock, pending, accountId } = world;
   return new SingleSignOn({ settings, people, clock, pending, joinAccountId: async () => accountId, timeoutMs });
 }
 
@@ -58,7 +63,12 @@ function asked() {
 /** The whole way of one browser. */
 async function signIn(signOn: SingleSignOn, provider: TestProvider, person: ProviderPerson) {
   provider.person = person;
-  const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/device" });
+  const { browser, url } = await signOn.begin({
+    browser: undefined,
+    network: "192.0.2.1",
+    redirectUri,
+    next: "/device",
+  });
   const back = await provider.visit(url);
   return await signOn.complete(back.searchParams, browser, asked());
 }
@@ -151,7 +161,12 @@ describe("who comes back from a real provider", () => {
     real.person = { sub: "twice", email: person.email, email_verified: true };
     const windows = await Promise.all(
       [1, 2].map(async () => {
-        const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/device" });
+        const { browser, url } = await signOn.begin({
+          browser: undefined,
+          network: "192.0.2.1",
+          redirectUri,
+          next: "/device",
+        });
         return { browser, back: await real.visit(url) };
       }),
     );
@@ -159,6 +174,27 @@ describe("who comes back from a real provider", () => {
     for (const signedIn of await Promise.all(done)) expect(signedIn.person).toEqual(person);
     const linked = await world.audit.list({ action: "identity.linked" }, { after: undefined, limit: 100 });
     expect(linked.filter(({ targetId }) => targetId === person.id)).toHaveLength(1);
+  });
+
+  test("refuses a window whose identity another window links to another person meanwhile", async () => {
+    const first = await world.addPerson({ email: "first-window@example.com" });
+    const second = await world.addPerson({ email: "second-window@example.com" });
+    const { people } = world;
+    const raced: SingleSignOnOptions["people"] = {
+      findByIdentity: (issuer, subject) => people.findByIdentity(issuer, subject),
+      findByEmail: (email) => people.findByEmail(email),
+      findInvitations: (email, nowSeconds) => people.findInvitations(email, nowSeconds),
+      membershipsOf: (personId) => people.membershipsOf(personId),
+      async apply(change, event) {
+        const identity = { issuer: real.issuer, subject: "moved", personId: first.id, createdAt: 1 };
+        expect(await people.apply({ addIdentity: identity }, event)).toBe("done");
+        return await people.apply(change, event);
+      },
+    };
+    const claims = { sub: "moved", email: second.email, email_verified: true };
+    expect(await refusal(signIn(signOnAt(real.issuer, {}, 2_000, raced), real, claims))).toMatchObject({
+      ...{ code: "permission_denied", detail: "sso: identity_taken" },
+    });
   });
 
   test("who comes back from a real provider joins the account of a pending invitation, which is used up", async () => {
@@ -325,12 +361,13 @@ describe("somebody else who came with the address first", () => {
 });
 
 describe("the way back", () => {
+  // long-lived: beginning.age
   test("the way back belongs to the browser that began it, works once, and for ten minutes", async () => {
     const person = await world.addPerson({ email: `once${++made}@example.com` });
     lying.person = { sub: `once-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
     const begin = async () => {
-      const { browser, url } = await signOn.begin({ browser: undefined, redirectUri, next: "/" });
+      const { browser, url } = await signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" });
       return { browser, query: (await lying.visit(url)).searchParams };
     };
     const [mine, theirs] = [await begin(), await begin()];
@@ -346,12 +383,23 @@ describe("the way back", () => {
     expect(lying.asked.filter((path) => path === "/token")).toHaveLength(1);
   });
 
+  test("the way back with two states is refused, and takes neither of them", async () => {
+    const person = await world.addPerson({ email: `twice${++made}@example.com` });
+    lying.person = { sub: `twice-${made}`, email: person.email, email_verified: true };
+    const signOn = signOnAt(lying.issuer);
+    const { browser, url } = await signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" });
+    const query = (await lying.visit(url)).searchParams;
+    const twice = new URLSearchParams([...query, ["state", "x"]]);
+    expect(await refusal(signOn.complete(twice, browser, asked()))).toMatchObject({ detail: "sso: state" });
+    expect((await signOn.complete(query, browser, asked())).person.id).toBe(person.id);
+  });
+
   test("two windows of one browser may be on their way at once", async () => {
     const person = await world.addPerson({ email: `two${++made}@example.com` });
     lying.person = { sub: `two-${made}`, email: person.email, email_verified: true };
     const signOn = signOnAt(lying.issuer);
-    const first = await signOn.begin({ browser: undefined, redirectUri, next: "/1" });
-    const second = await signOn.begin({ browser: first.browser, redirectUri, next: "/2" });
+    const first = await signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/1" });
+    const second = await signOn.begin({ browser: first.browser, network: "192.0.2.1", redirectUri, next: "/2" });
     expect(second.browser).toBe(first.browser);
     for (const { url, browser } of [second, first]) {
       const back = await lying.visit(url);
@@ -363,7 +411,7 @@ describe("the way back", () => {
     const signOn = signOnAt(lying.issuer);
     const seen = new Set<string | null>();
     for (let i = 0; i < 2; i++) {
-      const { url, browser } = await signOn.begin({ browser: undefined, redirectUri, next: "/" });
+      const { url, browser } = await signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" });
       const query = new URL(url).searchParams;
       expect(query.get("code_challenge_method")).toBe("S256");
       expect(query.get("response_type")).toBe("code");
@@ -376,11 +424,20 @@ describe("the way back", () => {
   });
 });
 
+// hardening: A16
 describe("a provider that lies, or somebody in between", () => {
   test.each<[string, Lies]>([
     ["another nonce", { idToken: { nonce: "other" } }],
     ["another issuer in the token", { idToken: { iss: "https://evil.example" } }],
     ["another audience", { idToken: { aud: "other" } }],
+    ["a token that was made for another client", { idToken: { azp: "other" } }],
+    [
+      "a token that was made for another client among several",
+      { idToken: { aud: ["headrace", "other"], azp: "other" } },
+    ],
+    ["a token of the future", { idToken: { iat: 4_000_000_000 } }],
+    ["a token of six minutes from now", { idToken: { iat: Math.floor(Date.now() / 1000) + 360 } }],
+    ["a token that does not say when it was made", { idToken: { iat: undefined } as never }],
     ["a token that has expired", { idToken: { exp: 1_000_000_000 } }],
     ["a signature of a key that is not published", { foreignKey: true }],
     ["another issuer in the redirect", { callback: { iss: "https://evil.example" } }],
@@ -439,17 +496,55 @@ describe("a provider that lies, or somebody in between", () => {
     await thief.stop(true);
   });
 
-  test("endpoints by plain http beyond this machine are not called", async () => {
-    lying.lies = { metadata: { token_endpoint: "http://192.0.2.1/token" } };
-    expect(await refusal(signIn(signOnAt(lying.issuer), lying, { sub: "h" }))).toMatchObject({
-      code: "upstream_error",
-    });
+  test.each<[string, Lies]>([
+    ["has null for a userinfo endpoint", { metadata: { userinfo_endpoint: null } as never }],
+    ["has a clock four minutes ahead", { idToken: { iat: Math.floor(Date.now() / 1000) + 240 } }],
+  ])("signs people in at a provider that %s", async (_, lies) => {
+    const person = await world.addPerson({ email: `odd${++made}@example.com` });
+    lying.lies = lies;
+    const claims = { sub: `odd-${made}`, email: person.email, email_verified: true };
+    expect(await signIn(signOnAt(lying.issuer), lying, claims)).toMatchObject({ person: { id: person.id } });
+  });
+
+  test.each(["false", "yes", 1, {}])("signs nobody in by an address that is verified as %p", async (flag) => {
+    const person = await world.addPerson({ email: `flag${++made}@example.com` });
+    lying.lies = { idToken: { email: person.email, email_verified: flag } };
+    const error = await refusal(signIn(signOnAt(lying.issuer), lying, { sub: `flag-${made}` }));
+    expect(error).toMatchObject({ code: "permission_denied", detail: "sso: email_not_verified" });
+  });
+
+  // hardening: A16
+  test("signs nobody in by an address whose flag the ID token has and whose text userinfo has", async () => {
+    const person = await world.addPerson({ email: `mixed${++made}@example.com` });
+    lying.lies = {
+      idToken: { email_verified: true },
+      answers: { "/userinfo": () => Response.json({ sub: `mixed-${made}`, email: person.email }) },
+      metadata: { userinfo_endpoint: `${lying.issuer}/userinfo` },
+    };
+    const error = await refusal(signIn(signOnAt(lying.issuer), lying, { sub: `mixed-${made}` }));
+    expect(error).toMatchObject({ code: "permission_denied", detail: "sso: email_not_verified" });
+    expect(lying.asked).toContain("/userinfo");
   });
 });
 
+test("asks no provider by plain http beyond this machine, not even what it says of itself", async () => {
+  const asks = spyOn(globalThis, "fetch").mockRejectedValue(new Error("asked"));
+  try {
+    const begin = signOnAt("http://192.0.2.1").begin({
+      ...{ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" },
+    });
+    expect(await refusal(begin)).toMatchObject({ code: "service_unavailable" });
+    expect(asks).not.toHaveBeenCalled();
+  } finally {
+    asks.mockRestore();
+  }
+});
+
+// hardening: A16
 describe("what the provider says of itself", () => {
   const discovery = "/.well-known/openid-configuration";
-  const begin = (signOn: SingleSignOn) => signOn.begin({ browser: undefined, redirectUri, next: "/" });
+  const begin = (signOn: SingleSignOn) =>
+    signOn.begin({ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" });
 
   test("what the provider says of itself is asked once an hour, and once for many at a time", async () => {
     const signOn = signOnAt(lying.issuer);
@@ -465,6 +560,12 @@ describe("what the provider says of itself", () => {
   test.each<[string, Lies]>([
     ["an error", { answers: { [discovery]: () => new Response("canary", { status: 500 }) } }],
     ["another issuer", { metadata: { issuer: "https://evil.example" } }],
+    ...["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"].flatMap((name) =>
+      ["javascript:alert(1)", "data:text/html,x", "http://192.0.2.1/x", "file:///etc/passwd", "", 5].map(
+        (value): [string, Lies] => [`${JSON.stringify(value)} as ${name}`, { metadata: { [name]: value } }],
+      ),
+    ),
+    ["no address of its sign-in", { metadata: { authorization_endpoint: undefined } }],
     ["nothing in time", { answers: { [discovery]: () => Bun.sleep(400).then(() => new Response()) } }],
   ])(
     "%s in place of what the provider says of itself is a 503 for now, and the provider is asked again the next time",

@@ -1,7 +1,9 @@
 // Signing in at the operator's identity provider: begun here, proven there, and then the person whom that stands for.
+
 import { createHash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { forbidden, type GatewayError, invalidRequest } from "../base/errors.ts";
+import { longLived } from "../base/long-lived.ts";
 import type { Identity, Membership, OneTimeLink, PeopleChange, Person, PersonStore } from "../domain/people/person.ts";
 import type { Role } from "../domain/people/role.ts";
 import { sameSecret } from "../policy/credentials/opaque-token.ts";
@@ -58,8 +60,8 @@ interface Found {
   isFirstProof?: boolean;
 }
 
-export const ssoLifeSeconds = 600;
-const mostPending = 10_000;
+export const ssoLifeSeconds = longLived.beginning.longestMs / 1_000;
+const mostPending = longLived.beginning.bounds.total.most;
 const browserPattern = /^[\w-]{43}$/;
 
 export class SingleSignOn {
@@ -89,10 +91,17 @@ export class SingleSignOn {
     browser: string | undefined;
     redirectUri: string;
     next: string;
+    /** The network of the browser's address. */
+    network: string;
   }): Promise<{ browser: string; url: string }> {
-    const { redirectUri, next } = given;
+    const { redirectUri, next, network } = given;
     const browser = given.browser !== undefined && browserPattern.test(given.browser) ? given.browser : random();
-    const secrets: SignInSecrets = { state: random(), nonce: random(), verifier: random(), redirectUri };
+    const secrets: SignInSecrets = {
+      state: this.#begun.newKey(network),
+      nonce: random(),
+      verifier: random(),
+      redirectUri,
+    };
     const url = await this.#provider.authorizationUrl(secrets);
     await this.#begun.put(secrets.state, { ...secrets, next, browserDigest: digestOf(browser) });
     return { browser, url };

@@ -48,6 +48,8 @@ export const refusalReasons = [
   "account_tokens",
   "key_quota",
   "account_quota",
+  "member_quota",
+  "app_quota",
   "capacity",
 ] as const;
 export type RefusalReason = (typeof refusalReasons)[number];
@@ -89,7 +91,7 @@ export interface GatewayErrorOptions {
   engineLimited?: boolean;
   /** Which limit refused the request, where one did; for the counts of what is throttled. */
   refusal?: RefusalReason;
-  /** The quota that did; becomes `error.quota`. */
+  /** The quota that did; becomes `quota` beside `error`. */
   quota?: SpentQuota;
   cause?: unknown;
 }

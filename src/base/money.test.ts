@@ -26,3 +26,11 @@ test("what is shown in JSON is the exact decimal, and comes back as the same who
     ]);
   }
 });
+
+test.each([
+  [2.01, 2_010_000_000],
+  [0.57, 570_000_000],
+  [0.000000001, 1],
+])("takes %d USD as the nearest whole nano-USD, though the product may be a little less", (usd, nanoUsd) => {
+  expect(nanoOfUsd(usd)).toBe(nanoUsd);
+});

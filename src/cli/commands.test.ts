@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { Command } from "commander";
 import { register } from "./command.ts";
-import { commands, commandsMeant } from "./commands.ts";
+import { commands, commandsMeant, headings } from "./commands.ts";
 import { createContext } from "./terminal/context.ts";
 
 describe("commands", () => {
@@ -11,6 +11,12 @@ describe("commands", () => {
       register(program, createContext({}), await load());
       expect(program.commands.map((command) => command.name())).toEqual([name]);
     }
+  });
+
+  test("puts every command of the help under a heading", () => {
+    const [first] = commands.keys();
+    expect([...headings.keys()][0]).toBe(first);
+    expect([...headings.keys()].filter((name) => !commands.has(name))).toEqual([]);
   });
 
   test("a command that is named is loaded alone", () => {

@@ -4,9 +4,17 @@ import packageJson from "../../package.json" with { type: "json" };
 import { nearest } from "../base/text/nearest.ts";
 import { processEnvironment } from "../config/config.ts";
 import { register } from "./command.ts";
-import { commands, commandsMeant } from "./commands.ts";
+import { commands, commandsMeant, headings, otherHeading } from "./commands.ts";
 import { createContext } from "./terminal/context.ts";
 import { CliError, exitCodes, printable, reportError } from "./terminal/terminal.ts";
+
+const examples = `\
+Examples:
+  headrace serve                       start a server on http://127.0.0.1:7545
+  headrace chat "Who are you?"         ask the first model that can chat
+  headrace keys create ci              make an API key
+  headrace doctor                      show what is wrong and how to fix it
+`;
 
 /** Runs what the arguments ask for. Never rejects: the exit code of the process says how it ended. */
 export async function runCommand(args: readonly string[]): Promise<void> {
@@ -21,6 +29,9 @@ export async function runCommand(args: readonly string[]): Promise<void> {
         process.stdout.write(text);
       },
     })
+    .addHelpText("after", `\n${examples}`)
+    .commandsGroup(otherHeading)
+    .helpCommand("help [command]", "show help for a command")
     .showSuggestionAfterError()
     .exitOverride();
 
@@ -28,6 +39,8 @@ export async function runCommand(args: readonly string[]): Promise<void> {
     refuseUnknownCommand(args[0]);
     for (const name of commandsMeant(args)) {
       const entry = await commands.get(name)?.();
+      const heading = headings.get(name);
+      if (heading) program.commandsGroup(heading);
       if (entry) register(program, context, entry);
     }
     await program.parseAsync(args, { from: "user" });
@@ -36,11 +49,19 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   }
 }
 
+/** Words of Ollama's command line, and what does the same here. */
+const elsewhere: ReadonlyMap<string, string> = new Map([
+  ["run", "chat --model"],
+  ["ps", "models ps"],
+  ["show", "models show"],
+  ["stop", "models stop"],
+]);
+
 /** `serve` is the default command, and would take any other word for an argument of its own. */
 function refuseUnknownCommand(word: string | undefined): void {
   const known = [...commands.keys(), "help"];
   if (word === undefined || word.startsWith("-") || known.includes(word)) return;
-  const meant = nearest(word, known);
+  const meant = elsewhere.get(word) ?? nearest(word, known);
   const hint = meant ? `Did you mean \`headrace ${meant}\`?` : "`headrace --help` lists the commands.";
   throw new CliError(`There is no command \`${printable(word)}\`. ${hint}`, exitCodes.usage);
 }

@@ -26,8 +26,8 @@ test.each([
   [toolServer(`${atNode}, headers: { a: b }`), "tools.servers[0].headers: is for servers with a url. Fix: "],
   [toolServer(`${atNode}, share: true`), "tools.servers[0].share: is true of what another node offers. Fix: "],
   [toolServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: is true beside oauth"],
-  [toolServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of a server"],
-] as const)("of a server of tools it is told what does not go together: %p", (text, expected) => {
+  [toolServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of an MCP server"],
+] as const)("of an MCP server it is told what does not go together: %p", (text, expected) => {
   const problems = problemsOf(text);
   expect(problems).toHaveLength(1);
   expect(problems[0]).toContain(expected);

@@ -44,7 +44,11 @@ export async function openFile(inputs: {
   const read = await readText(path);
   if ("code" in read) {
     if (read.code === "ENOENT" && namedAt === undefined) return { path, yaml: undefined, ...withoutFile() };
-    const problem = unreadable(label, read.code, namedAt ?? { ...placeOutsideFile(""), file: label });
+    const problem = unreadable(
+      namedAt === undefined ? path : label,
+      read.code,
+      namedAt ?? { ...placeOutsideFile(""), file: label },
+    );
     return { path, yaml: undefined, ...withoutFile(), problems: [problem] };
   }
   const { readYaml } = await import("./read-yaml.ts");

@@ -79,7 +79,7 @@ describe("where values come from", () => {
       upstreams: [],
       models: [],
       tiers: [],
-      limits: { bodyBytes: 10_485_760, messages: 2048, depth: 64 },
+      limits: { bodyBytes: 33_554_432, messages: 2048, depth: 64 },
       cors: { origins: [] },
       warnings: [],
       file: { found: false },

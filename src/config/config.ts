@@ -46,7 +46,7 @@ export type {
   UpstreamConfig,
 } from "./file-config.ts";
 export type { PullSource } from "./hugging-face.ts";
-export { type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
+export { flagAttribute, type LogFormat, type Mode, type ServeFlag, serveFlags } from "./options.ts";
 export { ConfigError, type Problem, renderPlace } from "./problems.ts";
 export { configJsonSchema, configReference } from "./reference.ts";
 export { requestLimitProblems } from "./server-process.ts";
@@ -330,6 +330,16 @@ export async function loadDataDir(inputs: ConfigInputs = {}): Promise<string> {
 /** The address of the records, for commands beside a server; undefined: in the data directory. Throws a ConfigError. */
 export function loadDatabaseUrl(env: Env = process.env): string | undefined {
   return fromVariable(options.databaseUrl, env);
+}
+
+/** Likewise, where browsers reach the server, without a slash at its end; undefined where it is not configured. */
+export async function loadPublicUrl(inputs: ConfigInputs = {}): Promise<string | undefined> {
+  const { flags = {}, env = process.env, cwd = process.cwd() } = inputs;
+  const file = await findConfigFile(flags, env, cwd);
+  const reader = new OptionReader({ flags, env, file: file.yaml });
+  const { value } = reader.take(options.publicUrl);
+  throwIfAny(reader.problems);
+  return trimmed(value);
 }
 
 /** Likewise, where limits are counted for all replicas. */

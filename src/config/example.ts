@@ -159,7 +159,7 @@ cache:
   max_bytes: 67108864
   max_answer_bytes: 1048576
 
-# Servers of tools (MCP), which clients get at /mcp with the scope tools:use.
+# MCP servers, which clients get at /mcp with the scope tools:use.
 tools:
   record: none                         # or content: what was said in calls is kept, sealed, as stored chats are
   sampling_model: small                # for servers that ask a model and name none that is there
@@ -204,9 +204,10 @@ tiers:
 
 # What one request may be, and how long it may wait, at most.
 limits:
-  body_bytes: 10485760
+  body_bytes: 33554432
   messages: 2048
   depth: 64
+  # refused_members: [service_tier]    # members of bodies; left out: those that rule a model server
   queue: 512                           # requests waiting for one upstream
   queue_seconds: 30
   form_bytes: 2147483648               # a form with files, such as a recording

@@ -31,6 +31,7 @@ import {
 } from "../domain/models/model-entry.ts";
 import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { priorities, usualPriority } from "../domain/models/policies/priority.ts";
+import { memberNamePattern, mostRefusedMembers, rulingMembers } from "../domain/models/ruling-members.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
   apiNames,
@@ -92,7 +93,10 @@ const upstream = field(
       fix: "Give a name such as ollama.",
     }),
     url: field(
-      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      z
+        .string()
+        .trim()
+        .refine((text) => parseHttpUrl(text) !== undefined),
       {
         doc: "Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
@@ -348,9 +352,24 @@ const tier = field(
 
 const limits = field(
   z.strictObject({
-    body_bytes: bound("Largest request body in bytes; above it: 413.", [1024, 1_073_741_824, 10_485_760], "bytes"),
+    body_bytes: bound("Largest request body in bytes; above it: 413.", [1024, 1_073_741_824, 33_554_432], "bytes"),
     messages: bound("Most messages of one chat request; above it: 400.", [1, 1_000_000, 2048]),
     depth: bound("Deepest nesting of a JSON body; above it: 400.", [8, 1000, 64]),
+    refused_members: field(
+      z
+        .array(
+          field(z.string().regex(memberNamePattern), {
+            doc: "Name of a member at the top of a request's body.",
+            must: "a name of 1 to 64 lower-case letters, digits, underscores, dots or hyphens",
+            fix: "Give a name such as service_tier.",
+          }),
+        )
+        .max(mostRefusedMembers),
+      list(
+        "Members of requests to models that are refused with 400, such as `service_tier` where a dear one costs too much. The list replaces the usual one, of members that rule a model server. `null` is passed on, as are `-1` in `id_slot`, `slot_id` and `data_parallel_rank`, `false` in `return_hidden_states` and an empty `chat_template`. `file_id`, `file_ids` and `vector_store_ids` are refused in parts of prompts and in tools as well. Empty: all are passed on.",
+        `names, ${mostRefusedMembers} at most`,
+      ),
+    ).default([...rulingMembers]),
     queue: bound("Most requests that wait for a place at one upstream or model; more get 503.", [0, 100_000, 512]),
     queue_seconds: seconds("Longest wait for a place; where it would be longer: 503 at once.", 30).default(30),
     open_requests_per_key: bound(
@@ -476,7 +495,7 @@ const cors = field(
 const logs = field(
   z.strictObject({
     level: said(
-      "Least level of a line that is written; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
+      "Lowest level that is logged; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
       oneOf(logLevels),
     ).default("info"),
     sample: said(

@@ -81,7 +81,7 @@ export const options = {
     env: "HEADRACE_HOST",
     file: ["host"],
     default: "127.0.0.1",
-    doc: "Address to listen on. Any other than a loopback address needs production mode.",
+    doc: "Address to listen on. An address that other machines reach needs production mode.",
     must: "an IP address or a host name",
     fix: "Give an address such as 127.0.0.1, ::1 or 0.0.0.0, without scheme and port.",
   }),
@@ -91,7 +91,7 @@ export const options = {
     env: "HEADRACE_PORT",
     file: ["port"],
     default: 7545,
-    doc: "Port to listen on; 0 picks a free one, which the start-up line names.",
+    doc: "Port to listen on. 0 picks a free port, which the server prints.",
     fix: "Give a port such as 7545, or 0 for any free port.",
   }),
   dataDir: option({
@@ -107,7 +107,7 @@ export const options = {
   backupBeforeUpgrade: option({
     ...trueOrFalse(),
     flag: "--no-backup-before-upgrade",
-    flagDoc: "Bring the SQLite database up to date without a copy of it from before.",
+    flagDoc: "Upgrade the SQLite database without a backup.",
     env: "HEADRACE_BACKUP_BEFORE_UPGRADE",
     file: ["backup_before_upgrade"],
     default: true,
@@ -129,8 +129,8 @@ export const options = {
     file: ["mode"],
     default: "development",
     doc:
-      "`development` is for this machine only. `production` refuses sk_dev_ keys, needs a public URL, and only " +
-      "prints the local model servers it finds instead of serving them.",
+      "`development` is for this machine only. `production` refuses sk_dev_ keys and needs a public URL. It prints the local " +
+      "model servers that it finds and does not serve them.",
   }),
   logFormat: option({
     ...oneOf(logFormats),
@@ -138,14 +138,14 @@ export const options = {
     env: "HEADRACE_LOG_FORMAT",
     file: ["log_format"],
     default: "text",
-    doc: "`text` for people, `json` for one JSON object a line.",
+    doc: "`text` for people, `json` for one JSON object per line.",
   }),
   logLevel: option({
     ...oneOf(logLevels),
     flag: "--log-level <level>",
     env: "HEADRACE_LOG_LEVEL",
     defaultText: "`logs.level` of the file",
-    doc: "Least level of a line that is written: `info`, `warn` or `error`.",
+    doc: "Lowest level that is logged: `info`, `warn` or `error`.",
   }),
   publicUrl: option({
     schema: z.string().refine(isOriginUrl),
@@ -153,7 +153,7 @@ export const options = {
     env: "HEADRACE_PUBLIC_URL",
     file: ["public_url"],
     defaultText: "none; required in production",
-    doc: "The address clients use, without `/v1`. Links, issuer and audience come from it, never from a Host header.",
+    doc: "The URL that clients use, without `/v1`. Links, issuer and audience use it, never a Host header.",
     must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
     fix: "Give the address as clients reach it, such as https://ai.example.com; /v1 is added by itself.",
     quiet: true,
@@ -170,7 +170,7 @@ export const options = {
     env: "HEADRACE_TRUSTED_PROXIES",
     file: ["trusted_proxies"],
     default: [],
-    doc: "Proxies whose `X-Forwarded-For` is believed. Flag and variable take them separated by commas.",
+    doc: "Proxies whose `X-Forwarded-For` is trusted. Separate them by commas in the flag and the variable.",
     must: "a list of addresses and CIDR ranges",
     fix: "Give entries such as 10.0.0.0/8 or fd00::/8.",
   }),
@@ -187,8 +187,8 @@ export const options = {
     file: ["allowed_hosts"],
     default: [],
     doc:
-      "Further names of this machine, in development mode: requests from it that ask for one of them count as those for " +
-      "`localhost` do. Name none that a tunnel or proxy has. Flag and variable take them separated by commas.",
+      "More names of this machine, in development mode. A request from this machine to one of them is treated like one to " +
+      "`localhost`. Do not list the name of a tunnel or proxy. Separate them by commas in the flag and the variable.",
     must: "a list of host names and IP addresses",
     fix: "Give entries such as devbox.example.com or 192.0.2.7.",
   }),
@@ -197,8 +197,8 @@ export const options = {
     env: "HEADRACE_SECRET",
     defaultText: "generated once in the data directory",
     doc:
-      "The secret behind key digests and sealed values: 32 random bytes as hex or base64. A variable only. Several, " +
-      "separated by commas: the first is used for all that is new, the others are accepted while it is replaced.",
+      "The secret behind key digests and encrypted values: 32 random bytes as hex or base64. A variable only. To rotate it, " +
+      "give several, separated by commas: the first is used for new values, the others are still accepted.",
     must: "32 bytes, as 64 hex digits or 43 to 44 characters of base64 or base64url, or up to 4 such separated by commas",
     fix: "Make one with `openssl rand -hex 32`, or unset the variable to use the one in the data directory.",
     quiet: true,
@@ -207,7 +207,7 @@ export const options = {
     schema: z.string().regex(/^[!-~]{16,256}$/),
     env: "HEADRACE_METRICS_TOKEN",
     defaultText: "none; an operator's key reads the metrics",
-    doc: "What a monitor shows to read `GET /metrics`, as a bearer token. A variable only.",
+    doc: "Bearer token with which a monitor reads `GET /metrics`. A variable only.",
     must: "16 to 256 visible ASCII characters without blanks",
     fix: "Make one with `openssl rand -hex 32`.",
     quiet: true,
@@ -242,9 +242,8 @@ export const options = {
     file: ["workers"],
     default: 1,
     doc:
-      "Processes that serve requests for models that other servers run; `auto`: as many as there are processors. With more " +
-      "than one, another process beside them has all the rest: limits, the ledger, the dashboard, the built-in engine and nodes. " +
-      "On Linux alone.",
+      "Number of processes for requests to upstreams; `auto`: one for each processor. With more than one, a further process " +
+      "does the rest: limits, the ledger, the dashboard, the built-in engine and nodes. Linux only.",
     must: "auto, or a whole number from 1 to 64",
     fix: "Give auto, or the number of processors that Headrace may use, such as 4.",
   }),
@@ -255,8 +254,8 @@ export const options = {
     file: ["lame_duck_seconds"],
     defaultText: "5 in production with PostgreSQL, else 0",
     doc:
-      "How long a server that was told to stop goes on answering while `/readyz` says 503, until load balancers send it " +
-      "nothing any more. The 30 s for open requests follow.",
+      "How long a stopping server still accepts requests while `/readyz` answers 503, so that load balancers can notice. " +
+      "After that, open requests have 30 s to end.",
     fix: "Give a little more than it takes the load balancer to notice, such as 5; 0 stops at once.",
   }),
   advertiseUrl: option({
@@ -265,7 +264,7 @@ export const options = {
     env: "HEADRACE_ADVERTISE_URL",
     file: ["advertise_url"],
     defaultText: "none; other replicas cannot reach nodes that are connected to this one",
-    doc: "The address at which other replicas reach this one, within the network of the replicas.",
+    doc: "The URL at which other replicas reach this one, in the network of the replicas.",
     must: "an http:// or https:// URL of host and port alone, without user, path, query or fragment",
     fix: "Give an address such as http://10.0.0.5:7545.",
     quiet: true,
@@ -274,10 +273,10 @@ export const options = {
     schema: z.string().refine(isSmtpUrl),
     env: "HEADRACE_SMTP_URL",
     file: ["mail", "url"],
-    defaultText: "none; links are shown to whoever asks for them to be sent",
+    defaultText: "none; a link is shown to the person who asks for it",
     doc:
-      "The server that mail goes through: `smtps://user:password@host:465`, or `smtp://` for STARTTLS on port 587, " +
-      "which must then be offered except on this machine. Never a flag: it holds a password.",
+      "The mail server: `smtps://user:password@host:465`, or `smtp://` for STARTTLS on port 587. A mail server on another " +
+      "machine must offer STARTTLS. Never a flag: it holds a password.",
     must: "an smtp:// or smtps:// URL of host and port, with user and password or neither",
     fix: "Give a URL such as smtps://user:password@smtp.example.com, with %40 for an @ in user or password.",
     quiet: true,
@@ -332,7 +331,7 @@ export const options = {
     ...trueOrFalse(),
     env: "OTEL_SDK_DISABLED",
     default: false,
-    doc: "Traces nothing, whatever else is set.",
+    doc: "Turns tracing off, whatever else is set.",
   }),
   discoverLocal: option({
     ...trueOrFalse(),
@@ -348,7 +347,7 @@ export const options = {
     env: "HEADRACE_WEBHOOK_LOOPBACK",
     file: ["webhook_loopback"],
     default: false,
-    doc: "Lets webhooks post to this machine, over http as well; in development mode alone.",
+    doc: "Lets webhooks post to this machine, also over http. Development mode only.",
   }),
   models: option({
     schema: z.array(
@@ -363,7 +362,7 @@ export const options = {
     ),
     kind: "repeated",
     flag: "--model <path.gguf>",
-    flagDoc: "Serve this GGUF file with the built-in engine; may be repeated.",
+    flagDoc: "Serve this GGUF file with the built-in engine; repeatable.",
     file: ["engine", "models"],
     default: [],
     doc: "GGUF files that the built-in engine serves.",
@@ -375,7 +374,7 @@ export const options = {
     flag: "--context <tokens>",
     file: ["engine", "context"],
     defaultText: "chosen per model",
-    doc: "Context of the built-in engine per request, in tokens, prompt and completion together.",
+    doc: "Context of the built-in engine per request: tokens of prompt and completion together.",
   }),
   parallel: option({
     ...orLeftOut(whole([1, 64], 4)),

@@ -45,7 +45,7 @@ describe("the published JSON schema", () => {
     expect(schema.properties).toMatchObject({
       port: { default: 7545 },
       host: { default: "127.0.0.1" },
-      limits: { properties: { body_bytes: { default: 10_485_760 } } },
+      limits: { properties: { body_bytes: { default: 33_554_432 } } },
     });
   });
 

@@ -74,6 +74,26 @@ test("what was found in an answer is neither in the next nor changed by it", () 
   expect(before.usage?.completionTokens).toBe(4);
 });
 
+test("messages are plain where each choice has one with a text, and a usual end", () => {
+  const one = '{"message":{"content":"Hi"},"finish_reason":"stop"}';
+  const twice = '{"message":{},"message":{},"finish_reason":"stop","finish_reason":"stop"}';
+  for (const [choices, isPlain] of [
+    [`[${one}]`, true],
+    [`[ ${one} , ${one} ]`, true],
+    ["[]", false],
+    ['[{"message":{"content":"Hi"}}]', false],
+    [`[${one},{"message":{}}]`, false],
+    [`[{"finish_reason":"stop"},${one}]`, false],
+    [`[${twice},{}]`, false],
+    [`[{},${twice}]`, false],
+    [`[${one},null]`, false],
+    [`[${one}],"others":[${one}]`, true],
+    [`[{}],"others":[${one}]`, false],
+  ] as const) {
+    expect([choices, found(`{"choices":${choices}}`).hasPlainMessages]).toEqual([choices, isPlain]);
+  }
+});
+
 test("a name counts on the first level only", () => {
   const answer = found('{"a":{"id":1},"b":[{"usage":2}],"c":"model","model":"x"}');
   expect(members.filter((member) => answer.startOf(member) > 0)).toEqual(["model"]);

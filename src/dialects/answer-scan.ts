@@ -51,6 +51,10 @@ const other = -2;
 export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   if (!load(answer)) return undefined;
   const places = new Int32Array(2 * names.length);
+  choices = 0;
+  messages = 0;
+  ends = 0;
+  isOddChoice = false;
   return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
 }
 
@@ -58,6 +62,8 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
 export class ScannedAnswer {
   /** The usage, where it tells the three whole numbers of a chat completion, and nothing else; undefined where it is to be parsed. */
   readonly usage: TokenUsage | undefined;
+  /** Whether each of its choices has a message with a text and no calls, and ended by `stop` or `length`. */
+  readonly hasPlainMessages: boolean;
   readonly #answer: ByteSpan;
   /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
   readonly #places: Int32Array;
@@ -66,6 +72,7 @@ export class ScannedAnswer {
   constructor(answer: ByteSpan, places: Int32Array) {
     this.#answer = answer;
     this.#places = places;
+    this.hasPlainMessages = choices > 0 && isCompleteSoFar() && !isOddChoice;
     this.usage = countedUsage(this.startOf("usage"));
   }
 
@@ -169,6 +176,44 @@ function countedUsage(start: number): TokenUsage | undefined {
   return { promptTokens, completionTokens, estimated: false };
 }
 
+/** The choices of the loaded text, their messages and usual ends, and whether a choice has not one of each, or more than a text. */
+let choices = 0;
+let messages = 0;
+let ends = 0;
+let isOddChoice = false;
+const choiceDepth = 3;
+const [messageName, errorName, endName] = ["message", "error", "finish_reason"].map((name) => Buffer.from(name));
+const [callsName, contentName] = ["tool_calls", "content"].map((name) => Buffer.from(name));
+
+function isCompleteSoFar(): boolean {
+  return messages === choices && ends === choices;
+}
+
+/** Looks at a member of a choice or of its message: its name opens at `at`, its value begins at `value`. */
+function noteInner(depth: number, at: number, value: number): void {
+  const first = bytes[value] as number;
+  if (depth === choiceDepth) {
+    if (isNamed(messageName, at)) {
+      if (first === openBrace) messages++;
+      else isOddChoice = true;
+    } else if (isNamed(errorName, at)) isOddChoice ||= first !== letterN;
+    else if (isNamed(endName, at)) {
+      if (first === quote && usualEnds.some((end) => isNamed(end, value))) ends++;
+      else isOddChoice = true;
+    }
+  } else if (depth !== choiceDepth + 1) return;
+  else if (isNamed(callsName, at)) {
+    isOddChoice ||= first === openBracket && bytes[afterSpace(value + 1)] !== closeBracket;
+  } else if (isNamed(contentName, at)) isOddChoice ||= first === openBracket;
+}
+
+const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
+
+function isNamed(name: Buffer | undefined, at: number): boolean {
+  const length = (name as Buffer).length;
+  return bytes[at + 1 + length] === quote && isSame(name as Buffer, at + 1, at + 1 + length);
+}
+
 /** Strict JSON; notes the places of the members as it goes. */
 function isJsonObject(length: number, places: Int32Array): boolean {
   let at = afterSpace(0);
@@ -180,6 +225,10 @@ function isJsonObject(length: number, places: Int32Array): boolean {
   let member = other;
   for (;;) {
     const first = bytes[at] as number;
+    if (depth === choiceDepth - 1 && member === placeOf.choices) {
+      isOddChoice ||= !isCompleteSoFar();
+      choices++;
+    }
     if (first === openBrace || first === openBracket) {
       const isObject = first === openBrace;
       if (++depth > mostDepth) return false;
@@ -188,8 +237,10 @@ function isJsonObject(length: number, places: Int32Array): boolean {
       if (bytes[at] !== (isObject ? closeBrace : closeBracket)) {
         if (isObject) {
           if (depth === 1) member = memberAt(at);
+          const nameAt = at;
           at = valueAfterName(at);
           if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (member === placeOf.choices) noteInner(depth, nameAt, at);
         }
         continue;
       }
@@ -206,8 +257,10 @@ function isJsonObject(length: number, places: Int32Array): boolean {
         at = afterSpace(at + 1);
         if (isObject) {
           if (depth === 1) member = memberAt(at);
+          const nameAt = at;
           at = valueAfterName(at);
           if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (member === placeOf.choices) noteInner(depth, nameAt, at);
         }
         break;
       }

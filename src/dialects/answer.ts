@@ -119,6 +119,8 @@ export interface KeptAnswers {
   collector(): AnswerCollector;
   /** See `AnswerNames.members`. */
   members(isKept: boolean, from: GoesOnFrom | undefined): OwnMembers | undefined;
+  /** A whole answer, or the last events of its stream as text or byte text, changed to say that the answer is not kept. */
+  unkept(answer: string): string;
 }
 
 /** A whole answer, as the client was promised it. */
@@ -157,6 +159,8 @@ export interface AnswerStream extends StreamObservation {
   readonly finishSeen: boolean;
   /** Whether more of the answer may come: not all of it told why it ended. */
   readonly isOpen: boolean;
+  /** Whether the last event of the format came: nothing of the answer follows. */
+  readonly isOver: boolean;
   /** Called before the first event. */
   servedBy(serving: Serving): void;
   /**

@@ -6,6 +6,7 @@ import type { Operation } from "../domain/models/operation.ts";
 import type { Seal } from "../domain/seal.ts";
 import type { Answer, AnswerFormat, AnswerNames, AnswerStream, AskedRequest, KeptAnswers, Serving } from "./answer.ts";
 import type { ConversationFormat } from "./conversation/format.ts";
+import type { LongFormat } from "./long-answer.ts";
 import type { Said, SaidPiece, ToldAnswer } from "./said.ts";
 import type { Task } from "./task/task.ts";
 
@@ -73,6 +74,8 @@ export interface Dialect extends AnswerFormat {
   idOf(requestId: string): string;
   /** Makes of a whole answer what the client was promised. Throws `upstream_error` on what is no usable answer. */
   readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
+  /** How long answers are passed on as they come; undefined if they are read as a whole. */
+  readonly long: LongFormat | undefined;
   /** Makes of a streamed answer what the client was promised. */
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;
   /** How answers are kept, to be read again by their id; undefined where they are not. */

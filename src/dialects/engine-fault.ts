@@ -1,9 +1,10 @@
 // What a model server says of a fault, whatever format it was asked in.
 import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../base/errors.ts";
 import type { Engine } from "../domain/models/engine.ts";
+import { toldReason } from "./told-reason.ts";
 
 /** Characters of a message; it is cut before anything is searched for in it. */
-export const longestMessage = 1_000;
+const longestMessage = 1_000;
 
 /** What an engine says of a fault, as far as a client may know it. */
 export interface PublicFault {
@@ -12,8 +13,6 @@ export interface PublicFault {
   param: string | undefined;
 }
 
-/** A path as servers write it: of names, dots and indices. */
-const paramPattern = /^[\w.[\]-]{1,128}$/;
 /**
  * Servers that have no code for it say so in words: OpenAI's (vLLM, SGLang), Anthropic's, with and without the tokens of the
  * answer, and Gemini's.
@@ -27,22 +26,42 @@ const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limi
 const busySeconds = 5;
 
 /**
- * What an engine said about a bad request, fit for a client: its `error.message` without addresses and without anything
- * that looks like a credential, and those of its codes that clients act upon. Undefined where there is none.
+ * Returns what an engine said about a bad request, fit for a client: the reason without addresses and without anything that looks
+ * like a credential, and those of its codes that clients act upon.
  */
 export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
-  const { error, message, detail, ...top } = parsedObject(text);
-  const nested = typeof error === "object" && error !== null ? (error as Record<string, unknown>) : undefined;
-  const said = [nested ? nested["message"] : error, message, detail].find(
-    (candidate) => typeof candidate === "string" && candidate !== "",
-  );
-  const shown = typeof said === "string" ? withoutSecrets(said, engine) : undefined;
-  const { code, type, param } = nested ?? top;
-  return {
-    message: shown,
-    engineCode: engineCodeOf(code, type, shown),
-    param: isPublicParam(param, engine) ? param : undefined,
-  };
+  const { message, place, code, type } = toldReason(text);
+  const shown = message === undefined ? undefined : withoutSecrets(message, engine);
+  const isPublic = place !== undefined && withoutSecrets(place, engine) === place;
+  return { message: shown, engineCode: engineCodeOf(code, type, shown), param: isPublic ? place : undefined };
+}
+
+/**
+ * Reports whether an object that stands in the place of an answer, or of an event, is an error: OpenAI's `error`, vLLM's
+ * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer only the first
+ * three tell one. `list`: the member that holds the answer, where it is not that of a conversation.
+ */
+export function tellsFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
+  const { error, object, type } = data;
+  if (object === "error" || type === "error") return true;
+  // A response has an `error` of its own.
+  if (error !== undefined && error !== null && object !== "response") return true;
+  if (data["choices"] !== undefined || [list, "output", "content"].some((name) => isFilledList(data[name])))
+    return false;
+  if (typeof type === "string" && !/error|fail/i.test(type)) return false;
+  const { detail, errors, message, success } = data;
+  if (typeof detail === "string" || Array.isArray(detail) || isFilledList(errors) || success === false) return true;
+  return typeof message === "string" && codeMembers.some((name) => tellsFailure(data[name]));
+}
+
+const codeMembers = ["code", "status", "status_code", "statusCode", "error_code", "errorCode"] as const;
+
+function isFilledList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function tellsFailure(code: unknown): boolean {
+  return code !== undefined && !/^(?:0|200|ok|success)$/i.test(String(code));
 }
 
 /**
@@ -61,7 +80,7 @@ export function toldFault(
   const { message = otherwise, engineCode, param } = publicFault(text, engine);
   if (engineCode !== undefined)
     return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
-  const { code, type } = kindIn(text);
+  const { code, type } = toldReason(text);
   const engineLimited = limitKinds.has(code) || limitKinds.has(type);
   if (engineLimited || busyKinds.has(code) || busyKinds.has(type)) {
     const retryAfterSeconds = busySeconds;
@@ -73,24 +92,6 @@ export function toldFault(
 /** The code by which clients of OpenAI's formats tell in a stream what failed. */
 export function toldCode({ code, engineCode, engineLimited }: GatewayError): string {
   return engineLimited ? "rate_limit_exceeded" : (engineCode ?? code);
-}
-
-function kindIn(text: string): { code?: unknown; type?: unknown } {
-  const { error, ...top } = parsedObject(text);
-  return typeof error === "object" && error !== null ? error : top;
-}
-
-function isPublicParam(param: unknown, engine: Pick<Engine, "redact">): param is string {
-  return typeof param === "string" && paramPattern.test(param) && withoutSecrets(param, engine) === param;
-}
-
-function parsedObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
 }
 
 function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {

@@ -1,11 +1,15 @@
-// What is sent through a silence of a stream: a comment, which every reader of events passes over.
+// Keep-alives of a stream: the comments that clients get, and the heartbeats that model servers send.
 
-export const comment = ": keep-alive\n\n";
+/**
+ * A comment is one line. A blank line behind it would end an event without data, which openai-go up to 3.35 and, once an
+ * event had an id, openai-python up to 2.37 hand to their callers as a malformed one.
+ */
+export const comment = ": keep-alive\n";
 
 /** What it says while the request waits for its turn: `: queued, place 3 of 12, about 4 s`. */
 export function queuedComment({ place, of, expectedMs }: Queued): string {
   const wait = expectedMs === undefined ? "" : `, about ${Math.max(1, Math.round(expectedMs / 1000))} s`;
-  return `: queued, place ${place} of ${of}${wait}\n\n`;
+  return `: queued, place ${place} of ${of}${wait}\n`;
 }
 
 interface Queued {
@@ -13,4 +17,19 @@ interface Queued {
   readonly of: number;
   /** Undefined where nobody knows. */
   readonly expectedMs: number | undefined;
+}
+
+const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
+/** Nothing at all, or one of these words, whatever stands around it: `""`, `{}`, `null`, `: keep-alive`. */
+const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
+const longestHeartbeat = 32;
+const typeMember = /"type"\s*:/;
+
+/**
+ * Reports whether an event of a model server only shows that the server is alive. An event with a `type` is left to its
+ * format, which may know that type.
+ */
+export function isHeartbeat(name: string, data: string): boolean {
+  if (data.length <= longestHeartbeat && heartbeatData.test(data)) return true;
+  return name !== "" && heartbeatName.test(name) && !typeMember.test(data);
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
-import { atLeastDelivered, mayBeUnderstated } from "./least-usage.ts";
+import { comparedUsage, needsComparison } from "./least-usage.ts";
 import { deliveredBytes } from "./openai/usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
@@ -19,7 +19,7 @@ const delivered = (text: string) => {
   return { bytes, tokens: estimateTokens(bytes) };
 };
 const judged = (usage: TokenUsage, request = chat("Hello"), answer = "Hi.", context?: number) =>
-  atLeastDelivered(usage, request, delivered(answer), context);
+  comparedUsage(usage, request, delivered(answer), context);
 
 describe("usage that is too little to be true", () => {
   test("usage of 0 and 0 beside a prompt and an answer is replaced by an estimate of both, and marked", () => {
@@ -87,6 +87,14 @@ describe("usage that is too little to be true", () => {
     expect(judged(reported(2_502, 1), request, begun.repeat(2))).toMatchObject({ understated: true });
   });
 
+  test("usage of a prompt that fits the context only without the answer that may follow is believed", () => {
+    const text = "x".repeat(20_000);
+    expect(judged(reported(64, 1), chat(text, { max_tokens: 100 }), "Hi.", 22_000)).toMatchObject({
+      understated: true,
+    });
+    expect(judged(reported(64, 1), chat(text, { max_tokens: 8_000 }), "Hi.", 22_000)).toEqual(reported(64, 1));
+  });
+
   test("usage of a prompt that the client lets the server cut is believed", () => {
     const text = "x".repeat(20_000);
     for (const more of [{ truncate_prompt_tokens: 64 }, { truncate: "END" }, { transforms: ["middle-out"] }]) {
@@ -98,10 +106,10 @@ describe("usage that is too little to be true", () => {
   test("usage that is too little is seen for embeddings and legacy completions as well", () => {
     const inputs = ["x".repeat(600), "y".repeat(600)];
     const embedding = decodedRequest({ model: "m", input: inputs }, "embedding");
-    expect(atLeastDelivered(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
+    expect(comparedUsage(reported(0, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toMatchObject({
       ...{ promptTokens: 300, completionTokens: 0, understated: true },
     });
-    expect(atLeastDelivered(reported(10, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toEqual(reported(10, 0));
+    expect(comparedUsage(reported(10, 0), embedding, { bytes: 0, tokens: 0 }, 8_192)).toEqual(reported(10, 0));
     const completion = decodedRequest({ model: "m", prompt: [[1, 2, 3]] }, "completion");
     expect(judged(reported(0, 1), completion)).toMatchObject({ promptTokens: 3, understated: true });
   });
@@ -152,7 +160,7 @@ describe("usage that an honest server may report is believed", () => {
         const short = (tokens: string[]) => tokens.filter((token) => Buffer.byteLength(token) <= 128);
         const [sent, generated] = [short(prompt), short(answer)];
         const usage = reported(sent.length + added, generated.length);
-        expect(judged(usage, chat(sent.join("")), generated.join(""), context)).toBe(usage);
+        expect(judged(usage, chat(sent.join("")), generated.join(""), context)).toMatchObject(usage);
       }),
     );
   });
@@ -164,12 +172,49 @@ describe("usage that an honest server may report is believed", () => {
         const usage = reported(promptTokens, completionTokens);
         const choices = [{ index: 0, message: { role: "assistant", content: answer.join("") }, finish_reason: "stop" }];
         const bytes = choices.reduce((sum, choice) => sum + deliveredBytes(choice), 0);
-        const isTooLittle = atLeastDelivered(usage, request, { bytes, tokens: 1 }, 4_000) !== usage;
+        const isTooLittle = comparedUsage(usage, request, { bytes, tokens: 1 }, 4_000) !== usage;
         const choicesBytes = Buffer.byteLength(JSON.stringify(choices));
-        const looked = mayBeUnderstated(usage, choicesBytes, request);
+        const looked = needsComparison(usage, choicesBytes, request, undefined);
         if (isTooLittle && bytes > completionTokens * 128 + 512) expect(looked).toBe(true);
         if (isTooLittle && completionTokens === 0) expect(looked).toBe(true);
       }),
     );
+  });
+});
+
+describe("usage above what the request allows", () => {
+  const told = (max: number, more: object = {}) => chat("Hello", { max_tokens: max, ...more });
+
+  test("books a report above the limit where the delivered text is above the limit, too", () => {
+    expect(judged(reported(3, 100), told(20), "y".repeat(400))).toEqual({ ...reported(3, 100), pastLimit: true });
+    expect(judged(reported(3, 400), told(20), "y".repeat(400))).toMatchObject({ completionTokens: 400 });
+  });
+
+  test("replaces a report of more tokens than delivered bytes by an estimate", () => {
+    expect(judged(reported(3, 401), told(20), "y".repeat(400))).toMatchObject({
+      ...{ completionTokens: 100, estimated: true, overstated: true, pastLimit: true },
+    });
+  });
+
+  test("leaves a report above the limit to the bounds of the request where the delivered text is within it", () => {
+    expect(judged(reported(3, 100), told(20), "y".repeat(80))).toEqual(reported(3, 100));
+  });
+
+  test("counts the limit once for each generation", () => {
+    const request = told(20, { n: 5 });
+    expect(judged(reported(3, 100), request, "y".repeat(440))).toEqual(reported(3, 100));
+    expect(judged(reported(3, 101), request, "y".repeat(440))).toMatchObject({ pastLimit: true });
+  });
+
+  test("counts no echoed prompt against the limit", () => {
+    const echoing = decodedRequest({ model: "m", prompt: "x".repeat(400), echo: true, max_tokens: 20 }, "completion");
+    expect(judged(reported(100, 30), echoing, "x".repeat(400) + "y".repeat(40))).toEqual(reported(100, 30));
+    expect(judged(reported(100, 30), echoing, "x".repeat(400) + "y".repeat(100))).toMatchObject({ pastLimit: true });
+  });
+
+  test("looks at a whole answer whose report is above the limit", () => {
+    expect(needsComparison(reported(2, 21), 600, told(20), undefined)).toBe(true);
+    expect(needsComparison(reported(2, 20), 600, told(20), undefined)).toBe(false);
+    expect(needsComparison(reported(2, 20), 600, chat("Hello"), 10)).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-// The least that a request can have used, by what was sent and what was delivered: a model server may err, and a node lie.
+// Compares reported usage with what was sent and delivered: a model server may err or ignore a limit, and a node may lie.
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import { countTexts } from "../wire/parts.ts";
 import type { AskedRequest } from "./answer.ts";
@@ -21,11 +21,55 @@ export interface Delivered {
   tokens: number;
 }
 
-/** Whether a whole answer whose choices are so long is to be looked at: cheap, and false only where a few tokens at most are missing. */
-export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, request: AskedRequest): boolean {
+/**
+ * Reports whether the text of a whole answer has to be compared with its usage. Cheap; false only where a few tokens at most
+ * are missing. `choicesBytes`: of its choices as JSON. `context`: of the model, in tokens, where it is known.
+ */
+export function needsComparison(
+  usage: TokenUsage,
+  choicesBytes: number,
+  request: AskedRequest,
+  context: number | undefined,
+): boolean {
   const { promptTokens, completionTokens } = usage;
   if (completionTokens === 0 || choicesBytes - choiceBytes > completionTokens * longestTokenBytes) return true;
-  return isFarBelow(promptTokens, request.promptTokens);
+  return completionTokens > allowedTokens(request, context) || isFarBelow(promptTokens, request.promptTokens);
+}
+
+/** Returns the usage that was reported, corrected by what was delivered; without a report, an estimate. */
+export function comparedUsage(
+  reported: TokenUsage | undefined,
+  request: AskedRequest,
+  delivered: Delivered,
+  context: number | undefined,
+): TokenUsage {
+  const compared = reported
+    ? atLeastDelivered(reported, request, delivered, context)
+    : { promptTokens: request.promptTokens, completionTokens: delivered.tokens, estimated: true };
+  return provenUsage(compared, request, delivered, context);
+}
+
+/**
+ * Marks a usage as `pastLimit` where the delivered text proves that it is more than the request allows: some servers ignore
+ * the limit. A report of more tokens than delivered bytes is replaced by the estimate, as a token is a byte at least.
+ */
+export function provenUsage(
+  usage: TokenUsage,
+  request: AskedRequest,
+  delivered: Delivered,
+  context: number | undefined,
+): TokenUsage {
+  const allowed = allowedTokens(request, context);
+  if (usage.completionTokens <= allowed || delivered.tokens <= allowed) return usage;
+  const own = withoutEcho(delivered, request);
+  if (own.tokens <= allowed) return usage;
+  if (usage.completionTokens <= own.bytes) return { ...usage, pastLimit: true };
+  return { ...usage, completionTokens: own.tokens, estimated: true, overstated: true, pastLimit: true };
+}
+
+/** Tokens of all generations that the request, or the context of its model, allows; infinite where neither says. */
+function allowedTokens({ maxCompletionTokens, width }: AskedRequest, context = Number.POSITIVE_INFINITY): number {
+  return Math.min(maxCompletionTokens ?? context, context) * width;
 }
 
 /**
@@ -33,7 +77,7 @@ export function mayBeUnderstated(usage: TokenUsage, choicesBytes: number, reques
  * is wrong of the prompt is not believed to know its parts.
  * `context`: of the model, in tokens, where it is known.
  */
-export function atLeastDelivered(
+function atLeastDelivered(
   usage: TokenUsage,
   request: AskedRequest,
   delivered: Delivered,
@@ -41,19 +85,25 @@ export function atLeastDelivered(
 ): TokenUsage {
   const { promptTokens, completionTokens } = usage;
   const seemsTooFew = completionTokens < Math.ceil(delivered.bytes / longestTokenBytes);
-  // The body is looked at only where that is to be explained: it may have to be parsed again.
-  const bytes = delivered.bytes - (seemsTooFew && request.body["echo"] ? echoedBytes(request) : 0);
+  const { bytes, tokens } = seemsTooFew ? withoutEcho(delivered, request) : delivered;
   const tooFewDelivered = completionTokens < Math.ceil(bytes / longestTokenBytes);
   const tooFewSent =
     isFarBelow(promptTokens, request.promptTokens) && promptTokens < leastPromptTokens(request, context);
   if (!tooFewDelivered && !tooFewSent) return usage;
   return {
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
-    completionTokens: tooFewDelivered ? Math.ceil((delivered.tokens * bytes) / delivered.bytes) : completionTokens,
+    completionTokens: tooFewDelivered ? tokens : completionTokens,
     estimated: true,
     understated: true,
     parts: tooFewSent ? undefined : usage.parts,
   };
+}
+
+/** What the model wrote itself. The body may have to be parsed again for this. */
+function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
+  if (!request.body["echo"]) return delivered;
+  const bytes = Math.max(0, delivered.bytes - echoedBytes(request));
+  return { bytes, tokens: Math.ceil((delivered.tokens * bytes) / Math.max(1, delivered.bytes)) };
 }
 
 /** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
@@ -64,7 +114,8 @@ function echoedBytes({ dialect, body, width }: AskedRequest): number {
   return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 
-function isFarBelow(promptTokens: number, estimated: number): boolean {
+/** Reports whether a prompt that is estimated at so many tokens cannot have as few as were told. */
+export function isFarBelow(promptTokens: number, estimated: number): boolean {
   return promptTokens * longestTokenBytes < estimated * estimatedBytesPerToken;
 }
 

@@ -2,7 +2,7 @@
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import { partsTogether } from "../domain/usage/usage-parts.ts";
 import type { AskedRequest, CutPart, StreamObservation } from "./answer.ts";
-import { atLeastDelivered } from "./least-usage.ts";
+import { comparedUsage, provenUsage } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
 /** Longer pieces of a stream, on average, are no single tokens. */
@@ -39,10 +39,9 @@ export function lastPart({ cut, reported, deliveredBytes, deliveredPieces }: Str
 function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boolean): TokenUsage {
   const { reported, deliveredBytes: bytes, deliveredPieces, context } = observed;
   const tokens = estimateDelivered(bytes, deliveredPieces);
-  if (!reported) return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
-  const isEarlier = !ended && reported.completionTokens < tokens;
+  const isEarlier = !ended && reported !== undefined && reported.completionTokens < tokens;
   const usage = isEarlier ? { ...reported, completionTokens: tokens, estimated: true } : reported;
-  return atLeastDelivered(usage, request, { bytes, tokens }, context);
+  return comparedUsage(usage, request, { bytes, tokens }, context);
 }
 
 /**
@@ -84,7 +83,9 @@ function continuedUsage(
   const completionTokens = written.reduce((sum, tokens) => sum + tokens, 0);
   const told = parts.flatMap(({ reported }) => (reported?.parts ? [reported.parts] : []));
   const understated = last.understated === true;
-  return { promptTokens, completionTokens, estimated, understated, parts: partsTogether(told) };
+  const sum = { promptTokens, completionTokens, estimated, understated, parts: partsTogether(told) };
+  const tokens = parts.reduce((all, part) => all + estimateDelivered(part.deliveredBytes, part.deliveredPieces), 0);
+  return provenUsage(sum, request, { bytes: observed.deliveredBytes, tokens }, observed.context);
 }
 
 function hasCome(part: CutPart | undefined): boolean {

@@ -57,20 +57,17 @@ function variables({ env, server }: Subject): Finding | undefined {
   if (!theirs) {
     return skipped("variables", "the variables of the running server cannot be seen by this user; root can see them");
   }
-  const names = [...new Set([...own, ...namesOf(theirs)])].sort();
-  const different = names.filter((name) => env[name] !== theirs[name]);
-  if (different.length === 0) return ok("variables", "the same here as at the running server");
-  const shown = different.map((name) =>
-    theirs[name] === undefined
-      ? `${name} is set only here`
-      : env[name] === undefined
-        ? `${name} is set only there`
-        : name,
-  );
+  const different = own.filter((name) => env[name] !== theirs[name]).sort();
+  const taken = namesOf(theirs).filter((name) => !own.includes(name));
+  if (different.length === 0) {
+    const from = taken.length === 0 ? "the same here as at the running server" : "those of the running server";
+    return ok("variables", taken.length === 0 ? from : `${from}: ${taken.sort().join(", ")}`);
+  }
+  const shown = different.map((name) => (theirs[name] === undefined ? `${name} is set only here` : name));
   return warning(
     "variables",
     `not the same here as at the running server: ${shown.join(", ")}`,
-    "What follows looks at what is configured here. Run this command with the server's variables, as within its container or unit.",
+    "What follows goes by those that are set here. Unset them: the others are taken from the running server's variables.",
   );
 }
 

@@ -32,7 +32,7 @@ function remedyFor(reason: string): string {
   return "See that it runs and can be reached from here (redis-cli -u). Until it is back each replica counts its share by itself.";
 }
 
-function answers({ name, major, roundTripMs, role }: RedisFacts, host: string): Finding {
+function answers({ name, major, roundTripMs, role, writeRefusal }: RedisFacts, host: string): Finding {
   const found = `${name ?? "it says no version"} at ${host}, ${roundTripMs.toFixed(1)} ms there and back`;
   if (major !== undefined && major < oldestMajor)
     return failure("Redis", found, `Headrace needs Redis ${oldestMajor} or Valkey: update it.`);
@@ -41,6 +41,12 @@ function answers({ name, major, roundTripMs, role }: RedisFacts, host: string): 
       "Redis",
       `${found}; it is a replica, which takes no writes`,
       "Name the primary in HEADRACE_REDIS_URL.",
+    );
+  if (writeRefusal !== undefined)
+    return failure(
+      "Redis",
+      `${found}; it takes no writes: ${writeRefusal}`,
+      "Mend what it says: memory (maxmemory), its disk (MISCONF), or its replicas. Until then each replica of Headrace counts its share by itself.",
     );
   if (roundTripMs < slowRoundTripMs) return ok("Redis", found);
   return warning("Redis", found, "Put it nearer: every request waits for one answer of it.");

@@ -73,7 +73,7 @@ interface OwnFile {
 }
 
 const secretFiles =
-  /^(secret|credentials(-\w+)?\.json|node\.json|server\.lock|headrace\.db(-wal|-shm)?|spool|backups)$/;
+  /^(secret|credentials(-\w+)?\.json|node\.json|\.?server\.lock|headrace\.db(-wal|-shm)?|spool|backups)$/;
 
 function ownFiles(dataDir: string): OwnFile[] {
   const names = readdirSync(dataDir).filter((name) => secretFiles.test(name));
@@ -138,7 +138,11 @@ function cannotWrite(dataDir: string, error: unknown): Finding {
 
 function lock({ server, lockFault, dataDir }: Subject): Finding {
   if (lockFault !== undefined) {
-    return failure("lock", `server.lock cannot be opened: ${lockFault}`, `See who owns ${dataDir}, and what is there.`);
+    return failure(
+      "lock",
+      `server.lock or .server.lock cannot be opened: ${lockFault}`,
+      `See who owns ${dataDir}, and what is there.`,
+    );
   }
   if (!server) return ok("lock", "free: no server runs on this directory");
   if (server.pid === undefined) return ok("lock", "held by a server, which this system does not name");

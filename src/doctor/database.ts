@@ -6,10 +6,12 @@ import { formatBytes } from "../engines/llama/byte-size.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { timeDatabase } from "../storage/sql/database-clock.ts";
 import { requireSupported } from "../storage/sql/open-postgres.ts";
+import { writeRefusal } from "../storage/sql/open-to-read.ts";
 import { type PostgresFacts, postgresFacts } from "../storage/sql/postgres-facts.ts";
 import { connectionsOfProcess } from "../storage/sql/postgres-pool.ts";
 import { quickCheck } from "../storage/sql/quick-check.ts";
 import { schemaState } from "../storage/sql/schema.ts";
+import { wasUsed } from "../upkeep/installation-id.ts";
 import { secretInUse } from "../upkeep/installation-secret.ts";
 import { quoted } from "./data-directory.ts";
 import { reasonOf } from "./examine.ts";
@@ -24,7 +26,7 @@ export function databaseChecks(subject: Subject): Check[] {
   const { dataDir, databaseUrl } = subject;
   const file = dataDir === undefined ? undefined : join(dataDir, databaseName);
   if (databaseUrl === undefined && (file === undefined || !existsSync(file))) {
-    return [{ name: "SQLite", run: () => skipped("SQLite", "there is no headrace.db yet: the first start makes it") }];
+    return [{ name: "SQLite", run: () => missing(dataDir) }];
   }
   const ofKind =
     databaseUrl !== undefined
@@ -40,6 +42,17 @@ export function databaseChecks(subject: Subject): Check[] {
     { name: "schema", run: () => onDatabase(subject, (db) => schema(db, subject)) },
     { name: "secret", run: () => onDatabase(subject, (db) => secret(db, subject)) },
   ];
+}
+
+function missing(dataDir: string | undefined): Finding {
+  if (dataDir === undefined || !wasUsed(dataDir)) {
+    return skipped("SQLite", "there is no headrace.db yet: the first start makes it");
+  }
+  return failure(
+    "SQLite",
+    `headrace.db is missing in ${dataDir}, which was used before: the server does not start`,
+    `Put the file back, or restore a backup: headrace restore BACKUP --data-dir ${quoted(dataDir)}`,
+  );
 }
 
 /** Runs a check on the database. Where it cannot be opened, the check of the database itself says so. */
@@ -170,6 +183,14 @@ async function postgres({ database, server }: Subject, url: string): Promise<Fin
     return failure("PostgreSQL", reasonOf(error), "See what the message says; psql with the same URL asks the same.");
   }
   if (!db) return undefined;
+  const refusal = await writeRefusal(url);
+  if (refusal !== undefined) {
+    return failure(
+      "PostgreSQL",
+      `it takes no writes: ${refusal}`,
+      "Name the primary in HEADRACE_DATABASE_URL, or end what makes it read-only; on a full disk make room there.",
+    );
+  }
   const [facts, { roundTripMs }] = [await postgresFacts(db), await timeDatabase(db)];
   const place = { server: new URL(url).host, database: new URL(url).pathname.slice(1), user: "" };
   try {

@@ -27,11 +27,7 @@ export function engineChecks({ config, env }: Pick<Subject, "config" | "env">): 
 }
 
 async function engine({ dataDir }: Config): Promise<Finding[]> {
-  const [installed, all, computes] = await Promise.all([
-    installedEngine(dataDir),
-    listBackends(dataDir),
-    defaultInstallComputes(currentPlatform()),
-  ]);
+  const [installed, all] = await Promise.all([installedEngine(dataDir), listBackends(dataDir)]);
   const old = all
     .filter(({ version }) => version !== libraryVersion)
     .map(({ backend, version }) =>
@@ -45,7 +41,8 @@ async function engine({ dataDir }: Config): Promise<Finding[]> {
     const device = installed.gpu === false ? "the processor computes" : `${installed.gpu} computes`;
     return [ok("engine", `${installed.backend} ${libraryVersion} is installed; ${device}`), ...old];
   }
-  if (computes) return [ok("engine", `llama.cpp of node-llama-cpp ${libraryVersion}, on the processor`), ...old];
+  if (defaultInstallComputes(currentPlatform()))
+    return [ok("engine", `llama.cpp of node-llama-cpp ${libraryVersion}, on the processor`), ...old];
   const remedy =
     "headrace engine install cpu, where there is one: for musl (Alpine) there is none. Models of upstreams do without it.";
   return [warning("engine", `there is no engine for ${currentPlatform()}`, remedy), ...old];

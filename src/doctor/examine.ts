@@ -109,6 +109,7 @@ export function once<Result>(work: () => Promise<Result>): () => Promise<Result>
   let begun: Promise<Result> | undefined;
   return () => {
     begun ??= work();
+    // Each caller gets the rejection; until one asks, the failure is no unhandled one.
     begun.catch(() => {});
     return begun;
   };

@@ -1,11 +1,14 @@
 // Facts of the system about a process: the running server, or this one where none runs.
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export interface ProcessFacts {
   pid: number;
   /** Undefined where it may not be seen, as of another user's process. */
   environment: Readonly<Record<string, string>> | undefined;
+  /** The command line, and the directory that it was started in; undefined likewise. */
+  args: readonly string[] | undefined;
+  directory: string | undefined;
   user: number | undefined;
   /** File descriptors in use. */
   openFiles: number | undefined;
@@ -25,6 +28,8 @@ export function processFacts(pid: number): ProcessFacts {
   return {
     pid,
     environment: environmentOf(textOf(join(directory, "environ"))),
+    args: textOf(join(directory, "cmdline"))?.split("\0"),
+    directory: attempt(() => readlinkSync(join(directory, "cwd"))),
     user: attempt(() => statSync(directory).uid),
     openFiles: attempt(() => readdirSync(join(directory, "fd")).length),
     openFilesLimit: limitOf(textOf(join(directory, "limits")) ?? ""),

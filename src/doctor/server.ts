@@ -1,5 +1,7 @@
 // Looks at the port and at the server behind it: whether it is ours, ready, and what it does without.
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { StartError } from "../base/errors.ts";
 import type { NodeIdentity } from "../domain/models/node-identity.ts";
@@ -47,7 +49,10 @@ function isSameServer(one: string, other: string): boolean {
   return a.origin === b.origin || (isLoopback(a) && isLoopback(b) && a.port === b.port && a.protocol === b.protocol);
 }
 
-async function port({ config, server, localUrl }: Subject, signal: AbortSignal): Promise<Findings> {
+async function port(
+  { config, server, localUrl, namedUrl, ...subject }: Subject,
+  signal: AbortSignal,
+): Promise<Findings> {
   const running = server ? runningAs(server.pid) : undefined;
   if (localUrl === undefined) {
     if (running === undefined) return skipped("port", "any free one, as port is 0; no server runs");
@@ -56,10 +61,16 @@ async function port({ config, server, localUrl }: Subject, signal: AbortSignal):
   const place = new URL(localUrl).host;
   const fault = config && running === undefined ? await listenFault(config.host, config.port) : "EADDRINUSE";
   // Only where something listens is there anybody to ask.
-  if (fault !== "EADDRINUSE") return notListened(fault, place);
+  if (fault !== "EADDRINUSE") return notListened(fault, place, namedUrl === undefined && wasStarted(subject.dataDir));
   const answer = await askedServer(localUrl, signal);
   if (answer.kind === "silent") return silent(answer.reason, running, config !== undefined, place);
   if (answer.kind === "other") return failure("port", `another program answers at ${place}`, otherPort);
+  if (running === undefined && namedUrl !== undefined) {
+    return skipped(
+      "port",
+      `a Headrace answers at ${place}; it does not use this data directory, and ${namedUrl} is named`,
+    );
+  }
   if (running === undefined) {
     return failure(
       "port",
@@ -105,14 +116,20 @@ async function readiness(localUrl: string, signal: AbortSignal): Promise<Finding
   const wrong = checks.filter(([, state]) => state !== "ok").map(([name, state]) => `${name} ${String(state)}`);
   if (status === "ready" && wrong.length === 0) return ok("readiness", "ready: all of its checks are ok");
   const found = `${status === "not_ready" ? "not ready" : String(status)}: ${wrong.join(", ")}`;
-  const remedy = "What each means, and what goes on without it: docs/operating.md. The parts above say why.";
+  const remedy = "docs/operating.md explains each check. The findings below say why it fails.";
   return status === "not_ready" ? failure("readiness", found, remedy) : warning("readiness", found, remedy);
 }
 
-function notListened(fault: string | undefined, place: string): Finding {
+/** Reports whether a server has run on the data directory before. */
+function wasStarted(dataDir: string | undefined): boolean {
+  return dataDir !== undefined && existsSync(join(dataDir, "credentials.json"));
+}
+
+function notListened(fault: string | undefined, place: string, isMissed: boolean): Finding {
   if (fault === undefined) {
-    const remedy = "Start it: headrace serve, or systemctl start headrace.";
-    return warning("server", `none runs; ${place} is free`, remedy);
+    const remedy = "Start it: headrace serve, or systemctl start headrace; its log says why it ended.";
+    const found = `none runs; ${place} is free`;
+    return isMissed ? failure("server", found, remedy) : warning("server", found, remedy);
   }
   const remedies: Record<string, string> = {
     EACCES: "Ports below 1024 are for root: take another, and let the proxy in front have that one.",

@@ -1,17 +1,19 @@
 // The subject of an examination: the configuration as `serve` would read it, and the server that runs on its data
 // directory, if any.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import {
   type Config,
   ConfigError,
   type Flags,
+  flagAttribute,
   loadConfig,
   loadDatabaseUrl,
   loadDataDir,
   loadRedisUrl,
   loadSecretsHex,
   type Problem,
+  serveFlags,
 } from "../config/config.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { readCredentials } from "../storage/files/credentials-file.ts";
@@ -72,15 +74,16 @@ export const databaseName = "headrace.db";
 
 /** Never rejects: what is wrong is a part of what is found. */
 export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }: SubjectInputs): Promise<Subject> {
-  const inputs = { flags, env, cwd };
+  const given = { flags, env, cwd };
+  const { server, lockFault } = findServer(await loadDataDir(given).catch(() => undefined));
+  const inputs = server?.facts === undefined ? given : asStarted(given, server.facts);
   const loaded = await loadConfig(inputs).catch(problemsOf);
   const config = "problems" in loaded ? undefined : loaded;
   const problems = "problems" in loaded ? loaded.problems : [];
   const dataDir = config?.dataDir ?? (await loadDataDir(inputs).catch(() => undefined));
-  const databaseUrl = config?.databaseUrl ?? attempt(() => loadDatabaseUrl(env));
-  const redisUrl = config?.redisUrl ?? attempt(() => loadRedisUrl(env));
-  const secretsHex = config?.secretsHex ?? attempt(() => loadSecretsHex(env));
-  const { server, lockFault } = findServer(dataDir);
+  const databaseUrl = config?.databaseUrl ?? attempt(() => loadDatabaseUrl(inputs.env));
+  const redisUrl = config?.redisUrl ?? attempt(() => loadRedisUrl(inputs.env));
+  const secretsHex = config?.secretsHex ?? attempt(() => loadSecretsHex(inputs.env));
   const opened: Database[] = [];
   const database = once(async () => {
     const db = await openToRead(dataDir, databaseUrl);
@@ -93,11 +96,53 @@ export async function findSubject({ flags, env, cwd = process.cwd(), namedUrl }:
     secret: () => (secretsHex === undefined ? secretsIn(dataDir) : loadSecrets("", secretsHex)),
     namedUrl: namedUrl?.replace(/\/v1$/, ""),
     localUrl: localUrlOf(config, credentials?.base_url),
-    secrets: secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey: credentials?.api_key }),
+    secrets: secretsOf({
+      env: inputs.env,
+      config,
+      databaseUrl,
+      redisUrl,
+      secretsHex,
+      dataDir,
+      apiKey: credentials?.api_key,
+    }),
     async close() {
+      // The report is made by then, and the command ends.
       for (const db of opened) await db.close({ timeout: 0 }).catch(() => {});
     },
   };
+}
+
+interface Given {
+  flags: Flags;
+  env: Env;
+  cwd: string;
+}
+
+/** What the running server was started with, beneath what is given here. */
+function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, directory = cwd }: ProcessFacts): Given {
+  const path = (name: string) => {
+    const value = flags[name];
+    return typeof value === "string" ? { [name]: resolve(cwd, value) } : {};
+  };
+  return {
+    flags: { ...flagsIn(args), ...flags, ...path("config"), ...path("dataDir") },
+    env: { ...environment, ...env },
+    cwd: directory,
+  };
+}
+
+/** The flags of `serve` in a command line, as commander gives them. */
+function flagsIn(args: readonly string[]): Flags {
+  const flags: Record<string, unknown> = {};
+  for (const { syntax, repeatable } of serveFlags()) {
+    const [name = "", takesValue] = syntax.split(" ");
+    const values = args.flatMap((arg, at): unknown[] => {
+      if (arg === name) return takesValue === undefined ? [false] : [args[at + 1]];
+      return arg.startsWith(`${name}=`) ? [arg.slice(name.length + 1)] : [];
+    });
+    if (values.length > 0) flags[flagAttribute(syntax)] = repeatable ? values : values.at(-1);
+  }
+  return flags;
 }
 
 function problemsOf(error: unknown): { problems: readonly Problem[] } {

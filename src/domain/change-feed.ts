@@ -1,6 +1,6 @@
 // The port by which processes that share a database tell each other that something changed, so that nobody has to wait for its next look.
 
-/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams, nodes and servers of tools; `connections`: which process holds which node; `answers`: kept ones were forgotten. */
+/** `credentials`: keys, accounts, tiers, grants; `routing`: upstreams, nodes and MCP servers; `connections`: which process holds which node; `answers`: kept ones were forgotten. */
 export type ChangeTopic = "credentials" | "routing" | "connections" | "answers";
 
 /**

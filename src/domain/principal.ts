@@ -21,6 +21,8 @@ export interface Principal {
   scopes: ReadonlySet<Scope>;
   /** Unix seconds; only of an access token: what it makes must not outlive it. */
   tokenExpiresAt?: number;
+  /** The id of the key that signed the access token; undefined for other credentials. */
+  tokenSignedBy?: string;
   /** The third-party app that acts for the account; null for keys, their tokens, and people. */
   appId: string | null;
   /** Who is signed in, at a browser or with `headrace login`; not for keys and third-party apps. */

@@ -34,7 +34,9 @@ export function firstModelsPath(target: HttpTarget): string {
 async function getList(target: HttpTarget, path: string, signal: AbortSignal): Promise<string> {
   const { status, text } = await getText(target, path, maxListBytes, signal);
   if (status !== 200) {
-    throw new GatewayError("upstream_error", `GET /models answered ${status}`, { detail: target.name });
+    const isUnversioned = status === 404 && !/\/v\d/.test(path);
+    const hint = isUnversioned ? `. Its URL has no /v1, below which most servers have their API` : "";
+    throw new GatewayError("upstream_error", `GET /models answered ${status}${hint}`, { detail: target.name });
   }
   if (text === undefined) throw new GatewayError("upstream_error", "GET /models answered too much");
   return text;

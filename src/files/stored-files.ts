@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { ByteRange, ObjectStore, ObjectWriter } from "../domain/files/object-store.ts";
+import type { ObjectStore, ObjectWriter } from "../domain/files/object-store.ts";
 import type { FilePurpose, FileStore, MadeBy, StoredFile, UploadStore } from "../domain/files/stored-file.ts";
 
 export interface FileBounds {
@@ -40,10 +40,14 @@ export interface FileEnd {
 const secondsPerDay = 86_400;
 /** A file that is on its way for so long is given up. */
 const givenUpSeconds = secondsPerDay;
+/** Objects that stay behind before the sweep begins with the first of them again. */
+const mostUndeleted = 1_000;
 
 export class StoredFiles {
   readonly bounds: FileBounds;
   readonly #options: StoredFilesOptions;
+  /** Objects that the store did not delete, with its faults: tried again once all others were tried. */
+  readonly #undeleted = new Map<string, unknown>();
 
   constructor(options: StoredFilesOptions) {
     this.#options = options;
@@ -72,22 +76,55 @@ export class StoredFiles {
     }
   }
 
-  /** Rejects with `not_found` where its content is not there. */
-  read({ id }: Pick<StoredFile, "id">, range?: ByteRange): AsyncIterable<Uint8Array> {
-    return this.#options.objects.read(id, range);
+  /** Rejects with `not_found` where its content is not there, and as the store does where it has not `bytes` of it. */
+  read({ id, bytes }: Pick<StoredFile, "id" | "bytes">): AsyncIterable<Uint8Array> {
+    return this.#options.objects.read(id, { start: 0, end: bytes });
   }
 
-  /** Deletes what has expired, was deleted or was given up, `limit` of each kind at most; gives how much. */
-  async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
-    const { files, uploads, objects } = this.#options;
-    const gone = await files.gone(nowSeconds, limit);
-    for (const id of gone) await objects.delete(id);
-    await files.forget(gone);
-    const parts = await uploads.goneParts(nowSeconds, limit);
-    for (const id of parts) await objects.delete(id);
-    await uploads.forgetParts(parts);
+  /** Reads the file that a batch names, also a hidden one until it is swept. Rejects like `read`. */
+  async *readNamed(id: string): AsyncGenerator<Uint8Array> {
+    const file = await this.#options.files.named(id);
+    if (!file) throw new GatewayError("not_found", "The file has expired or was deleted.");
+    yield* this.read(file);
+  }
+
+  /**
+   * Deletes files that expired, were deleted or were given up, and parts of uploads, `limit` of each at most. An object that the
+   * store does not delete keeps its row. `fault` ends a sweep early where the store deleted none of several objects; the next
+   * sweep begins behind these, so that up to 1,000 such objects hold up no other.
+   */
+  async deleteExpired(
+    nowSeconds: number,
+    limit: number,
+  ): Promise<{ deleted: number; isOver: boolean; fault?: unknown }> {
+    const { files, uploads } = this.#options;
+    const most = limit + this.#undeleted.size;
+    const gone = await this.#deleteObjects(await files.gone(nowSeconds, most));
+    await files.forget(gone.deleted);
+    const parts = await this.#deleteObjects(await uploads.goneParts(nowSeconds, most));
+    await uploads.forgetParts(parts.deleted);
     await uploads.forgetEnded(nowSeconds);
-    return Math.max(gone.length, parts.length);
+    const tried = Math.max(gone.tried, parts.tried);
+    const deleted = gone.deleted.length + parts.deleted.length;
+    const isOver = tried < limit;
+    if (!isOver && deleted > 0 && this.#undeleted.size <= mostUndeleted) return { deleted, isOver };
+    const [fault] = this.#undeleted.values();
+    if (isOver || this.#undeleted.size > mostUndeleted) this.#undeleted.clear();
+    return { deleted, isOver, fault };
+  }
+
+  async #deleteObjects(ids: readonly string[]): Promise<{ tried: number; deleted: string[] }> {
+    const tried = ids.filter((id) => !this.#undeleted.has(id));
+    const deleted: string[] = [];
+    for (const id of tried) {
+      try {
+        await this.#options.objects.delete(id);
+        deleted.push(id);
+      } catch (error) {
+        this.#undeleted.set(id, error);
+      }
+    }
+    return { tried: tried.length, deleted };
   }
 }
 
@@ -136,6 +173,7 @@ export class NewFile {
         () => files.forget([id]),
         () => {},
       )
+      // The sweep finds its row.
       .catch(() => {});
   }
 }

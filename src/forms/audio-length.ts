@@ -8,8 +8,11 @@ const usualBytesPerSecond = 16_000;
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
 /** The part of a WAV file that its samples are at least: behind them are names and places. */
 const leastSamples = 0.9;
-/** Eight channels of 192,000 samples of 32 bits: a header that says more is no header. */
-const mostBytesPerSecond = 192_000 * 8 * 4;
+/**
+ * Two channels of 48,000 samples of 32 bits. A header that says more may be made up, and what listens goes by the frames behind
+ * it: then the recording is charged as if it had so many.
+ */
+const mostBytesPerSecond = 48_000 * 2 * 4;
 
 /** Seconds. `start`: the first bytes of it; `bytes`: of all of it. */
 export function audioSeconds(start: Buffer, bytes: number): number {

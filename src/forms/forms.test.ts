@@ -9,6 +9,7 @@ import { wavOf } from "../../tests/support/media-server.ts";
 import { type BodySource, bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatewayError } from "../base/errors.ts";
+import type { SentForm } from "../domain/models/sent-form.ts";
 import { audioSeconds } from "./audio-length.ts";
 import { boundaryOf, isForm } from "./boundary.ts";
 import { readForm } from "./read-form.ts";
@@ -41,7 +42,7 @@ const form = (file: Uint8Array, model = "m") =>
 
 function read(bytes: Buffer, space: SpoolSpace, { memoryBytes = 1_000, accountId = "a", source = bodyOf(bytes) } = {}) {
   const options = {
-    ...{ space, accountId, memoryBytes, contentType: "multipart/form-data; boundary=b", boundary: "b" },
+    ...{ space, accountId, memoryBytes, boundary: "b" },
     declaredBytes: bytes.length,
     hold(more: number) {
       if (held + more > mostHeld) return new GatewayError("service_unavailable", "no room");
@@ -68,21 +69,35 @@ function taken(source: BodySource): Promise<Buffer> {
   });
 }
 
+/** Returns a form as the runtime reads it: names, texts, and names and contents of files. */
+async function fieldsOf(form: SentForm): Promise<unknown[]> {
+  const bytes = await taken(form.open());
+  expect(bytes.length).toBe(form.length);
+  const response = new Response(new Uint8Array(bytes), { headers: { "content-type": form.contentType } });
+  const fields: unknown[] = [];
+  const values: [string, string | File][] = [];
+  (await response.formData()).forEach((value, name) => void values.push([name, value]));
+  for (const [name, value] of values) {
+    if (typeof value === "string") fields.push([name, value]);
+    else fields.push([name, value.name, Buffer.from(await value.arrayBuffer()).toString("latin1")]);
+  }
+  return fields;
+}
+
 test.each([
   ["in memory", 100],
   ["on the disk", 600_000],
-])("a form %s is given as it came, or with another model, as often as it is asked for", async (_, bytes) => {
+])("writes a form %s anew with the model's own name, as often as it is asked for", async (_, bytes) => {
   const space = spaceOf();
   const given = form(Buffer.alloc(bytes, "sound"));
   const kept = await read(given, space);
   expect(kept.files).toMatchObject([{ name: "file", filename: "a", bytes }]);
   const same = kept.sentFor("m");
   const other = kept.sentFor("another-model");
-  const wanted = form(Buffer.alloc(bytes, "sound"), "another-model");
-  expect([same.length, other.length]).toEqual([given.length, wanted.length]);
+  const file = ["file", "a", Buffer.alloc(bytes, "sound").toString()];
   for (let time = 0; time < 2; time++) {
-    expect((await taken(same.open())).equals(given)).toBe(true);
-    expect((await taken(other.open())).equals(wanted)).toBe(true);
+    expect(await fieldsOf(same)).toEqual([file, ["model", "m"]]);
+    expect(await fieldsOf(other)).toEqual([file, ["model", "another-model"]]);
   }
   expect(held).toBe(textBytes + (bytes === 100 ? given.length : 0));
   expect(space.heldBytes).toBe(bytes === 100 ? 0 : given.length);
@@ -90,6 +105,63 @@ test.each([
   kept.release();
   expect([held, space.heldBytes]).toEqual([textBytes, 0]);
   await expect(taken(other.open())).rejects.toThrow();
+});
+
+test("sends on nothing of a head but the name, a plain filename and the type", async () => {
+  const head = (more: string) => `--b\r\nContent-Disposition: form-data; name="file"${more}\r\n\r\nx\r\n`;
+  const heads = [
+    '; filename="../a\\"b\\\\;x=\u202egnp.w\u00e4v"\r\nContent-Type: audio/WAV; name="model"\r\nX-Forwarded: a',
+    `; filename=""\r\nContent-Type: nonsense`,
+    "; filename*=UTF-8''%e2%82%ac%20rate%0d%0a.mp3\r\nContent-Type: audio/ogg;codecs=opus",
+    `; filename="${"y".repeat(300)}.mp3"\r\nContent-Length: 99`,
+  ];
+  const last = "--b\r\nContent-Disposition: form-data; x=y; name=model\r\nContent-Type: text/plain\r\n\r\nm\r\n--b--";
+  const kept = await read(Buffer.from(heads.map(head).join("") + last), spaceOf());
+  const sent = kept.sentFor("own");
+  expect(await fieldsOf(sent)).toEqual([
+    ["file", ".._a__b___x__gnp.w\u00e4v", "x"],
+    ["file", "file", "x"],
+    ["file", "_ rate__.mp3", "x"],
+    ["file", `${"y".repeat(196)}.mp3`, "x"],
+    ["model", "own"],
+  ]);
+  const bytes = (await taken(sent.open())).toString();
+  expect([...bytes.matchAll(/Content-Type: (.*)/g)].map(([, type]) => type?.trim())).toEqual([
+    ...["audio/WAV", "application/octet-stream", "audio/ogg", "application/octet-stream"],
+  ]);
+  expect(bytes).not.toMatch(/X-Forwarded|Content-Length|codecs|x=y/);
+  expect(kept.sentFor("own").contentType).not.toBe(sent.contentType);
+});
+
+test("reads a text part of Apache's HttpClient, which says ISO 8859-1 by default", async () => {
+  const part = (name: string, value: string) =>
+    `--b\r\nContent-Disposition: form-data; name="${name}"\r\nContent-Type: text/plain; charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n\r\n${value}\r\n`;
+  const sent = Buffer.from(`${part("model", "m")}${part("prompt", "caf\u00e9")}--b--\r\n`, "latin1");
+  const kept = await read(sent, spaceOf());
+  expect(await fieldsOf(kept.sentFor("own"))).toEqual([
+    ["model", "own"],
+    ["prompt", "caf\u00e9"],
+  ]);
+});
+
+test.each([
+  [
+    "a charset of its texts",
+    '--b\r\nContent-Disposition: form-data; name="_charset_"\r\n\r\nutf-7\r\n--b--',
+    "_charset_",
+  ],
+  [
+    "a text in another charset",
+    '--b\r\nContent-Disposition: form-data; name="model"\r\nContent-Type: text/plain; charset="UTF-16LE"\r\n\r\nm\r\n--b--',
+    "another charset than UTF-8",
+  ],
+  [
+    "a text that is no UTF-8",
+    '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n\xff\r\n--b--',
+    "must be UTF-8",
+  ],
+])("refuses %s", async (_, text, words) => {
+  await expect(read(Buffer.from(text, "latin1"), spaceOf())).rejects.toThrow(words);
 });
 
 test("the file of a form has no name while it is there, and what a killed process left is removed at the start", async () => {
@@ -122,7 +194,10 @@ test("a form that comes in single bytes is kept in a few blocks, in memory as on
     };
     const kept = await read(all, spaceOf(), { memoryBytes, source });
     expect(most).toBeLessThan(20_000);
-    expect(await taken(kept.sentFor("y".repeat(40_000)).open())).toEqual(all);
+    expect(await fieldsOf(kept.sentFor("m"))).toEqual([
+      ["file", "a", "x".repeat(40_000)],
+      ["model", "m"],
+    ]);
     kept.release();
   }
 });
@@ -221,7 +296,37 @@ describe("the length of sound", () => {
     expect(audioSeconds(wav, 160_000)).toBe(10);
     // It would take two gigabytes a second, and be next to nothing.
     wav.writeUInt32LE(0x40000000, 24);
-    expect(audioSeconds(wav, 61_440_000)).toBe(10);
+    expect(audioSeconds(wav, 3_840_000)).toBe(10);
+  });
+
+  test("is not made short by a header that names more samples a second than recordings have", () => {
+    const wav = wavOf(1);
+    wav.writeUInt16LE(8, 22);
+    wav.writeUInt32LE(192_000, 24);
+    wav.writeUInt16LE(32, 34);
+    expect(audioSeconds(wav, 38_400_044)).toBeCloseTo(100, 3);
+
+    const flac = Buffer.alloc(42);
+    flac.write("fLaC", 0, "latin1");
+    flac.writeUIntBE((655_350 << 4) | 0x0f, 18, 3);
+    flac[21] = 0xf0;
+    flac.writeUInt32BE(1, 22);
+    expect(audioSeconds(flac, 38_400_000)).toBe(100);
+  });
+
+  test.each([
+    "ID3\x04",
+    "\xff\xfb\x90",
+    "OggS",
+    "\0\0\0 ftypM4A ",
+    "\x1aE\xdf\xa3",
+    "FORM",
+    "RF64",
+    "",
+    "fLaC",
+    "RIFF",
+  ])("is estimated from the bytes of a file that begins with %p", (start) => {
+    expect(audioSeconds(Buffer.from(start, "latin1"), 160_000)).toBe(10);
   });
 
   test("is not made short by a header of which no decoder takes notice", () => {

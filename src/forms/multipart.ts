@@ -18,6 +18,10 @@ const mostLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = mostHeadBytes + endOfHead.length;
+/** Where a line of a content begins: readers differ in which of these a boundary may follow. */
+const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
+/** What stands there before a boundary, in the same order. */
+const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;
 
 type State =
   /** In the content of a part, or, at first, before the boundary that everything begins with. */
@@ -30,12 +34,14 @@ type State =
 
 export class MultipartReader {
   readonly #taker: PartTaker;
-  /** The line end before a boundary belongs to it; the first has none. */
-  readonly #delimiter: Buffer;
+  readonly #boundary: Buffer;
+  /** The boundary behind each line end. */
+  readonly #delimiters: readonly Buffer[];
   #state: State = "content";
   #isFirst = true;
-  /** Bytes of the delimiter that were the last to be seen. */
-  #matched = 2;
+  /** The line end that was the last to be seen, and the bytes of the boundary behind it: neither is given yet. */
+  #line = atStart;
+  #matched = 0;
   /** What came of a line. */
   #gathered = "";
   /** What came of a head, in room that is used again for the next. */
@@ -45,7 +51,8 @@ export class MultipartReader {
   #at = 0;
 
   constructor(boundary: string, taker: PartTaker) {
-    this.#delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
+    this.#boundary = Buffer.from(`--${boundary}`, "latin1");
+    this.#delimiters = lineEnds.map((end) => Buffer.from(`${end}--${boundary}`, "latin1"));
     this.#taker = taker;
   }
 
@@ -54,7 +61,7 @@ export class MultipartReader {
     let i = 0;
     while (i < bytes.length) {
       if (this.#state === "content") i = this.#content(bytes, i);
-      else if (this.#state === "line") i = this.#line(bytes, i);
+      else if (this.#state === "line") i = this.#lineEnd(bytes, i);
       else if (this.#state === "head") i = this.#head(bytes, i);
       else i = afterLast(bytes, i);
     }
@@ -70,49 +77,77 @@ export class MultipartReader {
   }
 
   #content(bytes: Buffer, from: number): number {
-    const delimiter = this.#delimiter;
+    const boundary = this.#boundary;
     let i = from;
-    while (this.#matched > 0 && i < bytes.length) {
-      if (bytes[i] !== delimiter[this.#matched]) {
+    while (this.#line !== within && i < bytes.length) {
+      if (this.#line === afterReturn && this.#matched === 0 && bytes[i] === lineFeed) {
+        this.#line = afterBoth;
+        i++;
+      } else if (this.#isFirst && this.#matched === 0 && this.#line !== afterReturn && bytes[i] === carriageReturn) {
+        // A client may write an empty line before the first boundary (RFC 2046, 5.1.1).
+        this.#line = afterReturn;
+        i++;
+      } else if (bytes[i] === boundary[this.#matched]) {
+        i++;
+        if (++this.#matched === boundary.length) return this.#foundAt(i);
+      } else {
         if (this.#isFirst) throw this.#notBegun();
-        // No other prefix of it can be in what was held back: its first byte is nowhere else in it.
-        this.#taker.content(delimiter, 0, this.#matched);
+        // A boundary can begin nowhere in what was held back: it has no line end in it.
+        this.#give(this.#delimiters[this.#line] as Buffer, 0, endLength(this.#line), this.#matched);
+        this.#line = within;
         this.#matched = 0;
-      } else if (++this.#matched === delimiter.length) return this.#foundAt(i + 1);
-      else i++;
+      }
     }
-    if (i === bytes.length) return i;
-    const found = bytes.indexOf(delimiter, i);
-    if (found >= 0) {
-      if (found > i) this.#taker.content(bytes, i, found);
-      return this.#foundAt(found + delimiter.length);
+    while (i < bytes.length) {
+      const found = bytes.indexOf(boundary, i);
+      if (found < 0) return this.#giveRest(bytes, i);
+      const line = lineBefore(bytes, i, found);
+      if (line !== within) {
+        this.#line = line;
+        this.#give(bytes, i, found - i - endLength(line), 0);
+        return this.#foundAt(found + boundary.length);
+      }
+      this.#give(bytes, i, found + 1 - i, 0);
+      i = found + 1;
     }
-    const kept = this.#startOfDelimiter(bytes, i);
-    this.#matched = bytes.length - kept;
-    if (kept > i) this.#taker.content(bytes, i, kept);
+    return i;
+  }
+
+  /** All but the line end, and the beginning of a boundary behind it, that may go on in the next piece. */
+  #giveRest(bytes: Buffer, from: number): number {
+    const least = Math.max(from, bytes.length - this.#boundary.length);
+    let at = bytes.length;
+    while (at > least && bytes[at - 1] !== carriageReturn && bytes[at - 1] !== lineFeed) at--;
+    const line = lineBefore(bytes, from, at);
+    const matched = bytes.length - at;
+    if (line === within || this.#boundary.compare(bytes, at, bytes.length, 0, matched) !== 0) {
+      this.#give(bytes, from, bytes.length - from, 0);
+      return bytes.length;
+    }
+    this.#line = line;
+    this.#matched = matched;
+    this.#give(bytes, from, at - from - endLength(line), 0);
     return bytes.length;
   }
 
-  /** Where the delimiter may begin that goes on in the next piece. */
-  #startOfDelimiter(bytes: Buffer, from: number): number {
-    const delimiter = this.#delimiter;
-    const last = bytes.lastIndexOf(carriageReturn);
-    if (last < Math.max(from, bytes.length - delimiter.length + 1)) return bytes.length;
-    const length = bytes.length - last;
-    return bytes.compare(delimiter, 0, length, last, bytes.length) === 0 ? last : bytes.length;
+  #give(bytes: Buffer, from: number, length: number, more: number): void {
+    if (length + more > 0) this.#taker.content(bytes, from, from + length + more);
   }
 
   #foundAt(next: number): number {
-    this.#matched = 0;
-    if (!this.#isFirst) this.#taker.partEnd(this.#at + next - this.#delimiter.length);
+    if (this.#line !== afterBoth && !(this.#isFirst && this.#line === atStart))
+      throw this.#isFirst ? this.#notBegun() : boundaryInContent();
+    if (!this.#isFirst) this.#taker.partEnd(this.#at + next - this.#boundary.length - endLength(afterBoth));
     this.#isFirst = false;
+    this.#line = within;
+    this.#matched = 0;
     this.#gathered = "";
     this.#state = "line";
     return next;
   }
 
   /** Blanks may stand behind a boundary; two dashes say that it is the last. */
-  #line(bytes: Buffer, from: number): number {
+  #lineEnd(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       this.#gathered += String.fromCharCode(bytes[i] as number);
       if (this.#gathered === "--") {
@@ -144,6 +179,7 @@ export class MultipartReader {
     const head = readPartHead(read.toString("utf8", 0, end));
     this.#headBytes = 0;
     this.#state = "content";
+    this.#line = atStart;
     this.#taker.part(head, this.#at + next);
     return next;
   }
@@ -153,6 +189,25 @@ export class MultipartReader {
       "The body does not begin with the boundary that the header Content-Type names. Let your HTTP client set that header.",
     );
   }
+}
+
+function endLength(line: number): number {
+  return lineEnds[line]?.length ?? 0;
+}
+
+/** The line end before `at`, in what begins at `from`. */
+function lineBefore(bytes: Buffer, from: number, at: number): number {
+  const last = at > from ? bytes[at - 1] : undefined;
+  if (last === carriageReturn) return afterReturn;
+  if (last !== lineFeed) return within;
+  return at - 1 > from && bytes[at - 2] === carriageReturn ? afterBoth : afterFeed;
+}
+
+/** Go's mime/multipart and Werkzeug begin a part there. */
+function boundaryInContent() {
+  return invalidRequest(
+    "A part of the form has the boundary at the beginning of a line of its content, without CRLF before it: servers differ in whether another part begins there. Let your HTTP client choose the boundary.",
+  );
 }
 
 function moreThanBoundary() {

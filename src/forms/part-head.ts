@@ -6,6 +6,8 @@ export interface PartHead {
   /** Undefined: a text. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
+  /** Whether the text is ISO 8859-1, the default of Apache's HttpClient; else UTF-8. */
+  readonly isLatin1: boolean;
 }
 
 /** One parameter of Content-Disposition; sticky, and read one behind the other. */
@@ -17,6 +19,7 @@ const plainName = /^[\w.[\]-]+$/;
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Others change what the bytes mean, and not all servers know them. */
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
+const [utf8, latin1] = [/^(?:utf-?8|us-ascii)$/i, /^(?:iso-8859-1|latin1)$/i];
 
 /** `text`: its lines, without the empty one that ends them. Throws `invalid_request`. */
 export function readPartHead(text: string): PartHead {
@@ -35,7 +38,16 @@ export function readPartHead(text: string): PartHead {
   }
   const disposition = fields.get("content-disposition");
   if (disposition === undefined) throw badHead("it has no header Content-Disposition");
-  return { ...named(disposition), contentType: fields.get("content-type") };
+  const contentType = fields.get("content-type");
+  const head = named(disposition);
+  const charset = head.filename === undefined ? charsetOf(contentType ?? "") : "utf-8";
+  const isLatin1 = latin1.test(charset);
+  if (!isLatin1 && !utf8.test(charset)) throw badHead("its Content-Type says another charset than UTF-8");
+  return { ...head, contentType, isLatin1 };
+}
+
+function charsetOf(contentType: string): string {
+  return /;[ \t]*charset[^=]*=[ \t"]*([^" \t;]*)/i.exec(contentType)?.[1] ?? "utf-8";
 }
 
 function named(disposition: string): Pick<PartHead, "name" | "filename"> {
@@ -55,7 +67,18 @@ function named(disposition: string): Pick<PartHead, "name" | "filename"> {
   if (!plainName.test(name) || disposition.match(naming)?.length !== 1) {
     throw badHead("its name is written in a way that servers differ in; send letters, digits, _, -, . and [] alone");
   }
-  return { name, filename: parameters.get("filename") ?? parameters.get("filename*") };
+  return { name, filename: parameters.get("filename") ?? extended(parameters.get("filename*")) };
+}
+
+/** A value of RFC 8187 in UTF-8; another one as it is. */
+function extended(value: string | undefined): string | undefined {
+  const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
+  if (encoded === undefined) return value;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return value;
+  }
 }
 
 function hasControl(text: string): boolean {

@@ -7,19 +7,16 @@ import type { KeptForm, SentForm } from "../domain/models/sent-form.ts";
 import { audioSeconds, audioStartBytes } from "./audio-length.ts";
 import { MultipartReader, type PartTaker } from "./multipart.ts";
 import type { PartHead } from "./part-head.ts";
-import { lengthOf, type Segment } from "./spool-source.ts";
 import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
+import { type WrittenPart, writtenForm } from "./written-form.ts";
 
 /** Bytes of all texts of a form together, and how many parts it may have: prompts and options, and no files. */
 const [mostTextBytes, mostParts] = [1024 * 1024, 512];
-const modelField = "model";
+const [modelField, charsetField] = ["model", "_charset_"];
 
 export interface FormText {
   readonly name: string;
   readonly value: string;
-  /** Where the value stands. */
-  readonly from: number;
-  readonly to: number;
 }
 
 /** A file of a form. */
@@ -33,8 +30,6 @@ export interface FormFile {
 }
 
 export interface FormOptions extends SpoolOptions {
-  /** The field Content-Type of the request, and the boundary that it has. */
-  contentType: string;
   boundary: string;
   /** Its whole length, where the client says. */
   declaredBytes: number | undefined;
@@ -51,7 +46,7 @@ export function readForm(
     const reading = new Reading(source, bytes, options);
     reading.onEnd = (error) => {
       if (error === undefined) {
-        resolve(new ReadForm(bytes, options.contentType, reading));
+        resolve(new ReadForm(bytes, reading));
         return;
       }
       bytes.release();
@@ -66,11 +61,12 @@ export class ReadForm implements KeptForm {
   readonly texts: readonly FormText[];
   readonly files: readonly FormFile[];
   readonly #bytes: SpooledBytes;
-  readonly #contentType: string;
+  /** All of it, in the client's order. */
+  readonly #parts: readonly WrittenPart[];
 
-  constructor(bytes: SpooledBytes, contentType: string, { texts, files }: Reading) {
+  constructor(bytes: SpooledBytes, { texts, files, parts }: Reading) {
     this.#bytes = bytes;
-    this.#contentType = contentType;
+    this.#parts = parts;
     this.texts = texts;
     this.files = files;
   }
@@ -81,27 +77,24 @@ export class ReadForm implements KeptForm {
   }
 
   sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm {
-    const segments: Segment[] = [];
-    let done = 0;
-    for (const { name, value, from, to } of this.texts) {
-      const given = name === modelField ? model : edits && editOf(name, edits);
-      if (given === undefined || given === value) continue;
-      segments.push({ from: done, to: from });
-      if (given !== "") segments.push({ bytes: Buffer.from(given) });
-      done = to;
-    }
-    segments.push({ from: done, to: this.#bytes.length });
-    return {
-      contentType: this.#contentType,
-      length: segments.reduce((sum, segment) => sum + lengthOf(segment), 0),
-      open: () => this.#bytes.source(segments),
-    };
+    const parts = this.#parts.map((part) => {
+      if (!("text" in part)) return part;
+      const { name } = part;
+      return { name, text: name === modelField ? model : ((edits && editOf(name, edits)) ?? part.text) };
+    });
+    const { segments, ...written } = writtenForm(parts);
+    return { ...written, open: () => this.#bytes.source(segments) };
   }
 
   /** Nobody needs it any more. */
   release(): void {
     this.#bytes.release();
   }
+}
+
+function requireUtf8(charset: string): void {
+  if (/^utf-?8$/i.test(charset)) return;
+  throw invalidRequest("_charset_: must be utf-8: the texts of a form are read as that.", { param: charsetField });
 }
 
 /** What a field says instead; a field of a number that says nothing would be refused. Undefined: it stays as it is. */
@@ -124,6 +117,7 @@ interface Part {
 class Reading implements BodySink, PartTaker {
   readonly texts: FormText[] = [];
   readonly files: FormFile[] = [];
+  readonly parts: WrittenPart[] = [];
   onEnd: ((error?: unknown) => void) | undefined;
   readonly #source: BodySource;
   readonly #bytes: SpooledBytes;
@@ -217,16 +211,23 @@ class Reading implements BodySink, PartTaker {
   partEnd(at: number): void {
     const { head, text, bytes, at: from } = this.#part as Part;
     this.#part = undefined;
-    const { name, filename, contentType } = head;
+    const { name, filename, contentType, isLatin1 } = head;
     const all = text.bytes;
     if (filename !== undefined) {
       this.files.push({ name, filename, contentType, bytes, seconds: audioSeconds(all, bytes) });
+      this.parts.push({ name, filename, contentType, content: { from, to: at } });
       return;
     }
     if (name === modelField && this.texts.some((one) => one.name === modelField)) {
       throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
     }
-    this.texts.push({ name, value: this.#textOf(name, all), from, to: at });
+    const value = isLatin1 ? all.toString("latin1") : this.#textOf(name, all);
+    // Some parsers take the charset of all texts from this field (WHATWG HTML, 4.10.22).
+    if (name === charsetField) requireUtf8(value);
+    else {
+      this.texts.push({ name, value });
+      this.parts.push({ name, text: value });
+    }
   }
 
   #textOf(name: string, bytes: Buffer): string {

@@ -1,5 +1,6 @@
 // The guardrails of the configuration, ready to look at requests and answers.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { heldBytes } from "../base/bytes/held-bytes.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import { scanObject } from "../base/text/json-text.ts";
@@ -111,14 +112,13 @@ class RequestGuarding implements Guarding {
     if (this.answer && request.answersText) throw cannotLook();
     const guard = this.#request;
     if (!guard) return undefined;
-    const { holder } = this.#call;
     const bytes = bytesForEach * request.bodyBytes + guard.bytesOfText;
-    const refusal = holder.take("requests", bytes);
-    if (refusal) throw refusal;
+    const release = heldBytes.takeCopies(this.#call.holder, bytes);
+    if (typeof release !== "function") throw release;
     try {
       return await this.#looked(request, guard);
     } finally {
-      holder.release("requests", bytes);
+      release();
     }
   }
 
@@ -128,7 +128,7 @@ class RequestGuarding implements Guarding {
     // Items of the client's own are kept as they were put, beside the whole that its model gets.
     const input = request.goesOn && (structuredClone(request.goesOn.input) as Record<string, unknown>[]);
     const slots = [...askedTexts(body), ...(input ?? []).flatMap((item) => askedTexts(item))];
-    const isChanged = await lookAt(slots, guard);
+    const isChanged = await lookAt(slots, guard, this.#call.left);
     if (this.#call.left.cancelled) throw this.#call.left.reason;
     if (guard.blockedBy !== undefined) throw requestBlocked(guard.blockedBy);
     if (!isChanged) return undefined;

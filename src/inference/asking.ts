@@ -12,7 +12,7 @@ import type { Priority } from "../domain/models/policies/priority.ts";
 import type { SentForm } from "../domain/models/sent-form.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
-import { fittingLimit } from "./facts.ts";
+import { fittingLimit, otherMembersOf } from "./facts.ts";
 import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
 import { rewriteRequest } from "./request-body.ts";
 
@@ -28,6 +28,8 @@ export interface Asking {
   readonly leftOut: readonly string[];
   /** The tokens of each generation that a quota allows, where the client allowed more: the engine is told these. */
   readonly capped: number | undefined;
+  /** The member that tells the engine how long the answer may be; undefined where nothing does. */
+  readonly limitName: string | undefined;
 }
 
 const nothing: readonly string[] = [];
@@ -45,6 +47,8 @@ export interface AskingOptions {
   seal: AccountSeal;
   /** How urgent it is; left out: it is not told to any server. */
   priority?: Priority | undefined;
+  /** Names of limits that the engine is known to ignore for this model; left out: none. */
+  ignoredLimits?: ReadonlySet<string> | undefined;
 }
 
 /** Throws `invalid_request` where the engine's format cannot say what is asked, or quotas leave it less than its server takes. */
@@ -59,14 +63,26 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
     // A server of the maker's own knows best what fits.
     const isWhole = engine.formats?.[dialect.operation as ConversationOperation] === "whole";
     const isOurs = limit !== undefined && (capped !== undefined || !isWhole);
-    const fitted = isOurs ? { [limitNameOf(request, model)]: String(limit) } : undefined;
+    const isCapped = capped !== undefined && !isWhole;
+    const limitName =
+      isOurs || request.tokenLimit !== undefined
+        ? limitNameOf(dialect, options, isCapped ? undefined : request.tokenLimit, request.tokenLimitName)
+        : undefined;
+    const told = isOurs ? limit : limitName === request.tokenLimitName ? undefined : request.tokenLimit;
+    const fitted = told === undefined ? undefined : limitEdits(dialect, limitName, told);
     const said = dialect.task ? dialect.task.added(request.body) : undefined;
-    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, fitted);
+    // A limit of another name may be longer, and hold in its place.
+    const others =
+      mostTokens !== undefined && dialect.generates && request.hasOthers && !request.stream
+        ? otherMembersOf(dialect, request.body)
+        : nothing;
+    const opened = edits(request.maySeal ? dialect.opened?.(request.body, seal) : said, edits(fitted, without(others)));
     const kept = isolated(request, engine.isolation, seal, priority);
     const form = request.form?.sentFor(model, kept);
-    if (form) return { operation: dialect.operation, body: "", form, translation: undefined, leftOut: nothing, capped };
+    const common = { operation: dialect.operation, translation: undefined, leftOut: others, capped };
+    if (form) return { ...common, body: "", form, limitName: undefined };
     const body = rewriteRequest(request, model, recording, opened, kept);
-    return { operation: dialect.operation, body, translation: undefined, leftOut: nothing, capped };
+    return { ...common, body, limitName };
   }
   const { format: to, errorEvent } = dialect;
   if (!to || !from.format) throw unspoken(dialect);
@@ -74,9 +90,12 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const hints = isolatedHints(read.hints, engine.isolation, seal);
   const conversation = limit === undefined ? { ...read, hints } : { ...read, hints, maxTokens: limit };
   const { body: written, leftOut, names } = from.format.writeRequest(conversation, model);
-  const body = withEdits(written, isolated(request, engine.isolation, seal, priority));
+  const usual = usualLimitName(from, model);
+  const limitName = conversation.maxTokens === undefined ? undefined : knownLimitName(from, options, usual);
+  const limited = limitName === undefined || limitName === usual ? written : withLimit(written, from, limitName);
+  const body = withEdits(limited, isolated(request, engine.isolation, seal, priority));
   const translation: Translation = { from: from.format, to, names, seal, errorEvent };
-  return { operation: from.operation, body, translation, leftOut, capped };
+  return { operation: from.operation, body, translation, leftOut, capped, limitName };
 }
 
 /**
@@ -110,10 +129,44 @@ function tooLittleLeft(told: number, least: number, { limitMembers }: Dialect): 
   );
 }
 
-function limitNameOf({ dialect, tokenLimit, tokenLimitName }: DecodedRequest, model: string): string {
-  const [newer, older = newer] = dialect.limitMembers;
-  if (!dialect.knowsNewerLimit) return older;
-  return tokenLimit === undefined && refusesOlderLimit(model) ? newer : tokenLimitName;
+/** The member by which the engine is told the limit. `said`: by the client, under the name `saidName`. */
+function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | undefined, saidName: string): string {
+  const { knowsNewerLimit } = dialect;
+  const name = said === undefined || !knowsNewerLimit ? usualLimitName(dialect, options.model) : saidName;
+  return knownLimitName(dialect, options, name);
+}
+
+/** The older name of a limit, which all servers know but OpenAI's for the models that think. */
+function usualLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
+  return knowsNewerLimit && refusesOlderLimit(model) ? newer : older;
+}
+
+/** The name itself, or the other one where the engine is known to ignore it. */
+function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
+  if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
+  const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
+  return ignoredLimits.has(other) || (name === usualLimitName(dialect, model) && refusesOlderLimit(model))
+    ? name
+    : other;
+}
+
+/** A server that reads another name of the limit first must not find one. */
+function limitEdits({ limitMembers }: Dialect, name: string | undefined, limit: number): Edits {
+  const edits: Record<string, string | null> = {};
+  for (const one of limitMembers) if (one !== undefined) edits[one] = one === name ? String(limit) : null;
+  return edits;
+}
+
+/** A body that we have written, with its limit under another name. */
+function withLimit(body: string, dialect: Dialect, name: string): string {
+  const members: Record<string, unknown> = JSON.parse(body);
+  const [limit] = dialect.limitMembers.flatMap((one) => (one === undefined ? [] : (members[one] ?? [])));
+  for (const one of dialect.limitMembers) if (one !== undefined) delete members[one];
+  return JSON.stringify({ ...members, [name]: limit });
+}
+
+function without(names: readonly string[]): Edits {
+  return names.length === 0 ? undefined : Object.fromEntries(names.map((name) => [name, null]));
 }
 
 /** Where the client had to name a limit, or the engine's format has to have one and the client named none. */
@@ -124,7 +177,7 @@ function limitFor(request: DecodedRequest, from: Dialect, context: number | unde
   return undefined;
 }
 
-type Edits = Readonly<Record<string, string>> | undefined;
+type Edits = Readonly<Record<string, string | null>> | undefined;
 
 function edits(some: Edits, others: Edits): Edits {
   return some && others ? { ...some, ...others } : (some ?? others);

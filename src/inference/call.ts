@@ -5,6 +5,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
+import type { Model } from "../domain/models/model.ts";
 import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
@@ -15,7 +16,7 @@ import type { CacheResult } from "../domain/usage/cache-result.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { RequestTrace } from "../domain/usage/trace.ts";
 import type { Ledger, UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
-import type { Admitter, LimitListener } from "../policy/admit.ts";
+import type { Admitter, LimitListener, RequestSize } from "../policy/admit.ts";
 import type { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import type { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import type { RequestTags } from "../policy/request-tags.ts";
@@ -50,6 +51,8 @@ export interface InferenceCall<Result> extends LimitListener {
   onWanted?: (() => void) | undefined;
   /** Set where guardrails look at it. */
   guarding?: Guarding | undefined;
+  /** Whether `answer` takes a long list as bytes that come. Left out: it takes JSON as a whole alone. */
+  readonly passesLongAnswers?: boolean;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
   /** Called with the id of the model that serves, where the client asked by another name, before anything is answered. */
@@ -69,6 +72,11 @@ export interface InferenceCall<Result> extends LimitListener {
   onQueued?(waitedMs: number, standing: Standing | undefined): void;
   /** Called where answers of the model are kept for this request, with what came of that; likewise. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
+  /**
+   * Asked before the end is charged, where another process may have ended the response meanwhile or it may not be stored:
+   * false if so, so that nothing is charged for what no client reads. Left out: nobody else ends it. Never rejects.
+   */
+  readonly mayCharge?: (() => Promise<boolean>) | undefined;
   /** Called where the ledger has taken the request, before an engine is asked. */
   onLedger(): void;
   /** Called once, when the answer is delivered, failed or left; for the log. */
@@ -86,17 +94,33 @@ export function urgencyOf({
   return onWanted ? "low" : (priority ?? principal.priority ?? usualPriority);
 }
 
+/** What the limits have to know of a request to the model. */
+export function sizeOf(
+  { request, requestId }: InferenceCall<unknown>,
+  { usageDoubts }: InferenceDeps,
+  model: Model,
+  tags: readonly string[] | undefined,
+): RequestSize {
+  const { promptTokens, maxCompletionTokens, width, stream } = request;
+  const isLimitable = request.dialect.task === undefined;
+  const limitHolds = request.limitHolds && !usageDoubts.ignoresLimits(model, request.dialect);
+  return {
+    ...{ model, promptTokens, maxCompletionTokens, limitHolds, width, isLimitable, stream },
+    ...{ tags, requestId, asked: request },
+  };
+}
+
 export interface InferenceDeps {
   catalog: Pick<Catalog, "find" | "get" | "whenComplete">;
   router: Router;
   capacity: Capacity;
   /** Left out where no model overflows. */
   overflow?: Overflow | undefined;
-  admitter: Pick<Admitter, "admit" | "learn" | "learnCached">;
+  admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached">;
   requestTags: Pick<RequestTags, "of">;
   ledger: Pick<Ledger, "begin">;
   refusalCounts: Pick<RefusalCounts, "count">;
-  usageDoubts: Pick<UsageDoubts, "understated">;
+  usageDoubts: Pick<UsageDoubts, "understated" | "limitIgnored" | "ignoredLimits" | "ignoresLimits">;
   /** Keeps the completions that somebody asked to keep. */
   chatWriter: ChatWriter;
   /** Keeps responses, before their clients hear that they have ended. */

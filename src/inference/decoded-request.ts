@@ -11,7 +11,15 @@ import type { Operation } from "../domain/models/operation.ts";
 import type { KeptForm } from "../domain/models/sent-form.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 import type { UsageUnits } from "../domain/usage/usage-parts.ts";
-import { type Corrections, correctionsOf, limitOf, notKept, type RequestFacts, type RequestMarks } from "./facts.ts";
+import {
+  type Corrections,
+  correctionsOf,
+  limitOf,
+  mayOutlast,
+  notKept,
+  type RequestFacts,
+  type RequestMarks,
+} from "./facts.ts";
 
 /**
  * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
@@ -41,6 +49,8 @@ export class DecodedRequest implements RequestFacts {
   /** The most tokens of the completion, by the name of the member that counts where both are there. */
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: string;
+  /** See `RequestMarks`. */
+  readonly hasOthers: boolean;
   /** Undefined where there are none. */
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
@@ -54,6 +64,7 @@ export class DecodedRequest implements RequestFacts {
   goesOn: GoesOn | undefined;
   /** The form that it came as, in place of the bytes: those are the JSON that says the same. */
   form: KeptForm | undefined;
+  #limitHolds: boolean | undefined;
 
   /** `marks` are copied: they may be lent. */
   constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
@@ -75,6 +86,7 @@ export class DecodedRequest implements RequestFacts {
     this.promptTokens = marks.promptTokens;
     this.tokenLimit = newerLimit ?? limitOf(marks.olderLimit);
     this.tokenLimitName = (newerLimit === undefined ? dialect.limitMembers[1] : undefined) ?? dialect.limitMembers[0];
+    this.hasOthers = marks.hasOthers;
     this.corrections = correctionsOf(dialect, marks);
     this.hasMedia = marks.hasMedia;
     this.store = marks.store;
@@ -130,7 +142,7 @@ export class DecodedRequest implements RequestFacts {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
 
-  /** Whether it names servers of tools: those that do had to be parsed to be checked. */
+  /** True if the request names MCP servers. Such a request was parsed for its checks. */
   get namesServers(): boolean {
     return !this.#isScanned && namesServers(this.body);
   }
@@ -153,6 +165,13 @@ export class DecodedRequest implements RequestFacts {
     const { dialect } = this;
     if (dialect.generates) return this.tokenLimit;
     return dialect.task ? dialect.task.answerTokens(this.body) : 0;
+  }
+
+  /** True if no model server can read a longer limit of the answer in the request. */
+  get limitHolds(): boolean {
+    if (!this.dialect.generates || !this.hasOthers) return true;
+    this.#limitHolds ??= !mayOutlast(this.dialect, this.body, this.tokenLimit ?? 0);
+    return this.#limitHolds;
   }
 
   /** How often a model reads what stands in the body once. */
@@ -184,7 +203,8 @@ export class DecodedRequest implements RequestFacts {
   /** The body is parsed only where it may name one. */
   askedTiers(): readonly string[] {
     const { view } = this.bytes;
-    if (!tierMembers.some((name) => view.includes(`"${name}"`))) return noTiers;
+    // A body with an escaped name is not read in one pass.
+    if (this.#isScanned && !tierMembers.some((name) => view.includes(`"${name}"`))) return noTiers;
     return servedOf(...tierMembers.map((name) => this.body[name])) ?? noTiers;
   }
 }

@@ -2,8 +2,10 @@
 
 import { fieldError } from "../base/errors.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { neutralMembers } from "../dialects/neutral-members.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
 import type { Model } from "../domain/models/model.ts";
+import { rulingMembers } from "../domain/models/ruling-members.ts";
 import { countTexts, noTokenLimit } from "../wire/parts.ts";
 
 export interface RequestFacts {
@@ -48,11 +50,16 @@ export interface RequestMarks {
   readonly olderLimit: number | null | undefined;
   readonly hasEmptyStop: boolean;
   readonly hasMedia: boolean;
+  /** Whether it has members of which nobody here knows that they do not limit the answer; see `neutralMembers`. */
+  readonly hasOthers: boolean;
   /** Offsets of the end user's name, and of `metadata`, in the bytes; both 0 where there is none, or nobody looked. */
   readonly userStart: number;
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
+  /** The same of what it passes to the model's template. */
+  readonly templateStart: number;
+  readonly templateEnd: number;
   /** Those that are there; undefined where none is. */
   readonly isolating: readonly IsolatedMember[] | undefined;
   /** Whether the client wants the completion kept, where it says so. */
@@ -73,6 +80,7 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
   return {
     model: body["model"] as string,
     ...{ modelStart: 0, modelEnd: 0, userStart: 0, userEnd: 0, metadataStart: 0, metadataEnd: 0 },
+    ...{ templateStart: 0, templateEnd: 0 },
     stream: dialect.task ? dialect.task.events?.isAsked(body) === true : body["stream"] === true,
     streamOptions: options === undefined ? "none" : asksForUsage(options) ? "usage" : "other",
     choices: numberOf(body["n"]) ?? 1,
@@ -83,12 +91,47 @@ export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>
     olderLimit: older === undefined ? undefined : numberOf(body[older]),
     hasEmptyStop: body["stop"] === "",
     hasMedia: dialect.hasMedia(prompt),
+    hasOthers: otherMembersOf(dialect, body).length > 0,
     isolating: isolatingOf(body),
     store: typeof store === "boolean" || store === null ? store : undefined,
     background: body["background"] === true,
     namesKept: dialect.namesKept?.(body) === true,
     maySeal: true,
   };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Names of members that may be limits of the answer, beside those of the format. */
+export function otherMembersOf({ limitMembers }: Pick<Dialect, "limitMembers">, body: Members): string[] {
+  return Object.keys(body).filter((name) => !neutralMembers.has(name) && !limitMembers.includes(name));
+}
+
+/** Parts of the names that servers give to limits of an answer, and to how many answers they make. */
+const limitName = /tok|predict|len|max|limit|budget|num|size|word|char|count|candidate|choice|sequence|completion/i;
+/** Whole names of how many answers they make, whose parts say nothing: `do_sample`, `repeat_penalty`. */
+const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|replicas?))$/i;
+
+/**
+ * Reports whether a server may find a longer limit of the answer than `limit` in one of the members that `otherMembersOf` returns: by its
+ * name, or as a number that is greater or means none.
+ */
+export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members, limit: number): boolean {
+  // No slot and no rank of a server.
+  const isNone = (name: string) => body[name] === -1 && rulingMembers.includes(name);
+  return otherMembersOf(dialect, body).some((name) => !isNone(name) && mayBeLonger(name, body[name], limit));
+}
+
+function mayBeLonger(name: string, value: unknown, limit: number): boolean {
+  if (value === null || value === "") return false;
+  if (typeof value === "object") {
+    return Object.entries(value as Members).some(([inner, item]) =>
+      mayBeLonger(Array.isArray(value) ? name : inner, item, limit),
+    );
+  }
+  if (limitName.test(name) || widthName.test(name)) return true;
+  const told = typeof value === "boolean" ? Number.NaN : Number(value);
+  return told <= 0 || told > limit;
 }
 
 function isolatingOf(body: Readonly<Record<string, unknown>>): IsolatedMember[] | undefined {

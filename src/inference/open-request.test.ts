@@ -2,6 +2,7 @@
 
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { noDoubts } from "../../tests/support/no-doubts.ts";
 import { noSeal } from "../../tests/support/no-seal.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { done, event } from "../../tests/support/relay.ts";
@@ -115,6 +116,7 @@ function reset(): void {
         reservedTokens: 1,
         status: { requests: undefined, tokens: undefined },
       }),
+      admitDearer: () => undefined,
       learn() {},
       learnCached() {},
     },
@@ -131,9 +133,9 @@ function reset(): void {
       }),
     },
     refusalCounts: { count() {} },
-    usageDoubts: { understated() {} },
+    usageDoubts: noDoubts,
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-    responseKeeper: { retentionDays: 0, keep: async () => {}, notStored() {} },
+    responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
     clock: systemClock,
     stopping: new Stopping(),
     heartbeatMs: 1_000,
@@ -208,7 +210,7 @@ test("asked for by an alias: the answer and the call name the model, and nothing
 });
 
 test.each([
-  ["onServedBy", false, 1],
+  ["onServedBy", false, 0],
   ["onServedBy", true, 1],
   ["answer", false, 0],
   ["answer", true, 1],

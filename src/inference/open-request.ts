@@ -1,14 +1,17 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
 import { nowhere } from "../base/bag.ts";
+import type { BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
 import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/answer.ts";
+import { LongAnswer } from "../dialects/long-answer.ts";
 import { guardedAnswer } from "../dialects/texts/guarded-answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
 import { translatedAnswer } from "../dialects/translation/translated-answer.ts";
+import type { Lease } from "../domain/limits/limits.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
@@ -24,14 +27,15 @@ import { usableModel, withinReach } from "../policy/authorize.ts";
 import { believable, type UsageBounds, usageBounds } from "../policy/believable-usage.ts";
 import type { Meter } from "../policy/meter.ts";
 import type { PricedUsage } from "../policy/price.ts";
-import { WholeBody } from "./answer/answer-body.ts";
+import { type LongAnswerTaker, WholeBody } from "./answer/answer-body.ts";
 import type { AnswerRecorder } from "./answer/answer-recorder.ts";
-import { PassedAnswer } from "./answer/passed-answer.ts";
+import { isOfEngine } from "./answer/engine-refusal.ts";
+import { passTo } from "./answer/passed-answer.ts";
 import { relayTo } from "./answer/relayed-answer.ts";
 import { spentCode } from "./answer/stop-mark.ts";
 import type { CachedRequest } from "./cache/cached-request.ts";
 import { ReplayedAnswer } from "./cache/replayed-answer.ts";
-import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
+import { type InferenceAnswer, type InferenceCall, type InferenceDeps, sizeOf, urgencyOf } from "./call.ts";
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import { blockedCode, isCovered } from "./guarding.ts";
@@ -72,7 +76,15 @@ type Phase =
  */
 export class OpenRequest<Result>
   extends Later<Result>
-  implements ContinuedRequest, Sender, Workload, AnswerNames, InferenceCourse, CancelListener, Stoppable
+  implements
+    ContinuedRequest,
+    Sender,
+    Workload,
+    AnswerNames,
+    InferenceCourse,
+    CancelListener,
+    Stoppable,
+    LongAnswerTaker
 {
   /** Stops those who work for it. */
   readonly cancellation = new Cancellation();
@@ -96,6 +108,9 @@ export class OpenRequest<Result>
   /** The server ended first: its own end of the connection, a moment later, is no client that left. */
   #stopped = false;
   #queueMs = 0;
+  /** Set aside for a fallback that costs more than the model that was asked for. */
+  #dearer: Lease | undefined;
+  #hasEnded = false;
   /** Once it had to wait. */
   #standing: (() => Standing | undefined) | undefined;
   /** When the engine that was asked last was given the request: monotonic milliseconds. */
@@ -251,6 +266,10 @@ export class OpenRequest<Result>
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
   }
 
+  ignoredLimits(deployment: Deployment): ReadonlySet<string> {
+    return this.deps.usageDoubts.ignoredLimits(deployment);
+  }
+
   get mayBeStopped(): boolean {
     return this.isStoppable || this.call.guarding?.answer !== undefined;
   }
@@ -296,6 +315,35 @@ export class OpenRequest<Result>
       const usable = model && usableModel(principal, model);
       return usable && isServable(usable, request) && isCovered(usable, guarding?.names) ? [usable] : [];
     });
+  }
+
+  affords(model: Model): boolean | Promise<boolean> {
+    this.#dearer?.settle(0, 0);
+    this.#dearer = undefined;
+    if (model.price === undefined || model === this.#model) return true;
+    const { call, deps } = this;
+    const size = sizeOf(call, deps, this.#model, this.#begin.tags);
+    const refused = (error: unknown) => {
+      if (error instanceof GatewayError) return false;
+      throw error;
+    };
+    try {
+      const lease = deps.admitter.admitDearer(call.principal, size, model);
+      if (!(lease instanceof Promise)) {
+        this.#dearer = lease;
+        return true;
+      }
+      return lease.then((granted) => this.#takeDearer(granted), refused);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  #takeDearer(lease: Lease): boolean {
+    // The request may have ended meanwhile.
+    if (this.#hasEnded) lease.settle(0, 0);
+    else this.#dearer = lease;
+    return true;
   }
 
   waits(standing: () => Standing | undefined): void {
@@ -390,25 +438,59 @@ export class OpenRequest<Result>
   dispatched(dispatched: Dispatched): void {
     this.#dispatched = dispatched;
     if (this.#phase === "asking") this.#phase = "answering";
-    const { model } = dispatched;
     try {
-      if (model.id !== this.#model.id) this.meter.servedBy(model.price, usageBounds(model, this.request));
-      if (model.id !== this.request.model) this.call.onServedBy(model.id);
-      const { leftOut = nothing, response } = dispatched;
-      // Tools are the only member of a request that an engine may leave out by itself.
-      const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
-      if (ignored.length > 0) this.call.onIgnored(ignored);
-      if (dispatched.capped !== undefined) this.call.onCapped(dispatched.capped);
-      if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
-      if (this.request.answersBytes && !isJson(response)) this.#pass(dispatched);
+      if (this.request.answersBytes && !this.#isJsonText(dispatched)) this.#pass(dispatched);
       else if (!this.request.stream) this.#readWhole(dispatched);
       else if (this.#phase === "silent") this.#cameInSilence(dispatched);
       else this.#relay(dispatched);
     } catch (error) {
       // Nobody takes it: its connection would be held by what is not read.
       dispatched.response.body.cancel();
-      this.noBody(error);
+      this.#fail(error);
     }
+  }
+
+  /** Reports whether a requested text comes as JSON. Sound with that type is mislabelled, or an error. */
+  #isJsonText({ response }: Dispatched): boolean {
+    return this.request.answersText && isJson(response);
+  }
+
+  /** What came is an answer, or the begin of one: what depends on who gave it is told before anything of it. */
+  answers(dispatched: Dispatched): void {
+    dispatched.answers();
+    const { model, leftOut = nothing, response, capped } = dispatched;
+    if (model.id !== this.#model.id) this.meter.servedBy(model.price, usageBounds(model, this.request));
+    if (model.id !== this.request.model) this.call.onServedBy(model.id);
+    // Tools are the only member of a request that an engine may leave out by itself.
+    const ignored = response.headers.get("x-headrace-ignored") === "tools" ? [...leftOut, "tools"] : leftOut;
+    if (ignored.length > 0) this.call.onIgnored(ignored);
+    if (capped !== undefined) this.call.onCapped(capped);
+    if (this.#standing) this.call.onQueued?.(Math.round(this.#queueMs), undefined);
+  }
+
+  /** The client's stream begins: `begin` sends it what there is. */
+  begins(begin: InferenceAnswer): void {
+    this.resolve(this.call.answer(begin));
+  }
+
+  /** The stream ended with an error before it began: nothing but that is answered. */
+  unbegun(error: unknown): void {
+    this.reject(this.#stopped ? stoppingError() : error);
+  }
+
+  /** Another deployment is asked in place of one that gave no answer. */
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched> {
+    // Its step of the trail is told by its attempt.
+    this.#toldCut = dispatched;
+    const next = dispatched.another(error, isCut);
+    whenSettled(next, onAnother, nothingMore, this);
+    return next;
+  }
+
+  /** Asked in place of one that gave no answer. */
+  moved(dispatched: Dispatched): void {
+    this.#dispatched = dispatched;
+    if (this.cancellation.cancelled) this.cameLate(dispatched);
   }
 
   cutOff(dispatched: Dispatched, error: unknown, usage: TokenUsage): void {
@@ -444,8 +526,10 @@ export class OpenRequest<Result>
   /** Where others go on with an answer, each of them reads the prompt, and what came before it. */
   #boundsNow(model: Model): UsageBounds {
     const { times = 0, writtenBytes = 0 } = this.#continuation ?? {};
-    const { bodyBytes, hasMedia, maxCompletionTokens, width, readings } = this.request;
-    const all = { bodyBytes: bodyBytes + writtenBytes, hasMedia, maxCompletionTokens, width };
+    const { bodyBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width, readings } = this.request;
+    const all = {
+      ...{ bodyBytes: bodyBytes + writtenBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width },
+    };
     return usageBounds(model, { ...all, readings: readings * (times + 1) });
   }
 
@@ -469,8 +553,9 @@ export class OpenRequest<Result>
       answer = translation
         ? translatedAnswer(bytes, this.request, serving, this, translation)
         : this.request.dialect.readAnswer(bytes, this.request, serving, this);
+      this.answers(dispatched);
     } catch (error) {
-      this.noBody(error);
+      this.noAnswer(error, false);
       return;
     }
     dispatched.done(false, answer.usage.completionTokens);
@@ -494,6 +579,24 @@ export class OpenRequest<Result>
   }
 
   noBody(error: unknown): void {
+    this.noAnswer(error, true);
+  }
+
+  /** Nothing was told to the client: another deployment may answer. */
+  noAnswer(error: unknown, isCut: boolean): void {
+    const dispatched = this.#dispatched;
+    const mayMove = error instanceof GatewayError && isOfEngine(error) && !this.cancellation.cancelled;
+    if (dispatched && mayMove) {
+      this.#whole?.release();
+      this.#whole = undefined;
+      this.#phase = "asking";
+      whenSettled(this.another(dispatched, error, isCut), onDispatched, onFailure, this);
+      return;
+    }
+    this.#fail(error);
+  }
+
+  #fail(error: unknown): void {
     this.#dispatched?.done(!this.call.left.cancelled && !(error instanceof BlamelessError));
     this.failed(error);
   }
@@ -502,7 +605,8 @@ export class OpenRequest<Result>
     // What the client does not take at once is held as that.
     this.#whole?.release();
     try {
-      this.resolve(this.call.answer(this.#answer));
+      const text = this.recorder?.takesBack ? this.recorder.truthful(wholeText(this.#answer)) : undefined;
+      this.resolve(this.call.answer(text ?? this.#answer));
     } catch (error) {
       this.reject(error);
     }
@@ -525,14 +629,28 @@ export class OpenRequest<Result>
   }
 
   #readWhole(dispatched: Dispatched): void {
-    this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation);
+    this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation, this);
     this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
-  #pass(dispatched: Dispatched): void {
-    // From here on it is stopped, and settled, on its way.
-    this.deps.stopping.remove(this);
-    this.resolve(this.call.answer(new PassedAnswer(dispatched, this)));
+  #pass(dispatched: Dispatched, long?: LongAnswer): void {
+    passTo(dispatched, this, long);
+  }
+
+  /** Whether nothing here has to read an answer as a whole. */
+  get takesLongAnswers(): boolean {
+    const { passesLongAnswers, request, guarding } = this.call;
+    const isRead = this.recording || guarding?.answer !== undefined || this.#dispatched?.translation !== undefined;
+    return passesLongAnswers === true && request.dialect.long !== undefined && !isRead;
+  }
+
+  longAnswer(first: ByteSpan, rest: BodySource): LongAnswer | undefined {
+    const { request } = this;
+    const dispatched = this.#dispatched as Dispatched;
+    const format = request.dialect.long;
+    const long = format && LongAnswer.begin(first, rest, format, request, dispatched.model);
+    if (long) this.#pass(dispatched, long);
+    return long;
   }
 
   #relay(source: Dispatched | Later<Dispatched>): void {
@@ -541,7 +659,7 @@ export class OpenRequest<Result>
       this.#continuation = new Continuation(this);
     // From here on the relay tells the client itself when the server ends.
     this.deps.stopping.remove(this);
-    this.resolve(this.call.answer((client) => relayTo(client, source, this)));
+    relayTo(source, this);
   }
 
   /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
@@ -558,6 +676,14 @@ export class OpenRequest<Result>
 
   /** An answer was delivered, or, with an error, a part of one. */
   ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+    const mayCharge = this.call.mayCharge?.();
+    if (mayCharge === undefined) return this.#ended(usage, error, code);
+    return mayCharge.then((isOurs) =>
+      isOurs ? this.#ended(usage, error, code) : this.#end("failed", nothingUsed, endedElsewhere()),
+    );
+  }
+
+  #ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
     // A stream need not tell all that was used when it was made.
     if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
@@ -606,6 +732,8 @@ export class OpenRequest<Result>
     const upstream = this.#replayed ? null : (this.#dispatched?.deployment.engine.name ?? null);
     this.understated = reported.understated === true;
     if (this.understated) deps.usageDoubts.understated(upstream ?? "", this.#dispatched?.model.id ?? this.#model.id);
+    if (reported.pastLimit) this.#learnIgnored(reported);
+    this.#hasEnded = true;
     const { end, kept } = this.meter.settle({
       outcome,
       usage: this.#replayed ? { ...reported, parts: replayedParts(reported.parts) } : reported,
@@ -614,6 +742,7 @@ export class OpenRequest<Result>
       queueMs: Math.round(this.#queueMs),
       trail: this.#wholeTrail(outcome, error),
     });
+    this.#dearer?.settle(0, 0);
     this.#dispatched?.bill?.settle(this.#billed(end));
     this.trace?.answered(end);
     if (error instanceof GatewayError) this.refusal = error.refusal;
@@ -624,12 +753,22 @@ export class OpenRequest<Result>
       // What a limit may have cut, and what generates nothing, says nothing of the usual length.
       const { maxCompletionTokens, width } = this;
       const served = this.#dispatched?.model ?? this.#model;
-      if (maxCompletionTokens === undefined && code === null) deps.admitter.learn(served, end.completionTokens / width);
+      if ((maxCompletionTokens === undefined || reported.pastLimit) && code === null)
+        deps.admitter.learn(served, end.completionTokens / width);
     }
     const stored = this.#keep(outcome, end);
     if (this.cached) this.#cache(this.cached, outcome === "completed" && code === null, reported);
     call.onEnd(outcome, end, error);
     return stored ? Promise.all([kept, stored]).then(nothingMore) : kept;
+  }
+
+  /** A longer answer may also come of another member of the body, or of a server that went on with it. */
+  #learnIgnored({ estimated, completionTokens }: TokenUsage): void {
+    const { deployment, limitName } = this.#dispatched ?? {};
+    if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
+    const { maxCompletionTokens = Number.POSITIVE_INFINITY, width } = this.request;
+    if (estimated && completionTokens <= maxCompletionTokens * width * mostEstimateError) return;
+    this.deps.usageDoubts.limitIgnored(deployment, limitName);
   }
 
   /** What the one that ended it has used: parts of others are on bills of theirs. */
@@ -671,12 +810,31 @@ function isJson({ headers }: Dispatched["response"]): boolean {
 
 function nothingMore(): void {}
 
+/** An estimate counts four bytes as a token, and the tokens of words and of indented code are up to three times as long. */
+const mostEstimateError = 3;
+const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
+
+function endedElsewhere(): GatewayError {
+  return new GatewayError(
+    "service_unavailable",
+    "Another process has ended this response, as this one could not be seen for too long, or it could not be stored.",
+  );
+}
+
+function wholeText(answer: string | Bytes): string {
+  return typeof answer === "string" ? answer : Buffer.concat(answer.pieces).toString("utf8");
+}
+
 function onBegun(_: unknown, request: AnyRequest): void {
   request.begun();
 }
 
 function onFound(answer: KeptAnswer | undefined, request: AnyRequest): void {
   request.found(answer);
+}
+
+function onAnother(dispatched: Dispatched, request: AnyRequest): void {
+  request.moved(dispatched);
 }
 
 function onDispatched(dispatched: Dispatched, request: AnyRequest): void {

@@ -18,7 +18,7 @@ export function rewriteRequest(
   request: DecodedRequest,
   engineModel: string,
   recording: boolean,
-  opened?: Readonly<Record<string, string>>,
+  opened?: Readonly<Record<string, string | null>>,
   isolated?: IsolatedEdits,
 ): string | Bytes {
   const isRenamed = engineModel !== request.model;

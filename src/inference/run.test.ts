@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
+import { noDoubts } from "../../tests/support/no-doubts.ts";
 import { noSeal } from "../../tests/support/no-seal.ts";
 import { principalFor } from "../../tests/support/principal.ts";
 import { Client, done, event } from "../../tests/support/relay.ts";
@@ -100,6 +101,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
         reservedTokens: 10,
         status: { requests: undefined, tokens: undefined },
       }),
+      admitDearer: () => undefined,
       learn() {},
       learnCached() {},
     },
@@ -115,9 +117,9 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
       }),
     },
     refusalCounts: { count() {} },
-    usageDoubts: { understated() {} },
+    usageDoubts: noDoubts,
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-    responseKeeper: { retentionDays: 0, keep: async () => {}, notStored() {} },
+    responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
     // The timers of a test go on within one event.
     clock: { ...systemClock, monotonicMs: exactMs },
     stopping,
@@ -186,12 +188,12 @@ test("a whole answer passes each step in the call that makes it possible, and is
 
 test("a stream is begun in the call that brings its engine's head, and its end is shown once it is on the ledger", () => {
   const { engine, kept, given, settled, held } = asked({ stream: true });
-  engine.resolve(response(event("Hello") + done, "text/event-stream"));
+  engine.resolve(response(event("Hello", "stop") + done, "text/event-stream"));
   const client = clientOf(given[0]?.answer);
   expect(settled).toMatchObject([{ outcome: "completed", completionTokens: 1 }]);
   expect(client.text).toBe("");
   kept.resolve();
-  expect([client.text, client.ended]).toEqual([event("Hello") + done, true]);
+  expect([client.text, client.ended]).toEqual([event("Hello", "stop") + done, true]);
   expect(held()).toBe(0);
 });
 
@@ -209,9 +211,9 @@ describe("a stream whose engine is silent", () => {
 
   test("a stream is begun while its engine is silent, and goes on when it answers", () => {
     const { engine, kept, client, held } = silent();
-    engine.resolve(response(event("Hello") + done, "text/event-stream"));
+    engine.resolve(response(event("Hello", "stop") + done, "text/event-stream"));
     kept.resolve();
-    expect([client.text, client.ended, held()]).toEqual([event("Hello") + done, true, 0]);
+    expect([client.text, client.ended, held()]).toEqual([event("Hello", "stop") + done, true, 0]);
   });
 
   test("a stream that was begun in silence gets its failure as an event", () => {

@@ -5,12 +5,12 @@ import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
 import { askedTag } from "../domain/usage/comparison.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
-import type { Admitted, RequestSize } from "../policy/admit.ts";
+import type { Admitted } from "../policy/admit.ts";
 import { requireModel } from "../policy/authorize.ts";
 import { usageBounds } from "../policy/believable-usage.ts";
 import { Meter } from "../policy/meter.ts";
 import { recorderFor } from "./answer/recorder.ts";
-import { type InferenceCall, type InferenceDeps, urgencyOf } from "./call.ts";
+import { type InferenceCall, type InferenceDeps, sizeOf, urgencyOf } from "./call.ts";
 import { beginGuarding, guardrailsOf } from "./guarding.ts";
 import { type Keeps, OpenRequest } from "./open-request.ts";
 import { requireServable } from "./routing/servable.ts";
@@ -52,7 +52,7 @@ function admitTo<Result>(
   const tags = tagsOf(call, deps, asked);
   let admission: Admitted | Promise<Admitted>;
   try {
-    admission = deps.admitter.admit(call.principal, sizeOf(call, model, tags), call);
+    admission = deps.admitter.admit(call.principal, sizeOf(call, deps, model, tags), call);
   } catch (error) {
     tellRefused(call, deps, model, error);
     throw error;
@@ -64,19 +64,6 @@ function admitTo<Result>(
 function tagsOf(call: InferenceCall<unknown>, deps: InferenceDeps, asked: Model): readonly string[] | undefined {
   const said = deps.requestTags.of(call.principal, call.tagHeader, call.request);
   return asked.policies?.split ? [...(said ?? []), askedTag(asked.id)] : said;
-}
-
-function sizeOf(
-  { request, requestId }: InferenceCall<unknown>,
-  model: Model,
-  tags: readonly string[] | undefined,
-): RequestSize {
-  const { promptTokens, maxCompletionTokens, width, stream } = request;
-  const isLimitable = request.dialect.task === undefined;
-  return {
-    ...{ model, promptTokens, maxCompletionTokens, width, isLimitable, stream },
-    ...{ tags, requestId, asked: request },
-  };
 }
 
 /**
@@ -93,13 +80,15 @@ async function guarded<Result>(
   const { principal, requestId, holder, left } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
   const tags = tagsOf(call, deps, asked);
+  let at: number;
   let admitted: Admitted | undefined;
   let keeps: Keeps;
   try {
     const guardedCall = { requestId, model: model.id, holder, left, neverLeaves, priority: urgencyOf(call) };
     const guarding = beginGuarding(deps.guardrails, names, guardedCall);
     call.guarding = guarding;
-    admitted = await deps.admitter.admit(principal, sizeOf(call, model, tags), call);
+    admitted = await deps.admitter.admit(principal, sizeOf(call, deps, model, tags), call);
+    at = deps.clock.nowSeconds();
     const masked = await guarding.ofRequest(call.request);
     if (masked) {
       call.request = masked;
@@ -114,10 +103,13 @@ async function guarded<Result>(
   } finally {
     call.onFindings?.(call.guarding?.findings ?? []);
   }
-  return await begin(call, deps, model, tags, keeps, admitted);
+  return await begin(call, deps, model, tags, keeps, admitted, at);
 }
 
-/** From here on the request has its lease, and is on the ledger. */
+/**
+ * Puts an admitted request, which has its lease, on the ledger and sends it. `at`: time of its admission in Unix seconds;
+ * the quota of that month counts the request.
+ */
 function begin<Result>(
   call: InferenceCall<Result>,
   deps: InferenceDeps,
@@ -125,11 +117,12 @@ function begin<Result>(
   tags: readonly string[] | undefined,
   keeps: Keeps,
   admitted: Admitted,
+  at = deps.clock.nowSeconds(),
 ): Eventual<Result> {
   const { request, principal, requestId } = call;
   const usage: UsageBegin = {
     requestId,
-    at: deps.clock.nowSeconds(),
+    at,
     accountId: principal.account.id,
     keyId: keyOf(principal).id,
     appId: principal.appId,

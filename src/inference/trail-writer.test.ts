@@ -59,4 +59,9 @@ test("a trail of very many steps keeps the first ones and the last, and says how
     499,
   ]);
   expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(mostSteps - 1).fill(0), 100 - mostSteps]);
+  // Those alone in which a server was asked.
+  writer.add({ deployment, model: "m", result: "not_retried" }, 100);
+  writer.add({ deployment, model: "m", result: "not_retried" }, 101);
+  writer.add(step(500), 102);
+  expect(writer.trail.at(-1)).toMatchObject({ status: 500, leftOut: 100 - mostSteps + 1 });
 });

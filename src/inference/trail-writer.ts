@@ -6,7 +6,14 @@ import { mostCompared, withoutEcho } from "../base/text/echo.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { redactCredentials } from "../domain/redaction.ts";
-import { longestReason, mostSteps, type StepResult, type Trail, type TrailStep } from "../domain/usage/trail.ts";
+import {
+  longestReason,
+  mostSteps,
+  type StepResult,
+  type Trail,
+  type TrailStep,
+  wasAsked,
+} from "../domain/usage/trail.ts";
 import type { DecodedRequest } from "./decoded-request.ts";
 import type { Finding } from "./guarding.ts";
 
@@ -47,7 +54,7 @@ export class TrailWriter {
     const beganMs = sinceMs ?? nowMs;
     // The last word on a request matters more than the one before it.
     const given = this.#steps.length === mostSteps ? this.#steps.pop() : undefined;
-    const leftOut = given && { leftOut: (given.leftOut ?? 0) + 1 };
+    const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
     this.#steps.push({
       upstream: deployment?.engine.name ?? null,
       upstreamModel: deployment?.model ?? null,

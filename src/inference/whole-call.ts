@@ -10,7 +10,7 @@ import type { DecodedRequest } from "./decoded-request.ts";
 /** What it answers is for whoever asked alone: it is neither stored, nor counted as refused. */
 export const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
-  responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(), notStored: () => {} },
+  responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(true), notStored: () => {} },
   refusalCounts: { count: () => {} },
 };
 

@@ -1,4 +1,5 @@
 // Brings settled records from memory, and from the spool where memory was full, into the database.
+import { existsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
 import type { SpanTotals, TotalsOwner, UsageRecord } from "../domain/usage/usage.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
@@ -194,6 +195,7 @@ export class LedgerDrain {
 
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#queue.then(work);
+    // The caller gets the rejection of `done`; the next in the queue does not.
     this.#queue = done.catch(() => {});
     return done;
   }
@@ -245,7 +247,12 @@ export class LedgerDrain {
     const count = segment.unread;
     const records: UsageRecord[] = [];
     let damaged = 0;
-    for (const chunk of readSegment(segment.path)) {
+    const isDeleted = !existsSync(segment.path);
+    if (isDeleted) {
+      const detail = `Somebody deleted ${segment.path}: ${count} records of usage in it are lost.`;
+      log.error("spool_file_deleted", { detail });
+    }
+    for (const chunk of isDeleted ? [] : readSegment(segment.path)) {
       damaged += chunk.damaged;
       for (const line of chunk.lines) if ("settle" in line) records.push(line.settle);
       while (records.length >= batchSize) await this.#insert(records.splice(0, batchSize));

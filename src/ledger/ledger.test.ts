@@ -26,7 +26,8 @@ import { whenSettled } from "../base/later.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { LedgerEntry, UsageBegin, UsageEnd, UsageTotals } from "../domain/usage/usage.ts";
-import { type Database, waitBriefly } from "../storage/sql/database.ts";
+import { type Database, waitBriefly, writing } from "../storage/sql/database.ts";
+import { putInstallation } from "../storage/sql/installation.ts";
 import { SpoolLedger, type SpoolLedgerOptions } from "./ledger.ts";
 import { recoverSpool } from "./ledger-recovery.ts";
 import { SqlRequestLog } from "./request-log.ts";
@@ -64,6 +65,8 @@ onEachDatabase((databases) => {
   const keep = (event: string, fields?: LogFields) => void logged.push({ event, fields });
   const log: Log = { info: keep, warn: keep, error: keep };
   const events = () => logged.map(({ event }) => event);
+  /** Upkeep has its turn whenever it likes, and fails where the disk or the database does. */
+  const withoutUpkeep = () => events().filter((event) => event !== "ledger_upkeep_failed");
 
   async function open(more: Partial<SpoolLedgerOptions> = {}): Promise<SpoolLedger> {
     const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock, drainMs: 5, ...more });
@@ -227,8 +230,7 @@ onEachDatabase((databases) => {
   test("parts of the tokens get into the database over the spool as well, with what few servers tell", async () => {
     const parts = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };
     const details = { cacheWriteHourTokens: 1, inputAudioTokens: 3, searches: 2, served: ["flex"], billedNanoUsd: 12 };
-    const unlock = await lockDatabase();
-    const ledger = await open();
+    const ledger = await open({ drainMs: 3_600_000 });
     for (const [id, told] of [
       ["a", { ...parts, details }],
       ["b", parts],
@@ -238,10 +240,10 @@ onEachDatabase((databases) => {
       await entry.begun;
       await entry.settle(endOf({ parts: told }));
     }
-    // It might be killed here: the next one finds them on the spool alone.
-    ledgers.splice(0);
-    await unlock();
-    await open();
+    // The copy is the directory that a process killed here would leave: its records are on the spool alone.
+    const copy = join(root, "copy");
+    cpSync(directory, copy, { recursive: true });
+    await open({ directory: copy });
     const found = await rows();
     expect(found.map((row) => [row["cached_tokens"], row["cache_write_tokens"], row["reasoning_tokens"]])).toEqual([
       [5, 1, 2],
@@ -557,7 +559,7 @@ onEachDatabase((databases) => {
       await ledger.flush();
       expect(await count()).toBe(701);
       expect(await rollupErrors()).toEqual([]);
-      expect(events()).toEqual(["usage_write_failed", "usage_write_recovered"]);
+      expect(withoutUpkeep()).toEqual(["usage_write_failed", "usage_write_recovered"]);
       expect(JSON.stringify(logged)).not.toContain("CANARY");
     });
 
@@ -667,6 +669,20 @@ onEachDatabase((databases) => {
       db = real;
       await read();
       expect(totals).toMatchObject([{ tokens: 9, nanoUsd: 1_000 }]);
+      expect([await count(), await rollupErrors()]).toEqual([1, []]);
+    });
+
+    databases.only("postgres", "that is another installation's gets no usage, which waits for its own", async () => {
+      const named = (id: string) => writing(db, (tx) => putInstallation(tx, "id", id));
+      await named("inst_own");
+      const ledger = await open({ drainMs: 10_000 });
+      ledger.begin(beginOf("a")).settle(endOf());
+      await named("inst_other");
+      await expect(ledger.flush()).rejects.toMatchObject({ code: "service_unavailable" });
+      await expect(ledger.flush()).rejects.toThrow("emptied or replaced");
+      expect(await count()).toBe(0);
+      await named("inst_own");
+      await ledger.flush();
       expect([await count(), await rollupErrors()]).toEqual([1, []]);
     });
 
@@ -937,7 +953,7 @@ onEachDatabase((databases) => {
         entry.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
         entry.settle(endOf());
       }
-      expect(events()).toEqual(["ledger_spool_failed"]);
+      expect(withoutUpkeep()).toEqual(["ledger_spool_failed"]);
       await ledger.flush();
       expect(await count()).toBe(entries.length);
       expect(await rollupErrors()).toEqual([]);
@@ -957,7 +973,7 @@ onEachDatabase((databases) => {
       clock.advance(1_000);
       const after = await fill(ledger, "b");
       expect(after.entries.length).toBeGreaterThan(10);
-      expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
+      expect(withoutUpkeep()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
       await ledger.close();
       await open();
       expect(await count()).toBe(entries.length + after.entries.length);
@@ -1055,12 +1071,12 @@ onEachDatabase((databases) => {
       const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });
-      expect(events()).toEqual(["ledger_spool_failed"]);
+      expect(withoutUpkeep()).toEqual(["ledger_spool_failed"]);
       rmSync(ballast());
       const after = ledger.begin(beginOf("after"));
       await after.begun;
       await after.settle(endOf());
-      expect(events()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
+      expect(withoutUpkeep()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
       const started = performance.now();
       await ledger.close();
       // It waited for nobody: what was refused does not run.
@@ -1088,6 +1104,53 @@ onEachDatabase((databases) => {
       ]);
       for (const entry of running) entry.settle(endOf());
     });
+  });
+
+  test("moves running requests to a new file when somebody deletes the spool's files, and goes on with its upkeep", async () => {
+    const ledger = await open({ carryAfterMs: 0 });
+    const running = ledger.begin(beginOf("running"));
+    await running.begun;
+    await serve(ledger, "a", 20);
+    for (const name of readdirSync(directory)) rmSync(join(directory, name));
+    await serve(ledger, "b", 1);
+    const begins = () => spooled().flatMap((line) => ("begin" in line ? [line.begin.requestId] : []));
+    await until(() => begins().includes("running"), "the request is in a new file");
+    await running.settle(endOf());
+    await until(async () => (await count()) === 22, "all are in the database");
+    // A file that is gone already does not keep the ledger from deleting the other files.
+    await until(() => readdirSync(directory).length <= 1, "the other files are deleted");
+    expect(events()).toEqual(["spool_file_deleted"]);
+    await ledger.close();
+    expect(readdirSync(directory)).toEqual([]);
+  });
+
+  test("makes the spool's directory again when somebody deletes it under running requests", async () => {
+    const ledger = await open({ carryAfterMs: 0 });
+    const running = ledger.begin(beginOf("running"));
+    await running.begun;
+    rmSync(directory, { recursive: true });
+    await until(() => events().includes("spool_file_deleted"), "it is noticed");
+    await serve(ledger, "b", 1);
+    const begins = () => spooled().flatMap((line) => ("begin" in line ? [line.begin.requestId] : []));
+    await until(() => begins().includes("running"), "the request is in a new file");
+    await running.settle(endOf());
+    await until(async () => (await count()) === 2, "both are in the database");
+  });
+
+  test("goes on without the records of a deleted file that the database did not have", async () => {
+    const unlock = await lockDatabase();
+    const ledger = await open({ carryAfterMs: 0, maxPending: 2 });
+    await serve(ledger, "a", 6);
+    for (const name of readdirSync(directory)) rmSync(join(directory, name));
+    await unlock();
+    await serve(ledger, "b", 1);
+    await until(() => ledger.figures.pending === 0, "nothing waits");
+    expect(logged.map(({ fields }) => String(fields?.["detail"]))).toContainEqual(
+      expect.stringMatching(/: \d records of usage in it are lost/),
+    );
+    const before = await count();
+    await serve(ledger, "c", 1);
+    await until(async () => (await count()) === before + 1, "the next one is booked");
   });
 
   test("a request that runs on and says nothing is carried over once, and then the ledger rests", async () => {

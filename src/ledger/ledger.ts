@@ -1,4 +1,5 @@
 // The ledger: every request is on the spool before it is sent, and its record from there in the database, once.
+import { existsSync } from "node:fs";
 import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -44,6 +45,8 @@ export interface SpoolLedgerOptions {
 export interface BesideOthers {
   /** From 1 on. */
   writer: number;
+  /** See `UsageWriterOptions`. */
+  installation: string | undefined;
   /** Told of the requests that the one before it in this place left on the spool; see `RecoveryOptions`. */
   onRecords(records: readonly UsageRecord[]): void;
 }
@@ -58,6 +61,8 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
+/** From this back-off on the database is said to take no usage. */
+const judgedMs = 1_000;
 const syncEveryMs = 1_000;
 /** Milliseconds that `close` waits for requests that still run. */
 const settleMs = 500;
@@ -100,7 +105,9 @@ export class SpoolLedger implements Ledger {
     try {
       prepareSpoolDirectory(options.directory);
       const { beside, ...others } = options;
-      writer = await openUsageWriter(options.db, { clock: options.clock, isAlone: beside === undefined });
+      writer = await openUsageWriter(options.db, {
+        ...{ clock: options.clock, isAlone: beside === undefined, installation: beside?.installation },
+      });
       const recovered = await recoverSpool({ ...others, writer, of: beside?.writer, onRecords: beside?.onRecords });
       return new SpoolLedger(options, writer, recovered);
     } catch (cause) {
@@ -172,7 +179,7 @@ export class SpoolLedger implements Ledger {
    * reads them.
    */
   async catchUp(): Promise<void> {
-    // The rounds tell what cannot be written.
+    // The rounds log what cannot be written, and readiness says that the database takes no usage.
     await this.rollUp().catch(() => {});
   }
 
@@ -196,6 +203,16 @@ export class SpoolLedger implements Ledger {
   /** Whether requests can be accounted for, as of the last write or look: where not, none is taken. */
   get isWritable(): boolean {
     return this.#probe.isWritable;
+  }
+
+  /** Whether the disk kept what the spool asked it to keep last: else a power cut may lose more than the last second. */
+  get isSpoolKept(): boolean {
+    return this.#spool.keeps;
+  }
+
+  /** Whether the database takes usage, as of the last batches: another program may have had its lock for a moment. */
+  get isDrained(): boolean {
+    return !this.#databaseFailing || this.#delayMs < judgedMs;
   }
 
   /** Looks at the disk, where that was not done a moment ago; then the same. Never rejects, and takes as long as the disk. */
@@ -297,7 +314,12 @@ export class SpoolLedger implements Ledger {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;
-    if (old && current.bytes > current.carriedBytes) this.#journal.rotate();
+    // If the process died now, the requests in a deleted file would be lost.
+    const isDeleted = !existsSync(current.path);
+    if (isDeleted) prepareSpoolDirectory(this.#spool.directory);
+    if (isDeleted || (old && current.bytes > current.carriedBytes)) this.#journal.rotate();
+    if (isDeleted && this.#spool.current !== current)
+      this.#log.error("spool_file_deleted", { detail: `Somebody deleted ${current.path} while it was in use.` });
     this.#carryOver(nowMs);
     await this.#removeFree();
     // Syncing comes after it, as what was deleted need not get to the disk.

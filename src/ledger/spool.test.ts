@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -394,6 +395,55 @@ describe("segments", () => {
     expect(calls).toBeLessThan(10);
   });
 
+  test("a frame of which the disk took a part is taken back: what follows is written and read in its place", () => {
+    let isFull = false;
+    const spool = newSpool(undefined, undefined, (fd, bytes, from, length, at) => {
+      const isFrame = bytes[from] !== 0;
+      if (!isFull || !isFrame) return writeSync(fd, bytes, from, length, at);
+      if (from > 0 || length < refused.length) throw new Error("ENOSPC");
+      return writeSync(fd, bytes, from, length - 1, at);
+    });
+    const refused = frameOf(...lines);
+    spool.append(frameOf(lineOf(0)));
+    const { bytes } = spool.current;
+    isFull = true;
+    expect(() => spool.append(refused)).toThrow("ENOSPC");
+    expect(spool.current.bytes).toBe(bytes);
+    isFull = false;
+    spool.append(frameOf(lineOf(1)));
+    expect(read(spool.current.path)).toEqual({ lines: [lineOf(0), lineOf(1)], damaged: 0 });
+  });
+
+  test("nothing is written behind a frame that could not be taken back: what follows goes to another segment", () => {
+    let isBroken = false;
+    let written = 0;
+    const spool = newSpool(undefined, undefined, (fd, bytes, from, length, at) => {
+      if (!isBroken) return writeSync(fd, bytes, from, length, at);
+      if (written++ > 0) throw new Error("EIO");
+      return writeSync(fd, bytes, from, 5, at);
+    });
+    spool.append(frameOf(lineOf(0)));
+    isBroken = true;
+    expect(() => spool.append(frameOf(lineOf(1)))).toThrow("EIO");
+    isBroken = false;
+    expect(() => spool.append(frameOf(lineOf(1)))).toThrow("damaged");
+    expect(spool.ready(0).number).toBe(2);
+    spool.append(frameOf(lineOf(1)));
+    expect(read(spool.current.path)).toEqual({ lines: [lineOf(1)], damaged: 0 });
+  });
+
+  test("a new segment without room for what must not be lost is not kept", () => {
+    let isFull = false;
+    const spool = newSpool(100, manualClock(), (fd, bytes, from, length, at) => {
+      if (isFull) throw new Error("ENOSPC");
+      return writeSync(fd, bytes, from, length, at);
+    });
+    spool.append(frameOf(lineOf(0)));
+    isFull = true;
+    expect(spool.ready(1_000).number).toBe(1);
+    expect(readdirSync(directory)).toEqual(["00000001.spool"]);
+  });
+
   test("where no new segment can be made, the old one grows on", () => {
     const clock = manualClock();
     const spool = newSpool(100, clock);
@@ -424,6 +474,38 @@ describe("segments", () => {
     spool.append(frameOf(lineOf(1)));
     later(clock, spool);
     expect(spool.ready(0).number).toBe(2);
+  });
+
+  test("what a failed sync did not keep stays unsynced, and is kept by the next one", async () => {
+    let fails = true;
+    const synced: number[] = [];
+    const sync = async (fd: number) => {
+      synced.push(fd);
+      if (fails) throw new Error("EIO");
+    };
+    const spool = new Spool({ directory, clock: systemClock, segmentBytes: 1 << 20, sync });
+    spools.push(spool);
+    expect(spool.keeps).toBe(true);
+    spool.append(new Uint8Array(8));
+    await expect(spool.sync()).rejects.toThrow("EIO");
+    expect([spool.unsynced, spool.keeps]).toEqual([true, false]);
+    await expect(spool.sync()).rejects.toThrow("EIO");
+    fails = false;
+    await spool.sync();
+    expect([spool.unsynced, spool.keeps]).toEqual([false, true]);
+    expect(synced).toHaveLength(3);
+  });
+
+  test("the directory is synced again after its sync has failed", async () => {
+    const spool = newSpool();
+    spool.append(new Uint8Array(8));
+    renameSync(directory, `${directory}-away`);
+    await expect(spool.sync()).rejects.toThrow("ENOENT");
+    expect([spool.unsynced, spool.keeps]).toEqual([true, false]);
+    await expect(spool.sync()).rejects.toThrow("ENOENT");
+    renameSync(`${directory}-away`, directory);
+    await spool.sync();
+    expect([spool.unsynced, spool.keeps]).toEqual([false, true]);
   });
 
   test("closing deletes those that nothing pins, and only them; syncing and removing get along", async () => {

@@ -1,5 +1,5 @@
 // The spool: segment files that grow at their end, whose written frames survive the death of the process.
-import { chmodSync, closeSync, fdatasync, ftruncateSync, openSync, unlinkSync, writeSync } from "node:fs";
+import { chmodSync, closeSync, fdatasync, ftruncateSync, openSync, rmSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { promisify } from "node:util";
 import type { Clock } from "../base/clock.ts";
@@ -44,6 +44,8 @@ export interface SpoolOptions {
   writer?: number;
   /** Default: to the disk, at once. */
   write?: WriteToDisk;
+  /** Makes what was written to an open file survive a power cut. Default: `fdatasync`. */
+  sync?: (fd: number) => Promise<void>;
 }
 
 /** Bytes that are allocated at a time. */
@@ -63,6 +65,7 @@ export class Spool {
   #noRoom: { cause: unknown; untilMs: number } | undefined;
   #noSegmentUntilMs = Number.NEGATIVE_INFINITY;
   #syncing: Promise<void> = Promise.resolve();
+  #keeps = true;
 
   /** Begins a segment behind those that are there. Throws where it cannot be made. */
   constructor(options: SpoolOptions) {
@@ -70,6 +73,10 @@ export class Spool {
     const { directory, writer = 0 } = options;
     this.#number = listSegments(directory, writer).at(-1)?.number ?? numberBeforeFirst(writer);
     this.#current = this.#begin();
+  }
+
+  get directory(): string {
+    return this.#options.directory;
   }
 
   get current(): Segment {
@@ -82,6 +89,11 @@ export class Spool {
 
   get unsynced(): boolean {
     return this.#segments.some((segment) => segment.unsynced);
+  }
+
+  /** Whether the disk kept what it was asked to keep last. */
+  get keeps(): boolean {
+    return this.#keeps;
   }
 
   /**
@@ -170,19 +182,21 @@ export class Spool {
   remove(segment: Segment): void {
     const found = this.#segments.find((one) => one === segment);
     if (!found || found === this.#current) return;
-    unlinkSync(found.path);
+    // The operator may have deleted the file already.
+    rmSync(found.path, { force: true });
     this.#segments.splice(this.#segments.indexOf(found), 1);
-    // A descriptor that is in use by `sync` must not be closed under it.
+    // A descriptor that is in use by `sync` must not be closed under it. Whoever called `sync` hears that it failed.
     void this.#syncing.finally(() => closeSegment(found)).catch(() => {});
   }
 
   /** Closes the spool; `append` throws afterwards. Segments that nothing pins are deleted. */
   async close(): Promise<void> {
+    // Whoever called `sync` hears that it failed; what is deleted here is in the database.
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
       if (segment.fd !== undefined) release(segment);
       closeSegment(segment);
-      if (segment.pins === 0) unlinkSync(segment.path);
+      if (segment.pins === 0) rmSync(segment.path, { force: true });
     }
     this.#segments.length = 0;
   }
@@ -212,18 +226,39 @@ export class Spool {
   }
 
   async #sync(): Promise<void> {
+    try {
+      await this.#syncAll();
+      this.#keeps = true;
+    } catch (error) {
+      this.#keeps = false;
+      throw error;
+    }
+  }
+
+  async #syncAll(): Promise<void> {
     if (this.#newFile) {
       this.#newFile = false;
-      // The name of a new file survives only where its directory was synced too.
-      const directory = await open(this.#options.directory);
-      await directory.sync().finally(() => directory.close());
+      try {
+        // The name of a new file survives only where its directory was synced too.
+        const directory = await open(this.#options.directory);
+        await directory.sync().finally(() => directory.close());
+      } catch (error) {
+        this.#newFile = true;
+        throw error;
+      }
     }
     for (const segment of [...this.#segments]) {
       if (segment.fd === undefined) continue;
       const sealed = segment !== this.#current;
       if (segment.unsynced) {
+        // What is written meanwhile is for the next time.
         segment.unsynced = false;
-        await syncData(segment.fd);
+        try {
+          await (this.#options.sync ?? syncData)(segment.fd);
+        } catch (error) {
+          segment.unsynced = true;
+          throw error;
+        }
       }
       if (sealed) closeSegment(segment);
     }

@@ -1,4 +1,4 @@
-// Counts calls of servers of tools, by server, method and outcome, and the time that they took.
+// Counts calls of MCP servers, by server, method and outcome, and the time that they took.
 import type { ToolObserver } from "../domain/tools/tool-use.ts";
 import { BoundedSeries } from "./bounded-series.ts";
 import { type Exposition, labelText } from "./exposition.ts";
@@ -39,11 +39,7 @@ export class ToolTraffic implements ToolObserver {
   write(out: Exposition): void {
     const all = [...this.#servers.all()];
     const calls = "headrace_tool_calls_total";
-    out.family(
-      calls,
-      "counter",
-      "Calls of servers of tools, by how they ended; `tool_error`: by the tool's own account.",
-    );
+    out.family(calls, "counter", "Calls of MCP servers, by how they ended; `tool_error`: by the tool's own account.");
     for (const series of all) for (const [labels, count] of series.calls) out.sample(labels, count);
     const name = "headrace_tool_call_duration_seconds";
     out.family(name, "histogram", "From the call of a tool to the end of its result, the wait for a place included.");

@@ -26,6 +26,19 @@ test("what was signed passes once, and not again for as long as its time would b
   }
 });
 
+test("refuses a replay on the far side of the moment at which old nonces are forgotten", () => {
+  const clock = manualClock();
+  const verifier = new ForwardVerifier(key, clock);
+  clock.advance(59_000);
+  const ahead = manualClock();
+  ahead.jump(clock.nowSeconds() - ahead.nowSeconds() + 30);
+  const signed = signForward(request, key, ahead);
+  expect(verifier.verify(request, signed)).toBe(true);
+  clock.advance(2_000);
+  expect(verifier.verify(request, signForward(request, key, clock))).toBe(true);
+  expect(verifier.verify(request, signed)).toBe(false);
+});
+
 test.each([
   ["method", "PUT"],
   ["path", "/internal/nodes/node_2/requests"],

@@ -24,7 +24,7 @@ test("a request of an earlier version, or on nobody's account, is taken without"
   expect(readAbout(Buffer.from(JSON.stringify(asked)).toString("base64url"))).toEqual(asked);
 });
 
-test("another replica learns which server of tools is asked, with the fields of its protocol alone", () => {
+test("another replica learns which MCP server is asked, with the fields of its protocol alone", () => {
   const tool = { requestId: "req_1", server: "files", method: "POST" } as const;
   const headers = { "mcp-session-id": "one", authorization: "Bearer secret" };
   const text = aboutText({ ...tool, headers, body: "{}", holder: ledger.visitors });

@@ -13,14 +13,16 @@ import { Router } from "../inference/routing/route.ts";
 import { LocalServing } from "./local-serving.ts";
 
 /** One engine, whose body the test gives. */
-function setUp() {
+function setUp(formats?: Engine["formats"]) {
   const body = new ScriptedBody();
   const engine: Engine = {
     name: "e",
     redact: (text) => text,
     models: async () => [],
     send: async () => ({ status: 200, headers: new Headers(), body }),
+    ...(formats && { formats }),
   };
+  const warnings: unknown[] = [];
   const model: Model = {
     id: "m",
     created: 0,
@@ -37,13 +39,13 @@ function setUp() {
     router,
     capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 8, longestWaitMs: 1_000 }) }),
     clock: systemClock,
-    log: { info() {}, warn() {}, error() {} },
+    log: { info() {}, warn: (event, fields) => void warnings.push([event, fields]), error() {} },
     version: "1",
     demoModel: "demo",
     decode: () => decodedRequest({ model: "m", messages: [], stream: true }),
     renderError: ({ code }) => ({ status: 500, headers: {}, body: code }),
   });
-  return { body, serving, isResting: () => router.resting(model.deployments[0] as Model["deployments"][0]) };
+  return { body, serving, warnings, isResting: () => router.resting(model.deployments[0] as Model["deployments"][0]) };
 }
 
 test.each([
@@ -64,3 +66,12 @@ function noRoom(): GatewayError {
   if (!(refusal instanceof NoRoomError)) throw new Error("There is room.");
   return refusal;
 }
+
+test("logs once that a model is not offered because its upstream speaks no chat completions", () => {
+  const { serving, warnings } = setUp({ message: "whole" });
+  expect([serving.announcement().models, serving.announcement().models]).toEqual([[], []]);
+  expect(warnings).toEqual([["node_model_not_offered", expect.objectContaining({ model: "m", upstream: "e" })]]);
+  const offered = setUp();
+  expect(offered.serving.announcement().models).toHaveLength(1);
+  expect(offered.warnings).toEqual([]);
+});

@@ -51,6 +51,8 @@ export class LocalServing {
   /** All requests count as one key's, for the same reason. */
   readonly #holder = heldBytes.holder(new AccountBytes());
   #running = 0;
+  /** Models of which the log says that they are not offered. */
+  readonly #withheld = new Set<string>();
 
   constructor(options: LocalServingOptions) {
     this.#options = options;
@@ -157,9 +159,22 @@ export class LocalServing {
 
   #offered(): Model[] {
     const { catalog, demoModel } = this.#options;
-    const models = catalog.list().flatMap((model) => this.#own(model) ?? []);
+    const listed = catalog.list();
+    const models = listed.flatMap((model) => this.#own(model) ?? []);
+    if (models.length < listed.length) this.#logWithheld(listed);
     const others = models.filter(({ id }) => id !== demoModel);
     return (others.length > 0 ? others : models).slice(0, mostNodeModels);
+  }
+
+  #logWithheld(listed: readonly Model[]): void {
+    const { catalog, log } = this.#options;
+    for (const { id, deployments } of listed) {
+      const own = deployments.filter(({ engine }) => !catalog.isNode(engine));
+      if (own.length === 0 || own.some(({ engine }) => speaksChat(engine)) || this.#withheld.has(id)) continue;
+      this.#withheld.add(id);
+      const why = "its upstream speaks Messages or Responses alone; a node offers models that speak chat completions";
+      log.warn("node_model_not_offered", { model: id, upstream: own[0]?.engine.name, why });
+    }
   }
 
   #find(id: string): Model | undefined {
@@ -243,7 +258,10 @@ class ServedBody implements BodySource {
     let isFirst = true;
     this.#body.flow({
       data: (bytes) => {
-        if (isFirst) dispatched.firstByte();
+        if (isFirst) {
+          dispatched.firstByte();
+          dispatched.answers();
+        }
         isFirst = false;
         sink.data(bytes);
       },

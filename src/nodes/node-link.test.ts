@@ -51,6 +51,7 @@ test("a node that is cut off comes back by itself, announces again, and what was
   expect(statuses.at(-1)).toBe("connected");
 });
 
+// long-lived: nodeTunnel.idle
 test("a link that falls silent is noticed at both ends, and the node is back soon after it passes again", async () => {
   await using gateway = startGateway({ limits: quick });
   using proxy = cuttableProxy(gateway.http.server.port);

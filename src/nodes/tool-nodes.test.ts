@@ -1,4 +1,4 @@
-// Nodes as places of servers of tools: which one is meant, and whether it takes requests.
+// Nodes as places of MCP servers: which one is meant, and whether it takes requests.
 import { expect, test } from "bun:test";
 import type { NodeRecord } from "../domain/models/node.ts";
 import { DirectoryToolNodes } from "./tool-nodes.ts";

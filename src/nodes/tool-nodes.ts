@@ -1,4 +1,4 @@
-// Nodes as places of servers of tools: which there are, whether they take requests, and the way there.
+// Nodes as places of MCP servers: which there are, whether they take requests, and the way there.
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
@@ -57,6 +57,6 @@ export class DirectoryToolNodes implements ToolNodes {
 
 /** In the place of what is said of models. */
 const said: Readonly<Partial<Record<GatewayError["code"], string>>> = {
-  upstream_timeout: "The server of tools did not answer its node in time.",
-  service_unavailable: "The node of the server of tools is not connected, or takes no more for now. Retry in 2 s.",
+  upstream_timeout: "The MCP server did not answer its node in time.",
+  service_unavailable: "The node of the MCP server is not connected, or takes no more for now. Retry in 2 s.",
 };

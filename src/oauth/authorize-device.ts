@@ -1,4 +1,5 @@
 // Device authorization (RFC 8628, 3.1): a device without a browser gets a code for itself and one for its user to type.
+import { longLived } from "../base/long-lived.ts";
 import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
 import { newOpaqueToken, tokenDigest } from "../policy/credentials/opaque-token.ts";
 import { usualResources } from "../policy/credentials/resources.ts";
@@ -26,7 +27,7 @@ export interface DeviceAuthorization {
   interval: number;
 }
 
-const lifeSeconds = 600;
+const lifeSeconds = longLived.deviceCode.longestMs / 1_000;
 const intervalSeconds = 5;
 /** A code is taken once in billions; more than once in a row is a fault of ours. */
 const attempts = 4;

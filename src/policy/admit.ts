@@ -4,9 +4,11 @@ import { rateLimitRefusal } from "../domain/limits/limit-refusal.ts";
 import type {
   Admission,
   Granted,
+  Lease,
   LimitSet,
   LimitStatus,
   LimitStore,
+  Quota,
   Reservation,
   StopReservation,
 } from "../domain/limits/limits.ts";
@@ -26,6 +28,8 @@ export interface RequestSize {
   promptTokens: number;
   /** For each generation, as the request says; undefined where it says nothing; 0 where nothing is generated. */
   maxCompletionTokens: number | undefined;
+  /** Whether model servers hold an answer to that; left out: they do. */
+  limitHolds?: boolean;
   /** Generations side by side. */
   width: number;
   /** Whether a limit of its tokens could end the answer; left out: it could. */
@@ -91,6 +95,26 @@ export class Admitter {
   }
 
   /**
+   * Sets aside what `fallback` may cost more than the model that the request was admitted for. Undefined where that is nothing.
+   * Throws the refusal of a quota, or rejects with it. The lease is to be settled with nothing once the request has ended.
+   */
+  admitDearer(
+    { account, limits }: Pick<Principal, "limits" | "account">,
+    size: RequestSize,
+    fallback: RequestSize["model"],
+  ): Lease | undefined | Promise<Lease> {
+    const before = this.#reservation(account.id, size);
+    const now = this.#reservation(account.id, { ...size, model: { ...fallback, id: size.model.id } });
+    const nanoUsd = now.nanoUsd - before.nanoUsd;
+    if (nanoUsd <= 0) return undefined;
+    const { tags } = before;
+    const minNanoUsd = Math.max(0, now.minNanoUsd - before.minNanoUsd);
+    const more = { tokens: 0, minTokens: 0, nanoUsd, minNanoUsd, model: size.model.id, tags };
+    const admission = this.#limits.admit(spendOnly(limits, mayBeStopped(limits, size)), more);
+    return admission instanceof Promise ? admission.then(leaseOf) : leaseOf(admission);
+  }
+
+  /**
    * Throws the refusal, or rejects with it, where the requests of `principal` are used up, whatever the next one asks for;
    * counts nothing. A promise only where another process has to be asked.
    */
@@ -120,10 +144,11 @@ export class Admitter {
    * to be cheaper is not refused, and has all that is left set aside.
    */
   #reservation(accountId: string, size: RequestSize): Reservation {
-    const { model, promptTokens, maxCompletionTokens, width, tags, requestId } = size;
+    const { model, promptTokens, maxCompletionTokens, width, tags, requestId, limitHolds = true } = size;
     const most = roomForAnswer(model.context, promptTokens);
-    const wanted = width * Math.min(maxCompletionTokens ?? this.#lengths.estimate(model.id), most);
-    const least = maxCompletionTokens === undefined ? Math.min(wanted, width) : wanted;
+    const usual = limitHolds && maxCompletionTokens !== undefined ? 0 : this.#lengths.estimate(model.id);
+    const wanted = width * Math.min(Math.max(maxCompletionTokens ?? 0, usual), most);
+    const least = Math.min(wanted, width * (maxCompletionTokens ?? 1));
     const nanoUsd = this.#nanoUsd(size, wanted, 0);
     const cached = nanoUsd === 0 ? 0 : this.#likelyCached(accountId, model, promptTokens);
     const isSame = cached === 0 && least === wanted;
@@ -145,7 +170,8 @@ export class Admitter {
    * aside, and it is held to that.
    */
   #stop(size: RequestSize): StopReservation {
-    const { model, promptTokens, maxCompletionTokens, width, stream: grows = false } = size;
+    const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;
+    const maxCompletionTokens = limitHolds ? size.maxCompletionTokens : undefined;
     const most = roomForAnswer(model.context, promptTokens);
     const unsaid = most === Number.POSITIVE_INFINITY ? longestUnsaid : most;
     const whole = width * Math.min(maxCompletionTokens ?? unsaid, most);
@@ -187,6 +213,21 @@ function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable 
     maxCompletionTokens !== 0 &&
     windows.some(({ stops }) => stops !== undefined)
   );
+}
+
+/** The quotas in USD alone. `stops`: those that end an answer have money set aside as it goes, at the price of its model. */
+function spendOnly({ quotas, windows }: LimitSet, stops: boolean): LimitSet {
+  const spend = (all: readonly Quota[]) =>
+    all.flatMap((quota) => {
+      if (quota.nanoUsd === null || (stops && quota.stops)) return [];
+      return [{ ...quota, tokens: null, requests: null, counted: undefined }];
+    });
+  return { requests: [], tokens: [], quotas: spend(quotas), windows: windows && spend(windows) };
+}
+
+function leaseOf(admission: Admission): Lease {
+  if ("refusal" in admission) throw admission.refusal;
+  return admission.lease;
 }
 
 const noTiers: readonly string[] = [];

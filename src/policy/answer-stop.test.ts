@@ -96,3 +96,21 @@ test("USD are as many tokens as the price of the answer makes them, behind the p
     "goes_on",
   ]);
 });
+
+test("looks again at once when another model serves the answer, at its price", () => {
+  const { lease } = leaseOf({ nanoUsd: 1_000_000, left: 0 });
+  const stop = new AnswerStop(lease, { input: 0, output: 1 }, 0);
+  expect(stop.look(used(100))).toBe("goes_on");
+  expect(stop.dueTokens).toBeGreaterThan(100);
+  stop.servedBy({ input: 0, output: 10 });
+  expect(stop.dueTokens).toBe(0);
+  expect(stop.look(used(100))).toBe("spent");
+});
+
+test("allows a token at least, however long the prompt is", () => {
+  const { lease } = leaseOf({ tokens: 10 });
+  const stop = new AnswerStop(lease, undefined, 0);
+  expect([stop.mostTokens(9, undefined), stop.mostTokens(10, undefined), stop.mostTokens(99, undefined)]).toEqual([
+    ...[1, 1, 1],
+  ]);
+});

@@ -8,8 +8,12 @@ export interface RequestBounds {
   bodyBytes: number;
   /** Whether the prompt holds images, audio or files, whose tokens the text does not tell. */
   hasMedia: boolean;
+  /** Estimated from the text; left out: 0. */
+  promptTokens?: number;
   /** For each generation; undefined where the request says nothing; 0 where nothing is generated. */
   maxCompletionTokens: number | undefined;
+  /** Whether that is the only limit that a model server can read in the request; left out: it is. */
+  limitHolds?: boolean;
   /** Generations side by side, and never less than the prompts. */
   width: number;
   /** How often a model reads what stands in the body once; left out: once. */
@@ -27,25 +31,33 @@ const largestPrompt = 10_000_000;
 const longestGeneration = 262_144;
 
 /**
- * The length of the delivered text bounds nothing: reasoning is counted and often not delivered. What is generated is
- * bounded by what the request allows, or by the context.
+ * Reasoning is counted and often not delivered, so the length of the delivered text is no upper bound. What is generated is
+ * bounded by what the request allows, or by the context. `believable` lifts that bound where the delivered text is longer.
  */
 export function usageBounds({ context }: Pick<Model, "context">, request: RequestBounds): UsageBounds {
-  const { bodyBytes, hasMedia, maxCompletionTokens, width, readings = 1 } = request;
+  const { bodyBytes, hasMedia, width, readings = 1 } = request;
+  const maxCompletionTokens = request.limitHolds === false ? undefined : request.maxCompletionTokens;
   // A token stands for at least one byte, also where the prompt is sent as numbers.
   const ofBody = hasMedia ? largestPrompt : Math.min(largestPrompt, readings * (bodyBytes + templateTokens));
   // Each of several inputs to embed has a context of its own, and their number is not known here.
   const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
+  // A model list may state a context that is too small: the text of the request is known.
+  const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
   return {
-    promptTokens: Math.min(ofBody, ofContext),
+    promptTokens: Math.min(ofBody, ofPrompt),
     completionTokens: (maxCompletionTokens ?? context ?? longestGeneration) * width,
   };
 }
 
-/** The usage itself, or another where figures above the bounds had to be brought down to them. */
+/**
+ * Returns the usage itself, or a copy whose figures are brought down to the bounds. Completion tokens that the delivered
+ * text proves are never brought down: then the model server has ignored the limit.
+ */
 export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
   const promptTokens = Math.min(usage.promptTokens, bounds.promptTokens);
-  const completionTokens = Math.min(usage.completionTokens, bounds.completionTokens);
+  const completionTokens = usage.pastLimit
+    ? usage.completionTokens
+    : Math.min(usage.completionTokens, bounds.completionTokens);
   const capped = promptTokens < usage.promptTokens || completionTokens < usage.completionTokens;
   return capped ? { ...usage, promptTokens, completionTokens } : usage;
 }

@@ -2,11 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import { usageBegin as begin } from "../../tests/support/usage-begin.ts";
 import { GatewayError } from "../base/errors.ts";
+import type { StopLease } from "../domain/limits/limits.ts";
 import type { LedgerEntry, TokenUsage, UsageEnd } from "../domain/usage/usage.ts";
 import { Meter } from "./meter.ts";
 
 /** What the meter told its ledger and its lease, in order. */
-function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void> } = {}) {
+function start(options: { reservedTokens?: number; closed?: boolean; begun?: Promise<void>; stop?: StopLease } = {}) {
   const told: unknown[] = [];
   let nowMs = 1_000;
   let asked = 0;
@@ -42,6 +43,7 @@ function start(options: { reservedTokens?: number; closed?: boolean; begun?: Pro
           },
         },
         reservedTokens: options.reservedTokens ?? 100,
+        stop: options.stop,
       },
       begin,
       { input: 1, output: 2 },
@@ -196,9 +198,81 @@ describe("a meter", () => {
       ["progress", 1_000, 1_000_000 + 2_000_000],
       ["extend", 2_000, 3_000_000 * 1.25],
     ]);
-    // What is beyond the bounds is no reason to look again, piece after piece.
+  });
+
+  test("extends its lease by what was delivered beyond the request's bounds, and not at each piece", () => {
+    const run = start();
+    const meter = run.create();
+    meter.delivered(5_000, run.soFar(4_990));
+    expect(run.told.at(-1)).toMatchObject(["extend", 6_250, expect.any(Number)]);
     const before = [run.told.length, run.asked()];
-    for (let i = 0; i < 10; i++) meter.delivered(1_000_000, run.soFar(500));
+    for (let i = 0; i < 10; i++) meter.delivered(6_250 - i, run.soFar(4_990));
     expect([run.told.length, run.asked()]).toEqual(before);
   });
+
+  test("books tokens beyond the request's bounds where the delivered text proves them", () => {
+    const run = start();
+    const usage = { promptTokens: 5, completionTokens: 5_000, estimated: false, pastLimit: true };
+    const { end: booked } = run.create().settle({ ...end, usage });
+    expect(booked).toMatchObject({ completionTokens: 5_000, estimated: false, capped: false });
+    expect(run.told.at(-2)).toEqual(["lease", 5_005, 5_000 + 10_000_000]);
+  });
+
+  test("prices, bounds and extends by the model that serves the request in place of the one that was asked for", () => {
+    const run = start();
+    const meter = run.create();
+    meter.servedBy({ input: 10, output: 20 }, { promptTokens: 50, completionTokens: 60 });
+    meter.delivered(109, run.soFar(99));
+    expect(run.told.at(-1)).toEqual(["extend", 110, Math.ceil((10 * 10_000 + 60 * 20_000) * 1.25)]);
+    const { end: booked } = meter.settle({
+      ...end,
+      usage: { promptTokens: 70, completionTokens: 80, estimated: false },
+    });
+    expect(booked).toMatchObject({ promptTokens: 50, completionTokens: 60, capped: true, nanoUsd: 1_700_000 });
+  });
+
+  test("books no part of a figure that is more than the figure", () => {
+    const run = start();
+    const parts = { cachedTokens: 99, cacheWriteTokens: 9, reasoningTokens: 77 };
+    const usage = { promptTokens: 5, completionTokens: 6, estimated: false, parts };
+    expect(run.create().settle({ ...end, usage }).end.parts).toMatchObject({
+      ...{ cachedTokens: 5, cacheWriteTokens: 0, reasoningTokens: 6 },
+    });
+  });
+
+  test.each(["understated", "overstated"])("marks a report that was %s", (doubt) => {
+    const usage = { promptTokens: 5, completionTokens: 6, estimated: true };
+    expect(
+      start()
+        .create()
+        .settle({ ...end, usage }).end.capped,
+    ).toBe(false);
+    expect(
+      start()
+        .create()
+        .settle({ ...end, usage: { ...usage, [doubt]: true } }).end.capped,
+    ).toBe(true);
+  });
+});
+
+test("a meter tells no time to the first token of an answer that is given again", () => {
+  const run = start();
+  const meter = run.create();
+  meter.replays(0.5);
+  run.pass(20);
+  meter.delivered(1, run.soFar(1));
+  expect(meter.settle({ ...end, usage: run.usage(9) }).end.firstTokenMs).toBeNull();
+});
+
+test("a meter ends an answer by the price of the model that serves it", () => {
+  const lease: StopLease = {
+    ...{ tokens: 1_000, nanoUsd: 30_000, mostTokens: 1_000, mostNanoUsd: 30_000, tightest: undefined },
+    grow() {},
+  };
+  const meter = start({ stop: lease }).create();
+  const usage: TokenUsage = { promptTokens: 10, completionTokens: 9, estimated: true };
+  expect(meter.lookAtStop(usage)).toBe("goes_on");
+  // Behind its prompt of 20,000 nano-USD is a token of 10,000.
+  meter.servedBy({ input: 2, output: 10 }, { promptTokens: 1_000, completionTokens: 1_000 });
+  expect(meter.lookAtStop(usage)).toBe("spent");
 });

@@ -135,7 +135,7 @@ export class Meter {
 
   #deliveredMore(now: number, approximateTokens: number, usageSoFar: () => TokenUsage): void {
     this.#firstTokenMs ??= now - this.#startedMs;
-    const outgrown = Math.min(approximateTokens, this.#mostTokens) > this.#reservedTokens;
+    const outgrown = approximateTokens > this.#reservedTokens;
     const due = now >= this.#checkpointDueMs;
     if (!outgrown && !due) return;
     // An engine may err or lie in the middle of a stream as well as at its end.
@@ -148,8 +148,10 @@ export class Meter {
       this.#entry.progress(told ?? usage, nanoUsd);
     }
     if (outgrown) {
-      const needed = Math.max(approximateTokens, totalTokens(usage)) * growth;
-      this.#reservedTokens = Math.min(this.#mostTokens, Math.ceil(needed));
+      const needed = Math.ceil(Math.max(approximateTokens, totalTokens(usage)) * growth);
+      // Beyond what the request allows, only what was delivered counts.
+      const isPast = approximateTokens >= this.#mostTokens;
+      this.#reservedTokens = isPast ? needed : Math.min(this.#mostTokens, needed);
       this.#lease.extend(this.#reservedTokens, Math.ceil((nanoUsd ?? 0) * growth));
     }
   }
@@ -167,7 +169,7 @@ export class Meter {
       outcome,
       errorCode,
       nanoUsd,
-      capped: usage !== reported || reported.understated === true,
+      capped: usage !== reported || reported.understated === true || reported.overstated === true,
       upstream,
       durationMs: this.#clock.monotonicMs() - this.#startedMs,
       // What is given again says nothing of how fast a model is.

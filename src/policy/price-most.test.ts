@@ -113,3 +113,11 @@ describe("what is set aside", () => {
     expect(most({ variants }, { asked: ["flex"] })).toBe(1_000_000);
   });
 });
+
+test("sets aside the price of what is counted beside tokens", () => {
+  const counted = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, hasMedia: false, asked: [] };
+  const units = { seconds: 90, images: 2 };
+  const price = { input: 0, output: 0, second: 0.001, image: 0.04, request: 0.5 };
+  expect(mostNanoUsdOf({ ...counted, units }, price, noon)).toBe(670_000_000);
+  expect(mostNanoUsdOf(counted, price, noon)).toBe(500_000_000);
+});

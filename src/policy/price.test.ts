@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Price } from "../domain/models/price.ts";
 import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
-import { nanoUsdOf } from "./price.ts";
+import { nanoUsdOf, partOfPrice } from "./price.ts";
 
 const noon = Date.parse("2026-11-22T12:00:00Z") / 1000;
 const none: UsageParts = { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 };
@@ -85,6 +85,14 @@ test.each([
     }),
     "0.01355",
   ],
+  [
+    "sound and images that are told to be more than the prompt",
+    cost({ input: 5, inputAudio: 10, inputImage: 8, output: 30 }, 100, 0, {
+      inputAudioTokens: 80,
+      inputImageTokens: 80,
+    }),
+    "0.00096",
+  ],
   ["images", cost({ input: 5, inputImage: 8, output: 30 }, 60, 1_000, { inputImageTokens: 10 }), "0.03033"],
   [
     "two times to live",
@@ -164,6 +172,28 @@ describe("a price", () => {
     expect(of(price, { parts: { ...none, details } })).toBe(1_000 * 9_000 + 10 * 9_000);
   });
 
+  test("charges the price of a request once, whatever units and tokens are counted beside it", () => {
+    const price = { input: 0, output: 0, request: 0.5, second: 0.25, image: 2 };
+    const counted = (details: object) => ({ parts: { ...none, details } });
+    expect(of(price, counted({ seconds: 4 }))).toBe(1_500_000_000);
+    expect(of(price, counted({ seconds: 4, images: 2 }))).toBe(5_500_000_000);
+    expect(of(price, { promptTokens: 0, completionTokens: 0, ...counted({ images: 1 }) })).toBe(2_500_000_000);
+    expect(of(price, counted({ images: 0 }))).toBe(500_000_000);
+  });
+
+  test("charges a part of a price rounded half up", () => {
+    expect([partOfPrice(3, 0.5), partOfPrice(1, 0.5), partOfPrice(1, 0.499_999), partOfPrice(7, 0)]).toEqual([
+      ...[2, 1, 0, 0],
+    ]);
+    expect(partOfPrice(Number.MAX_SAFE_INTEGER, 1)).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  test("adds exactly where a sum in pico-USD is beyond what a number holds", () => {
+    const many = { promptTokens: 90_071_992_835, completionTokens: 7 };
+    // Added as numbers, the sum is a pico-USD too high and rounds up.
+    expect(nanoUsdOf(many, { input: 1.000003, output: 0.000999 }, noon)).toBe(90_072_263_050_985);
+  });
+
   test("charges nothing for a request that nothing came of", () => {
     const price = { input: 1, output: 1, request: 0.5 };
     expect(nanoUsdOf({ promptTokens: 0, completionTokens: 0 }, price, noon)).toBe(0);
@@ -183,6 +213,14 @@ describe("a price", () => {
     expect(nanoUsdOf(usage, { input: 1, output: 1, variants: [night] }, Date.parse(time) / 1000)).toBe(
       rate * 1_010_000,
     );
+  });
+
+  test("of hours ends at the minute that is named as their end", () => {
+    const price = { input: 1, output: 1, variants: [{ hours: [{ start: 60, end: 120 }], factor: 2 }] };
+    const rates = ["00:59:59", "01:00:00", "01:59:59", "02:00:00"].map((time) =>
+      nanoUsdOf(usage, price, Date.parse(`2026-11-27T${time}Z`) / 1000),
+    );
+    expect(rates).toEqual([1_010_000, 2_020_000, 2_020_000, 1_010_000]);
   });
 
   test("of a later time holds from that very second on", () => {

@@ -4,13 +4,22 @@ import type { LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
 const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200 } as const;
+/**
+ * The share of all keys of an account, in shares of one key: a key makes others, each with a share of its own. Left out:
+ * no bound.
+ */
+const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = {
+  token: 50,
+  change: 10,
+  conversation: 4,
+};
 /** Clients put in no more than that: at the pace of changes alone they would fill a disk within the hour. */
 const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",
   change: "changes",
   conversation: "changes of conversations, with 16 MiB together,",
-  tools: "questions to servers of tools beside calls",
+  tools: "questions to MCP servers beside calls",
 } as const;
 const windowSeconds = 60;
 
@@ -22,23 +31,26 @@ export class Throttle {
   }
 
   /**
-   * Throws `rate_limit_exceeded`. Counts by key, its successors included: no key uses up what another one has. `bytes`: of
-   * what is kept; a single request may have more than there are in a minute.
+   * Throws `rate_limit_exceeded`. Counts by key, its successors included, and by account. `bytes`: of what is kept; a single
+   * request may have more than there are in a minute.
    */
   async require(what: keyof typeof perMinute, principal: Principal, bytes = 0): Promise<void> {
-    const limit = perMinute[what];
-    const [id, size] = [`${what}:${keyOf(principal).limitId}`, Math.min(bytes, bytesPerMinute)];
-    const rules = {
-      requests: [{ id, owner: "key", limit, windowSeconds }] as const,
-      tokens: size === 0 ? [] : ([{ id: `${id}:bytes`, owner: "key", limit: bytesPerMinute, windowSeconds }] as const),
-      quotas: [],
-    };
+    const [limit, times] = [perMinute[what], accountTimes[what]];
+    const size = Math.min(bytes, bytesPerMinute);
+    const owners: { id: string; owner: "key" | "account"; times: number }[] = [
+      { id: `${what}:${keyOf(principal).limitId}`, owner: "key", times: 1 },
+    ];
+    if (times !== undefined) owners.push({ id: `${what}:${principal.account.id}`, owner: "account", times });
+    const rulesOf = (most: number, suffix = "") =>
+      owners.map(({ id, owner, times }) => ({ id: id + suffix, owner, limit: most * times, windowSeconds }));
+    const rules = { requests: rulesOf(limit), tokens: size === 0 ? [] : rulesOf(bytesPerMinute, ":bytes"), quotas: [] };
     const admission = await this.#limits.admit(rules, { tokens: size, nanoUsd: 0, minTokens: size, minNanoUsd: 0 });
     if ("lease" in admission) return admission.lease.settle(size, 0);
     const { retryAfterSeconds = 1 } = admission.refusal;
+    const ofAccount = times === undefined ? "" : ` by a key, and ${limit * times} by all keys of its account`;
     throw new GatewayError(
       "rate_limit_exceeded",
-      `At most ${limit} ${words[what]} per minute. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
+      `At most ${limit} ${words[what]} per minute${ofAccount}. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
       { retryAfterSeconds },
     );
   }

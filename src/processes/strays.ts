@@ -1,14 +1,21 @@
 // Finds the processes that a command started, whatever became of their parents, by a variable that only they have.
+import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { exactMs } from "../base/clock.ts";
 
-/** Inherited by all that a command starts. Its value: the place of the data directory, `#`, and the id of that one start. */
+/** Inherited by all that a command starts. Its value: a digest of the data directory's place, `#`, and the id of that one start. */
 export const markVariable = "HEADRACE_MODEL_PROCESS";
 
-/** A path alone may be another directory to another container whose processes can be seen from here. */
+/**
+ * A path alone may be another directory to another container whose processes can be seen from here. The command gets a
+ * digest of the place, and so does not learn where the data directory is.
+ */
 export function markOf(dataDir: string, startId: string): string {
   const place = statSync(dataDir, { throwIfNoEntry: false });
-  return `${place?.dev ?? 0}:${place?.ino ?? 0}:${dataDir}#${startId}`;
+  const digest = createHash("sha256")
+    .update(`${place?.dev ?? 0}:${place?.ino ?? 0}:${dataDir}`)
+    .digest("hex");
+  return `${digest.slice(0, 32)}#${startId}`;
 }
 
 /**

@@ -41,7 +41,7 @@ export async function createBuiltInEngine({
   const { log } = options;
   const installed = await installedEngine(config.dataDir);
   const platform = currentPlatform();
-  if (installed === undefined && !(await defaultInstallComputes(platform))) {
+  if (installed === undefined && !defaultInstallComputes(platform)) {
     const remedy = "models of upstreams do without it; `headrace engine install cpu` fetches it where there is one";
     log.warn("engine_absent", { detail: `this installation has no llama.cpp for ${platform}: ${remedy}` });
   }

@@ -65,6 +65,7 @@ import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
 import { SqlToolContents } from "../storage/tables/tools/tool-content-store.ts";
 import { SqlUsageParties } from "../storage/tables/usage-parties.ts";
+import { claimInstallation } from "../upkeep/installation-id.ts";
 import { claimSecret, idOfSecret, secretInUse } from "../upkeep/installation-secret.ts";
 import { SecretRotation } from "../upkeep/secret-rotation.ts";
 import { SummedLedger, type SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
@@ -168,6 +169,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   const { db, config, log, clock, baseUrl, feed = noChangeFeed, countReplicas = () => 1, opened } = options;
   const secrets = loadSecrets(config.dataDir, config.secretsHex);
   await requireWholeCopy(db);
+  const id = await claimInstallation(db, config.dataDir);
   if (!(await secretInUse(db, secrets, clock.nowSeconds()))) throw otherSecret(config);
   const secretRotation = opened.add(new SecretRotation({ db, secrets, clock, log }));
   // Sealing comes before its secret is the one in use: from then on the ones before it may be dropped.
@@ -322,7 +324,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     peppers,
     secretId,
     secretRotation,
-    installation: new InstallationWatch({ db, secrets, clock, log }),
+    installation: new InstallationWatch({ db, secrets, id, clock, log }),
     keyFor: (purpose) => deriveKeys(secrets, purpose),
     keys,
     accounts,

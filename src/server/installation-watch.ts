@@ -4,17 +4,21 @@ import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { secondsAheadOf } from "../storage/sql/database-clock.ts";
+import { readInstallation } from "../storage/sql/installation.ts";
+import { isMissingTable } from "../storage/sql/postgres-errors.ts";
 import { secretInUse } from "../upkeep/installation-secret.ts";
 
 export interface InstallationWatchOptions {
   db: Database;
   secrets: KeyRing;
+  /** The id that the database had at the start; undefined: none. */
+  id: string | undefined;
   clock: Clock;
   log: Log;
 }
 
-/** However many monitors ask: neither changes from one second to the next. */
-const askAgainMs = 10_000;
+/** However many monitors ask. */
+const askAgainMs = 1_000;
 
 export class InstallationWatch {
   readonly #options: InstallationWatchOptions;
@@ -22,6 +26,7 @@ export class InstallationWatch {
   #asking: Promise<void> | undefined;
   #isForeign = false;
   #isOff = false;
+  #isAnother = false;
 
   /** Made at a start, which refuses another secret. */
   constructor(options: InstallationWatchOptions) {
@@ -29,9 +34,19 @@ export class InstallationWatch {
     this.#askedMs = options.clock.monotonicMs();
   }
 
+  /** Id of the installation at the start; undefined: the database had none. */
+  get id(): string | undefined {
+    return this.#options.id;
+  }
+
   /** `failed`: another secret took the place of this process's, which finds hardly a key under its own any more. */
   get secret(): "ok" | "failed" {
     return this.#isForeign ? "failed" : "ok";
+  }
+
+  /** True if the database was emptied or is another installation's, so that its keys and accounts are not those of the start. */
+  get isAnother(): boolean {
+    return this.#isAnother;
   }
 
   /** `degraded`: what other processes sign may be refused here, and the other way round. */
@@ -45,6 +60,7 @@ export class InstallationWatch {
     if (!this.#asking && nowMs - this.#askedMs >= askAgainMs) {
       this.#askedMs = nowMs;
       this.#asking = this.#look()
+        // The check of the database says that it is away; what was seen last stands.
         .catch(() => {})
         .finally(() => {
           this.#asking = undefined;
@@ -54,7 +70,15 @@ export class InstallationWatch {
   }
 
   async #look(): Promise<void> {
-    const { db, secrets, clock, log } = this.#options;
+    const { db, secrets, id, clock, log } = this.#options;
+    const isAnother = id !== undefined && (await installationIdOf(db)) !== id;
+    if (isAnother && !this.#isAnother) {
+      log.error("database_replaced", {
+        detail:
+          "The database was emptied, or another one took its place: every API key is refused. Put the database back, or restore a backup and start this process again.",
+      });
+    }
+    this.#isAnother = isAnother;
     const isForeign = (await secretInUse(db, secrets, clock.nowSeconds())) === undefined;
     if (isForeign && !this.#isForeign) {
       log.error("secret_replaced", {
@@ -67,5 +91,15 @@ export class InstallationWatch {
     const isOff = ahead !== undefined && Math.abs(ahead) > mostClockOffsetSeconds;
     if (isOff && !this.#isOff) log.warn("clock_is_off", { ahead_of_database_seconds: ahead });
     this.#isOff = isOff;
+  }
+}
+
+/** Returns undefined for a database without the id, such as one whose schema was dropped. */
+async function installationIdOf(db: Database): Promise<string | undefined> {
+  try {
+    return await readInstallation(db, "id");
+  } catch (error) {
+    if (isMissingTable(error)) return undefined;
+    throw error;
   }
 }

@@ -112,11 +112,12 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
       return { status, headers, body: String(body) };
     },
   });
-  // The gateway has checked by its own limits what it passes on.
+  // The gateway has checked by its own limits what it passes on. What rules this machine's servers its owner decides.
   const requestLimits = (): RequestLimits => ({
     bodyBytes: Number.MAX_SAFE_INTEGER,
     depth: Math.max(sources.config.limits.depth, deepest),
     messages: Number.MAX_SAFE_INTEGER,
+    refusedMembers: sources.config.limits.refusedMembers,
   });
   const tools = new OfferedServers({
     ...{ servers: () => sources.config.tools.servers, dataDir: options.config.dataDir, log },

@@ -12,6 +12,8 @@ import type { ServiceRouteDeps } from "../http/api/service-routes.ts";
 import type { GuardrailFinding } from "../metrics/traffic.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
+import { placeOf } from "../storage/sql/database-place.ts";
+import { isSynced, requireSync } from "../storage/sql/durable-commits.ts";
 import type { ExportBounds } from "../tracing/export.ts";
 import type { Tracing, TracingOptions } from "../tracing/open-tracing.ts";
 import type { Governance } from "./governance.ts";
@@ -81,6 +83,11 @@ export async function openObservation(options: ObservationOptions): Promise<Obse
     catalog,
     replicas: config.databaseUrl === undefined ? undefined : replicas,
     redis: governance.redisCheck,
+    resync: () => requireSync(db),
+    writes: () => {
+      if (placeOf(db)?.displaced !== undefined || governance.installation.isAnother) return "lost" as const;
+      return replicas.canWrite && governance.ledger.isDrained && isSynced(db) ? "ok" : "refused";
+    },
     isDraining: options.isDraining,
   };
   const metrics = new ServerMetrics({

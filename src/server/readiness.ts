@@ -11,13 +11,17 @@ import type { MemoryWatch } from "./memory-watch.ts";
 export interface ReadinessOptions {
   authenticator: Pick<Authenticator, "reach" | "standing">;
   catalog: Pick<Catalog, "complete">;
-  ledger: Pick<SpoolLedger, "reach" | "isWritable">;
+  ledger: Pick<SpoolLedger, "reach" | "isWritable" | "isSpoolKept">;
   installation: Pick<InstallationWatch, "reach" | "secret" | "clock">;
   memory: Pick<MemoryWatch, "isFullForLong">;
   /** Connections of clients, once it listens. */
   connections(): { open: number; limit: number };
   /** Undefined where the database is not shared. */
   replicas: Pick<Replicas, "isUncoordinated"> | undefined;
+  /** Asks the disk of the database again, where it did not keep what was written last. Rejects where it still does not. */
+  resync(): Promise<void>;
+  /** The state of writes to the database: `lost` if it, or its file, was moved, emptied or replaced. */
+  writes(): "ok" | "refused" | "lost";
   /** Whether limits are counted in Redis now; undefined where there is none. */
   redis: (() => "ok" | "failed") | undefined;
   isDraining(): boolean;
@@ -28,7 +32,8 @@ const patienceMs = 1_000;
 
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
-  const looks = Promise.all([ledger.reach(), installation.reach()]);
+  const looks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
+  // What was not seen in time stays as it was seen last.
   await Promise.all([authenticator.reach(), withDeadline(looks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }
@@ -47,16 +52,18 @@ export function readinessNow(options: ReadinessOptions): Readiness {
     models: catalog.complete ? "ok" : "starting",
     server: options.isDraining() ? "draining" : "ok",
   };
+  const writes = options.writes();
   const counters = redis?.();
   const checks: Record<string, CheckState> = {
-    database: database === "ok" ? "ok" : "failed",
+    database: database === "ok" && writes === "ok" ? "ok" : "failed",
     ...(counters === undefined ? {} : { redis: counters }),
     ...(replicas === undefined ? {} : { replicas: replicas.isUncoordinated ? "degraded" : "ok" }),
     clock: installation.clock,
     ...needed,
+    ...(ledger.isWritable && !ledger.isSpoolKept ? { spool: "degraded" } : {}),
   };
   // A server without its database serves whom it knows, for some minutes: others that are better off may not be there.
-  const isReady = database !== "gone" && isWhole(needed);
+  const isReady = database !== "gone" && writes !== "lost" && isWhole(needed);
   return { status: isReady ? (isWhole(checks) ? "ready" : "degraded") : "not_ready", checks };
 }
 

@@ -9,11 +9,13 @@ import { Replicas } from "../policy/records/replicas.ts";
 import { finishRestore } from "../storage/backup/restore-steps.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
 import { makeDirectory } from "../storage/files/durable-file.ts";
+import { lockNames } from "../storage/files/lock-holder.ts";
 import { startCheckpoints } from "../storage/sql/checkpointer.ts";
 import { type Database, databaseName, dialectOf, openPostgres } from "../storage/sql/database.ts";
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import { schemaState } from "../storage/sql/schema.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
+import { requireDatabaseFile } from "../upkeep/installation-id.ts";
 import { openUpToDate } from "../upkeep/upgrade.ts";
 import type { Opened } from "./opened.ts";
 
@@ -39,7 +41,10 @@ export async function openRecords({ config, log, version, databaseBounds, opened
   opened.onClose(lockDataDirectory(dataDir));
   const replaced = databaseUrl === undefined ? await finishRestore(dataDir) : undefined;
   if (replaced !== undefined) log.warn("restore_finished", { replaced });
-  if (databaseUrl === undefined) prepareDatabase(dataDir);
+  if (databaseUrl === undefined) {
+    requireDatabaseFile(dataDir);
+    prepareDatabase(dataDir);
+  }
   const db = await (databaseUrl === undefined
     ? openUpToDate({ config, log, version, nowSeconds: systemClock.nowSeconds() })
     : openPostgres(databaseUrl, { bounds: databaseBounds }));
@@ -78,7 +83,7 @@ async function tellOfNewerSchema(db: Database, log: Log): Promise<void> {
 /** Makes the directory for its owner only: keys' digests, usage and stored chats are in it. */
 function prepareDirectory(dataDir: string): void {
   makeDirectory(dataDir);
-  makePrivate(join(dataDir, "server.lock"));
+  for (const name of lockNames) makePrivate(join(dataDir, name));
 }
 
 /**

@@ -34,6 +34,7 @@ import { Stopping } from "../inference/stopping.ts";
 import type { PersonConnections } from "../mcp/connections/person-connections.ts";
 import type { AddressLimit } from "../policy/address-throttle.ts";
 import { ensureFirstKey, type FirstKey } from "../policy/credentials/first-key.ts";
+import { LongConnections } from "../policy/long-connections.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { RequestTags } from "../policy/request-tags.ts";
@@ -100,7 +101,7 @@ export interface ServeOptions {
   batchTimes?: BatchTimes;
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
-  /** Servers of tools in the place of those of the file; a test changes them. */
+  /** MCP servers in the place of those of the file; a test changes them. */
   toolServers?: () => readonly ToolServer[];
 }
 
@@ -117,7 +118,7 @@ export interface RunningServer {
   capacity: Capacity;
   governance: Governance;
   people: People;
-  /** Tokens of people for servers of tools. */
+  /** Tokens of people for MCP servers. */
   personConnections: PersonConnections;
   replicas: Replicas;
   network: NodeNetwork;
@@ -176,6 +177,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   let baseUrl = "";
+  /** Id of the key in credentials.json, where this server is for development on one machine. */
+  let ownerKeyId: string | undefined;
   let workers: Workers | undefined;
   const used = options.onDatabaseUse ? observed(db, options.onDatabaseUse) : db;
   const governance = await openGovernance({
@@ -245,6 +248,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   });
   const { observer } = notices;
   const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
+  const longConnections = new LongConnections({ clock, connectionLimit: () => server.connections.limit });
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
   const { deletionClock } = governance;
@@ -317,6 +321,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     }),
     upstreamTests: new UpstreamTests({ upstreams, probe: (...server) => sources.probe(...server), clock }),
     openRequests,
+    longConnections,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
     requestLimits: () => sources.config.limits,
     forms: { space: formSpace, limits: () => sources.config.limits },
@@ -340,6 +345,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     limits: options.httpLimits ?? {},
     trustedProxies: trustedProxies(config.trustedProxies),
     locality,
+    isFirstKey: ({ keys: [key, ...behind], tokenExpiresAt, person, appId }) =>
+      key.id === ownerKeyId && behind.length === 0 && tokenExpiresAt === undefined && !person && appId === null,
     addressThrottle: governance.addressThrottle,
     publicUrl: config.publicUrl,
     isRefusing: () => refusing,
@@ -370,6 +377,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       return () => (before ? writeCredentials(config.dataDir, before) : removeCredentials(config.dataDir));
     },
   });
+  if (config.mode === "development" && config.publicUrl === undefined) ownerKeyId = firstKey.record.id;
   keepAddress(config.dataDir, baseUrl);
   if (shared) {
     workers = opened.add(
@@ -437,7 +445,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       // No request is served without a guardrail that its model has by now.
       workers?.tellModels();
       network.reconfigured();
-      // A server of tools that is another one now, or gone, is let go of at once, and who listens hears of it.
+      // An MCP server that is another one now, or gone, is let go of at once, and who listens hears of it.
       toolParts.toolServers.all();
       await refresh();
       capacity.regroup();

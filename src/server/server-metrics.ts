@@ -170,7 +170,7 @@ export class ServerMetrics {
       Number(this.#isUp(one)),
     );
     each("headrace_upstream_resting", "Whether it failed a moment ago, and is not asked before others.", ({ engine }) =>
-      Number(router.engineState(engine) !== "ok"),
+      Number(router.rests(engine)),
     );
     each("headrace_upstream_draining", "Whether it finishes what it has, and gets nothing new.", ({ name }) =>
       Number(router.drained.has(name)),

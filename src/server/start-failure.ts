@@ -1,12 +1,14 @@
 // Says why a server cannot start in words that lead to the remedy, whatever part of it failed.
 import { statfsSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { GatewayError, StartError } from "../base/errors.ts";
 
 /** Errors of a file system (errno(3)), and of SQLite where its file, its log or its shared memory cannot grow. */
 const noRoom = /\b(ENOSPC|EDQUOT|SQLITE_FULL)\b|no space left on device|disk quota exceeded|database or disk is full/i;
 /** SQLite's codes for a full disk where it maps a file into memory. */
 const maybeNoRoom = /\bSQLITE_(IOERR|CANTOPEN)/;
+/** SQLite's codes for a file that is damaged, or none of SQLite. */
+const damaged = /\bSQLITE_(CORRUPT|NOTADB)/;
 /** PostgreSQL's `disk_full`, of class 53 of its error codes. */
 const postgresIsFull = /\b53100\b/;
 const smallestRoomBytes = 1_000_000;
@@ -23,6 +25,13 @@ export function startFailure(error: unknown, dataDir: string): unknown {
   if (noRoom.test(said) || (maybeNoRoom.test(said) && freeBytes(dataDir) < smallestRoomBytes)) {
     return new StartError(
       `The disk of ${dataDir} is full, and the server must be able to write there. Make room (df -h and df -i show what is used), or choose another place with --data-dir; then start again. What is there already is kept.`,
+      { cause: error },
+    );
+  }
+  if (damaged.test(said) && !(error instanceof StartError)) {
+    const file = join(dataDir, "headrace.db");
+    return new StartError(
+      `The database ${file} is damaged, or no database of SQLite. Copy the data directory as it is, then restore a backup: headrace restore BACKUP --data-dir ${dataDir} --replace`,
       { cause: error },
     );
   }

@@ -196,6 +196,24 @@ onEachDatabase((databases) => {
     });
   });
 
+  test("reads a day of more lines than one page, by keys, apps and tags", async () => {
+    // Two pages and one line more.
+    const records = someRecords(7, 2_001).map((record, i) => ({
+      ...record,
+      ...{ at: start, accountId: "acct_1", environment: "live" as const, keyId: `key_${i}` },
+    }));
+    for (let from = 0; from < records.length; from += 1_000) await insert(records.slice(from, from + 1_000));
+    for (const groupBy of [["key"], ["key", "app", "tag"]] as const) {
+      const { lines, others, total } = await statements().read(query({ groupBy }));
+      const sums = lines.map(({ groups, nanoUsd }) => [
+        JSON.stringify(groupBy.map((group) => groups[group] ?? null)),
+        nanoUsd,
+      ]);
+      expect(new Map(sums as [string, bigint][])).toEqual(expected(records, groupBy));
+      expect([others, total.requests]).toEqual([null, records.length]);
+    }
+  });
+
   test("a statement is of one person, key, app or tag where it is asked for", async () => {
     const records = someRecords(6, 300);
     await insert(records);

@@ -181,6 +181,7 @@ export class Workers {
       ...{ version, instanceId: `${instanceId}-${number}` },
       ...{ config, port, baseUrl, heartbeatMs, workers: config.workers, number },
       innerSocket: innerSocket(directory),
+      installation: governance.installation.id,
       peppers: hexOf(governance.peppers),
       replySealKeys: hexOf(governance.keyFor("reply-seal-v1")),
       pseudonymKey: Buffer.from(governance.pseudonymKey).toString("hex"),

@@ -144,7 +144,7 @@ test("a backup is for its owner alone whatever the umask, without the secret and
 // hardening: O2
 test("a backup has the secret where it was asked for, and never another secret than the server's", async () => {
   const { code, stderr } = await backup([target(), "--include-secret"]);
-  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("The secret is in it") });
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining("It contains the secret") });
   expect(readFileSync(join(target(), "secret"), "utf8")).toBe(readFileSync(join(dataDir, "secret"), "utf8"));
   expect(modesIn(target())).toMatchObject({ secret: "600" });
   const other = await backup([join(root, "other"), "--include-secret"], { HEADRACE_SECRET: "ab".repeat(32) });
@@ -267,11 +267,26 @@ test("with PostgreSQL a backup names pg_dump and the spool", async () => {
   expect(stderr).not.toContain("u:p");
 });
 
-test.skipIf(process.getuid?.() === 0)("a backup says, where it may not write, as whom to run it", async () => {
-  chmodSync(root, 0o500);
-  await expect(make()).rejects.toThrow("as the user of the server");
-  chmodSync(root, 0o700);
+test("a backup that may not write into its folder names the user to run it as", async () => {
+  const folder = join(root, "of-another-user");
+  mkdirSync(folder);
+  await asNobody([root], async () => {
+    chmodSync(folder, 0o555);
+    await expect(make({ target: join(folder, "backup") })).rejects.toThrow("as the user of the server");
+  });
 });
+
+/** Runs `work` without the rights of root, who may write anywhere; `paths` and all below them belong to that user then. */
+async function asNobody(paths: string[], work: () => Promise<void>): Promise<void> {
+  if (process.getuid?.() !== 0) return work();
+  await Bun.$`chown -R 65534:65534 ${paths}`;
+  process.seteuid?.(65534);
+  try {
+    await work();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
 
 test("a data directory without records, and a folder that is not there, are said", async () => {
   await expect(make({ dataDir: join(root, "nothing") })).rejects.toThrow(/There is no database .*--data-dir/);

@@ -23,7 +23,7 @@ export interface SecretFigures {
   appSecretsUnderDropped: number;
   /** Join tokens that were made before the secret in use was: they end within a week. */
   joinTokens: number;
-  /** Signing keys, keys of upstreams, the key of stored responses, credentials of servers of tools, and tokens of people there. */
+  /** Signing keys, keys of upstreams, the key of stored responses, credentials of MCP servers, and tokens of people there. */
   sealedUnderOlder: number;
   sealedUnderDropped: number;
 }
@@ -170,8 +170,8 @@ export async function countUnderSecrets(db: Database, secrets: KeyRing, nowSecon
 }
 
 /**
- * Drops what nobody can open any more: an upstream then has no key, and a server of tools is not used, until an operator gives
- * it one, responses that were stored are gone, and people connect their accounts at servers of tools again; the next start makes a key for new ones. Gives their
+ * Drops what nobody can open any more: an upstream then has no key, and an MCP server is not used, until an operator gives
+ * it one, responses that were stored are gone, and people connect their accounts at MCP servers again; the next start makes a key for new ones. Gives their
  * number.
  */
 export async function forgetSealed(db: Database, secrets: KeyRing, nowSeconds: number): Promise<number> {
@@ -207,9 +207,9 @@ function nounOf(lost: readonly SealedValue[]): string {
   const parts = [
     ...(keys > 0 ? [`${keys} signing ${keys === 1 ? "key" : "keys"}`] : []),
     ...(count("installation") > 0 ? ["the key of stored responses"] : []),
-    ...(count("tool_servers") > 0 ? ["credentials of servers of tools"] : []),
-    ...(count("tool_connections") > 0 ? ["accounts that people connected at servers of tools"] : []),
-    ...(count("tool_clients") > 0 ? ["clients that were registered at servers of tools"] : []),
+    ...(count("tool_servers") > 0 ? ["credentials of MCP servers"] : []),
+    ...(count("tool_connections") > 0 ? ["accounts that people connected at MCP servers"] : []),
+    ...(count("tool_clients") > 0 ? ["clients that were registered at MCP servers"] : []),
     ...(upstreams > 0 ? [`the ${upstreams === 1 ? "key of 1 upstream" : `keys of ${upstreams} upstreams`}`] : []),
   ];
   const text = parts.join(" and ");

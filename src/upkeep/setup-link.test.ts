@@ -28,8 +28,8 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const run = (args: string[] = [], directory = dataDir) =>
-  runCommand(["setup-link", "--data-dir", directory, ...args], { nowMs });
+const run = (args: string[] = [], directory = dataDir, env: Record<string, string> = {}) =>
+  runCommand(["setup-link", "--data-dir", directory, ...args], { nowMs, env });
 const linkOf = (stdout: string) => {
   const [, token = ""] = /\/setup\/(.*)\n/.exec(stdout) ?? [];
   return new SqlPersonStore(db).findLink(linkDigest(token) ?? "");
@@ -70,6 +70,12 @@ describe("the link", () => {
     expect(stdout).toStartWith("http://127.0.0.1:7545/setup/");
   });
 
+  test("takes its address from HEADRACE_PUBLIC_URL at a replica that has no credentials.json", async () => {
+    unlinkSync(join(dataDir, "credentials.json"));
+    const { stdout } = await run(["--quiet"], dataDir, { HEADRACE_PUBLIC_URL: "https://public.example.com/" });
+    expect(stdout).toStartWith("https://public.example.com/setup/");
+  });
+
   test("the link is all that is printed with --quiet, and an object with --json", async () => {
     expect(await run(["--quiet"])).toMatchObject({ stderr: "", stdout: expect.stringMatching(printedLink) });
     const { stdout, stderr } = await run(["--json"]);
@@ -85,7 +91,7 @@ describe("there is none", () => {
     unlinkSync(join(dataDir, "credentials.json"));
     const { code, stdout, stderr } = await run();
     expect([code, stdout, await events()]).toEqual([1, "", []]);
-    expect(stderr).toContain("Name it: --base-url https://ai.example.com/v1");
+    expect(stderr).toContain("Name it with HEADRACE_PUBLIC_URL or --base-url https://ai.example.com/v1");
   });
 
   test.each(["ftp://ai.example.com", "https://ada:pw@ai.example.com/v1", "ai.example.com"])(

@@ -6,7 +6,7 @@ import { SqlPersonStore } from "../storage/tables/people/person-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
 
 export interface SetupLinkOptions extends DatabasePlace {
-  /** The address with `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
+  /** The address, with or without `/v1`; undefined: where the server ran last, as it wrote into credentials.json. */
   baseUrl: string | undefined;
   nowSeconds: number;
 }
@@ -17,7 +17,7 @@ export async function makeSetupLink({ baseUrl, nowSeconds, ...place }: SetupLink
     const address = baseUrl ?? readCredentials(place.dataDir)?.base_url;
     if (address === undefined) {
       throw new StartError(
-        "Where browsers reach the server is not known, as there is no credentials.json in the data directory. Name it: --base-url https://ai.example.com/v1",
+        "Where browsers reach the server is not known: there is no credentials.json in the data directory. Name it with HEADRACE_PUBLIC_URL or --base-url https://ai.example.com/v1",
       );
     }
     const links = new OneTimeLinks({

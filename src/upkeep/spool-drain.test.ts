@@ -117,7 +117,7 @@ test("a quota that the shared counters could not be told of fails the command, w
   await leaveSpool(5);
   ledger.totals.tokens = 75;
   const env = { HEADRACE_REDIS_URL: redis.url };
-  const keys = ["replicas", "leases:*", "born"].map((name) => `~headrace:${name}`);
+  const keys = ["replicas", "leases:*", "born", "run"].map((name) => `~headrace:${name}`);
   await redis.command("ACL", "SETUSER", "default", "resetkeys", ...keys);
   const { code, stderr } = await drainWith(env);
   expect([code, stderr]).toEqual([1, expect.stringContaining("Run the same command again")]);

@@ -10,7 +10,8 @@ import { openUsageWriter } from "../ledger/usage/usage-writer.ts";
 import { SharedLimits } from "../limits/shared/shared-limits.ts";
 import { limitsOf, quotasOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
-import { tryLockFile } from "../storage/files/file-lock.ts";
+import { tryLockAll } from "../storage/files/data-directory-lock.ts";
+import { lockNames } from "../storage/files/lock-holder.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { SqlAccountStore } from "../storage/tables/account-store.ts";
 import { SqlKeyStore } from "../storage/tables/key-store.ts";
@@ -100,9 +101,8 @@ function spoolIn(directory: string): string {
 
 /** A server drains its own. Where there is no lock, as in a copy of the spool alone, there is no server. */
 function lockOf(dataDir: string): () => void {
-  const file = join(dataDir, "server.lock");
-  if (!existsSync(file)) return () => {};
-  const release = tryLockFile(file);
+  const there = lockNames.filter((name) => existsSync(join(dataDir, name)));
+  const release = tryLockAll(dataDir, there);
   if (release) return release;
   throw new StartError(
     `A Headrace that runs uses ${dataDir}, and brings its spool into the database by itself. Stop it first if it must be done now.`,

@@ -262,6 +262,35 @@ test("damaged frames never do anything but fail the connection, and nothing is r
   expect(codes.size).toBeGreaterThan(1);
 });
 
+describe("a text message", () => {
+  const heard: string[] = [];
+  const ignored = () => {};
+  const readText = (...frames: readonly Buffer[]) => {
+    heard.length = 0;
+    const listener = { message: (text: Buffer) => void heard.push(text.toString()), ping: ignored, pong: ignored };
+    const reader = new FrameReader({ ...listener, closeFrame: ignored }, true, 1_000, "text");
+    for (const one of frames) reader.push(one);
+    return heard;
+  };
+
+  test.each([
+    ["a lone continuation byte", [0x22, 0x80, 0x22]],
+    ["an overlong NUL", [0xc0, 0x80]],
+    ["a surrogate", [0xed, 0xa0, 0x80]],
+    ["a character that is cut", [0xe2, 0x82]],
+    ["a code point above U+10FFFF", [0xf4, 0x90, 0x80, 0x80]],
+  ])("fails the connection with 1007 for %s", (_, text) => {
+    expect(() => readText(frame({ opcode: 1, payload: Buffer.from(text) }))).toThrow("a text is no UTF-8");
+    expect(heard).toEqual([]);
+  });
+
+  test("passes a character that is divided between two frames", () => {
+    const [first, second] = [Buffer.from([0xe2, 0x82]), Buffer.from([0xac])];
+    const frames = [frame({ opcode: 1, payload: first, final: false }), frame({ opcode: 0, payload: second })];
+    expect(readText(...frames)).toEqual(["€"]);
+  });
+});
+
 test("a flood of empty fragments holds no memory", () => {
   const { reader } = reading(1_000);
   reader.push(frame({ opcode: 2, payload: of(1), final: false }));

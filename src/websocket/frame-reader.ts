@@ -1,4 +1,5 @@
 // Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
+import { isUtf8 } from "node:buffer";
 import type { Holder } from "../base/bytes/held-bytes.ts";
 import {
   applyMask,
@@ -11,7 +12,7 @@ import {
 } from "./frame-format.ts";
 
 export interface FrameListener {
-  /** A whole message; may be a part of what was pushed. Whether a text is UTF-8 is for the listener to see. */
+  /** A whole message; may be a part of what was pushed. A text is UTF-8. */
   message(bytes: Buffer): void;
   ping(payload: Buffer): void;
   pong(payload: Buffer): void;
@@ -210,7 +211,9 @@ export class FrameReader {
     this.#fragmentsLength = final ? 0 : length;
     if (!final) return;
     this.#hold(-all.length);
-    this.#listener.message(all.subarray(0, length));
+    const message = all.subarray(0, length);
+    if (this.#kind === "text" && !isUtf8(message)) throw new FrameError(closeCodes.invalidText, "a text is no UTF-8");
+    this.#listener.message(message);
   }
 
   #takeClose(payload: Buffer): void {

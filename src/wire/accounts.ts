@@ -112,7 +112,10 @@ export const tierRequest = z
       ),
     priority: tierPriority.nullish(),
   })
-  .meta({ id: "TierRequest", description: "All of the tier: what is left out has its default, which is no limit." });
+  .meta({
+    id: "TierRequest",
+    description: "All of the tier: `null` is no limit, and so is what is left out of the members that may be left out.",
+  });
 export type TierRequest = z.infer<typeof tierRequest>;
 
 export const tierShape = z

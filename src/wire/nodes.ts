@@ -78,7 +78,7 @@ export const nodeShape = z
           kind: z.enum(offeredKinds).describe("`command`: a process of that machine."),
         }),
       )
-      .describe("Servers of tools that it last said it offers; one here can be at one of these."),
+      .describe("MCP servers that it last said it offers; one here can be at one of these."),
     environments: environmentList,
     max_concurrency: maxConcurrency,
     local,

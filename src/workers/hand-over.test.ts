@@ -33,6 +33,21 @@ test("the primary sees the address of the client, which no client can say itself
   expect(seen[0]?.headers.get("x-twice")).toBe("1, 2");
 });
 
+test("hands over a body that the worker has unpacked without the fields that described it as it was sent", async () => {
+  const seen: IncomingRequest[] = [];
+  await using it = startWorkerFront(
+    async (request, reply) => {
+      seen.push(request);
+      reply.send(200, {}, (await request.readBody(100)).text);
+    },
+    { readsFirst: 100 },
+  );
+  const fields = ["Content-Encoding: gzip", "Content-Digest: sha-256=:AA==:", "Content-MD5: AA==", "X-Own: 1"];
+  const { answers } = await raw(it.url, post("/", "unpacked by the worker", fields));
+  expect(answers).toMatchObject([{ status: 200, body: "unpacked by the worker" }]);
+  expect([...(seen[0]?.headers.keys() ?? [])].sort()).toEqual(["content-length", "host", "x-own"]);
+});
+
 test("the socket of the primary is for its owner alone", async () => {
   await using it = startWorkerFront(echo);
   expect(statSync(it.socketPath).mode & 0o777).toBe(0o600);

@@ -27,8 +27,8 @@ export class HandOver {
   }
 
   /**
-   * Has the primary answer `request` by `reply`, of which nothing was sent yet. `body`: all of its body, where that was read
-   * already. Never throws.
+   * Has the primary answer `request` by `reply`, of which nothing was sent yet. `body`: the whole body without its content
+   * coding, if the worker has read it. Never throws.
    */
   pass(request: PassableRequest, reply: Reply, body?: ByteSpan): void {
     new HandedRequest(this.#client, request, reply, body, this.#options.unreachable).send();

@@ -17,8 +17,11 @@ import type { AnswerFields, HeaderLines, PassableRequest, Reply } from "../http1
 import { peerLine } from "../http1/peer-line.ts";
 import { spliced } from "./spliced-connection.ts";
 
-/** Fields that are true of the body as it comes, and not of one that was read. */
-const framingFields: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "expect"]);
+/** Fields that describe the body as the client sent it. A body that the worker read is whole and unpacked. */
+const sentBodyFields: ReadonlySet<string> = new Set([
+  ...["content-length", "transfer-encoding", "expect"],
+  ...["content-encoding", "content-digest", "content-md5"],
+]);
 const none: ReadonlySet<string> = new Set();
 
 /**
@@ -49,7 +52,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
   #fields: AnswerFields = {};
   #stream: ClientStream | undefined;
 
-  /** `body`: where it was read already. */
+  /** `body`: the whole body without its content coding, if the worker has read it. */
   constructor(
     client: Http1Client,
     request: PassableRequest,
@@ -146,7 +149,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
 
   #head(): string {
     const { method, target, version, peer } = this.#request;
-    const lines = this.#request.fieldLines(this.#body ? framingFields : none);
+    const lines = this.#request.fieldLines(this.#body ? sentBodyFields : none);
     return `${peerLine(peer)}${method} ${target} HTTP/${version}\r\n${lines}`;
   }
 

@@ -5,6 +5,7 @@ import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../supp
 import { colleagues, type DashboardWorld, openDashboardWorld, plenty } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
+import { unfold } from "../support/unfold.ts";
 
 const place = "/settings/api-keys";
 let world: DashboardWorld;
@@ -53,6 +54,7 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
   const { page } = visitor;
   await visitor.press("Create New Key");
   await field(page, "Name").fill(`Ada's "shop"`);
+  await unfold(page, "Permissions", "Other limits", "Network");
   await page.getByRole("checkbox", { name: "Read stored chats" }).uncheck();
   await page.getByText("30 days", { exact: true }).click();
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("127.0.0.1 2001:db8::/32,");
@@ -180,6 +182,7 @@ test("Back leads to where the list was scrolled to, without asking for it anew; 
 test("what is wrong with a field is said there, and the keyboard goes to it", async () => {
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
+  await unfold(page, "Network");
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("203.0.113.300,");
   await visitor.press("Create key");
   await page.getByText("Say what the key is for").waitFor();
@@ -264,6 +267,7 @@ test("a key is changed, and only what was changed is sent", async () => {
   await look(visitor, "keys-one");
   await visitor.press("Edit");
   await field(page, "Name").fill("After");
+  await unfold(page, "Other limits");
   await field(page, "Requests").fill("5");
   await look(visitor, "keys-edit");
   const sent = page.waitForRequest((request) => request.method() === "PATCH");
@@ -278,9 +282,10 @@ test("a new key is given its models, its tags and a note, and that its requests 
   await using visitor = await arrive(`${place}?create=1`);
   const { page } = visitor;
   await field(page, "Name").fill("Batch");
+  await unfold(page, "Models", "Tags and note");
   const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
   await typed("Models").pressSequentially("qwen*, a*b,");
-  await page.getByRole("switch", { name: "Its requests never leave" }).click();
+  await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
   await typed("Tags").pressSequentially("team-a env:prod,");
   await field(page, "Note").fill("For the night batch.");
   await visitor.press("Create key");
@@ -312,15 +317,145 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   for (const text of ["qwen*", "env:prod", "team-a", "Ask Ada."]) expect(said).toContain(text);
   await look(visitor, "keys-one-reach");
   await visitor.press("Edit");
+  await dialog(page).getByText("qwen*, local servers only", { exact: true }).waitFor();
+  await dialog(page).getByText("env:prod, team-a, a note", { exact: true }).waitFor();
+  await unfold(page, "Models", "Tags and note");
   await dialog(page).locator(".mantine-Pill-remove").first().click();
-  await page.getByRole("switch", { name: "Its requests never leave" }).click();
+  await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
   await field(page, "Note").fill("");
   const sent = page.waitForRequest((request) => request.method() === "PATCH");
   await visitor.press("Save");
   expect((await sent).postDataJSON()).toEqual({ models: null, never_leaves: false, note: null });
-  // The dialog says the same words in its explanation of the field, so only the page's own count.
   await page.locator("main").getByText("all of the environment", { exact: true }).waitFor();
   expect(await page.locator("main").textContent()).not.toContain("Ask Ada");
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("the new-key dialog shows its buttons without scrolling on a phone, a tablet and a desktop", async () => {
+  await using visitor = await arrive(`${place}?create=1`);
+  const { page } = visitor;
+  await field(page, "Name").waitFor();
+  const check = async (size: { width: number; height: number }) => {
+    await page.setViewportSize(size);
+    for (const name of ["Create key", "Cancel"]) {
+      const button = dialog(page).getByRole("button", { name, exact: true });
+      // Also a button behind another element, or out of the dialog's own view, is not in view.
+      const isInView = await button.evaluate((element) => {
+        const { left, right, top, bottom } = element.getBoundingClientRect();
+        const isOnScreen = left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+        return isOnScreen && element.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2));
+      });
+      expect([size.width, name, isInView]).toEqual([size.width, name, true]);
+    }
+  };
+  const sizes = [phone, { width: 768, height: 1024 }, { width: 1440, height: 900 }];
+  for (const size of sizes) await check(size);
+  await look(visitor, "keys-create-folded");
+  await unfold(page, "Permissions", "Models", "Other limits", "Network", "Tags and note");
+  for (const size of sizes) await check(size);
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("a half-filled key form is discarded only after a question, and an empty one closes at once", async () => {
+  await using visitor = await arrive(place);
+  const { page } = visitor;
+  const form = page.getByRole("dialog", { name: "Create New Key" });
+  const question = page.getByRole("dialog", { name: "Discard what you typed?" });
+  const open = () => visitor.press("Create New Key");
+  const ways = [
+    () => page.keyboard.press("Escape"),
+    () => page.mouse.click(5, 5),
+    () => form.getByRole("button", { name: "Cancel" }).click(),
+    () => form.getByRole("button", { name: "Close" }).click(),
+  ];
+  for (const leave of ways) {
+    await open();
+    await form.waitFor();
+    await unfold(page, "Permissions");
+    await leave();
+    await form.waitFor({ state: "detached" });
+  }
+  await open();
+  await field(page, "Name").fill("Half");
+  for (const leave of ways) {
+    await leave();
+    await question.waitFor();
+    await page.keyboard.press("Escape");
+    await question.waitFor({ state: "detached" });
+    expect(await field(page, "Name").inputValue()).toBe("Half");
+  }
+  await page.keyboard.press("Escape");
+  await look(visitor, "keys-create-discard");
+  await visitor.press("Keep editing");
+  await question.waitFor({ state: "detached" });
+  expect(await field(page, "Name").inputValue()).toBe("Half");
+  await page.keyboard.press("Escape");
+  await visitor.press("Discard");
+  await form.waitFor({ state: "detached" });
+  await until(async () => (await focused(page)) === "Create New Key", "the focus is back at the button");
+  await open();
+  expect(await field(page, "Name").inputValue()).toBe("");
+  // A choice alone counts, too.
+  await unfold(page, "Other limits");
+  await visitor.press("Add a quota");
+  await page.keyboard.press("Escape");
+  await visitor.press("Discard");
+  await form.waitFor({ state: "detached" });
+  expect(visitor.trouble).toEqual([]);
+});
+
+test("every setting of a new key reaches the API, and a folded section with a mistake opens at its field", async () => {
+  await using visitor = await arrive(`${place}?create=1`);
+  const { page } = visitor;
+  const typed = (name: string) => dialog(page).getByRole("combobox", { name, exact: true });
+  await field(page, "Name").fill("All");
+  await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Test" });
+  await field(page, "Spend per month").fill("7.5");
+  await page.getByText("Never", { exact: true }).first().click();
+  await unfold(page, "Permissions", "Models", "Other limits", "Network", "Tags and note");
+  await page.getByRole("checkbox", { name: /^Use tools/ }).check();
+  await dialog(page).getByLabel("Tools", { exact: true }).selectOption({ label: "None" });
+  await typed("Models").pressSequentially("qwen*,");
+  await page.getByRole("switch", { name: "Keep requests on local servers" }).click();
+  await typed("Priority").selectOption({ label: "Low" });
+  await typed("Cache responses").selectOption({ label: "Never" });
+  await field(page, "Requests").fill("60");
+  await typed("Requests in which time").selectOption({ label: "/ hour" });
+  await field(page, "Tokens per month").fill("1000000");
+  await visitor.press("Add a quota");
+  await field(page, "Amount").fill("5");
+  await typed("Allowed IP addresses").pressSequentially("203.0.113.300,");
+  await typed("Tags").pressSequentially("team-a,");
+  await field(page, "Note").fill("For the batch.");
+  for (const name of ["Permissions", "Models", "Other limits", "Network", "Tags and note"]) {
+    await dialog(page).getByRole("button", { name, exact: true, expanded: true }).click();
+  }
+  for (const summary of [
+    /^Use models, .*Use tools, no tools$/,
+    "qwen*, local servers only, low priority, responses never cached",
+    "60 requests in 1 h, 1M tokens a month, 1 quota",
+    "team-a, a note",
+  ]) {
+    await dialog(page).getByText(summary).waitFor();
+  }
+  await visitor.press("Create key");
+  await page.getByText("203.0.113.300 is no IPv4 or IPv6 address").waitFor();
+  const isThere = await typed("Allowed IP addresses").evaluate((input) => input === document.activeElement);
+  expect(isThere).toBe(true);
+  await page.keyboard.press("Backspace");
+  await page.keyboard.type("127.0.0.1,");
+  const made = page.waitForRequest((request) => request.method() === "POST");
+  await visitor.press("Create key");
+  const request = await made;
+  expect(request.headers()["headrace-environment"]).toBe("test");
+  expect(request.postDataJSON()).toMatchObject({
+    ...{ name: "All", expires_at: null, allowed_ips: ["127.0.0.1"], monthly_spend: 7.5, monthly_tokens: 1_000_000 },
+    ...{ models: ["qwen*"], tools: [], never_leaves: true, priority: "low", response_cache: "off" },
+    ...{ rate_limit: 60, rate_limit_window: 3_600, tags: ["team-a"], note: "For the batch." },
+    scopes: expect.arrayContaining(["chat:write", "tools:use"]) as unknown as string[],
+    quotas: [expect.objectContaining({ amount: 5 }) as unknown],
+  });
+  await visitor.press("Copy the key");
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -355,6 +490,7 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
   const { page } = visitor;
   await visitor.press("Create New Key");
   await field(page, "Name").fill("Parent");
+  await unfold(page, "Permissions");
   await page.getByRole("checkbox", { name: "Manage keys and apps" }).check();
   await visitor.press("Create key");
   await visitor.press("Copy the key");
@@ -386,6 +522,7 @@ test("a member makes and sees their own keys alone, and is not offered what they
   const { page } = visitor;
   await page.getByRole("heading", { name: "Make the first key" }).waitFor();
   await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await unfold(page, "Permissions");
   await page.getByRole("checkbox").first().waitFor();
   const offered = await page.getByRole("checkbox").count();
   expect(offered).toBe(6);

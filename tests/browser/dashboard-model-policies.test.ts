@@ -117,7 +117,9 @@ test("every policy is switched on, refused beside its field, saved, read as a se
     shadow: { model: "aurora-large", percent: 5 },
     split: [{ model: "ember-code", percent: 10 }],
   });
-  expect(await dialog.locator("ul.model-policies li").allTextContents()).toEqual([
+  const sentences = dialog.locator("ul.model-policies li");
+  await sentences.nth(6).waitFor();
+  expect(await sentences.allTextContents()).toEqual([
     "A stream that its server cuts goes on at another place, where it can be continued exactly.",
     "south is asked where the others would keep a request waiting for 5 s, for prompts of more than 30,000 tokens or at 18:00-06:00 (UTC), for $50.00 a day at most.",
     "Its overflow has cost $0.00 of $50.00 this day.",

@@ -140,7 +140,34 @@ test("a place that is drained, or out of reach, says so in words", async () => {
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: false } });
 });
 
-test("an operator declares a model, gives it a price and a stand-in, changes and removes it; what the file declares says so", async () => {
+test("a typed fallback adds the entry of exactly that name, and opens its closed section where it is refused", async () => {
+  await using visitor = await ada();
+  const { page } = visitor;
+  await page.route("**/v1/admin/models", async (route) => {
+    const answer = await route.fetch();
+    const { data, ...rest } = (await answer.json()) as { data: { id: string }[] };
+    await route.fulfill({ json: { ...rest, data: [{ ...data[0], id: "Aurora-MINI" }, ...data] } });
+  });
+  await page.reload();
+  await visitor.press("Add model");
+  const dialog = page.getByRole("dialog").last();
+  const press = (name: string) => dialog.getByRole("button", { name, exact: true }).click();
+  await dialog.getByRole("textbox", { name: "Id" }).fill("team/fast");
+  await press("More settings");
+  const fallbacks = dialog.getByRole("combobox", { name: "Fallback models" });
+  await fallbacks.fill("aurora-mini");
+  await dialog.getByRole("textbox", { name: "Owner" }).focus();
+  await dialog.locator(".mantine-Pill-label").first().waitFor();
+  expect(await dialog.locator(".mantine-Pill-label").allTextContents()).toEqual(["aurora-mini"]);
+  await fallbacks.fill("aurora-larg");
+  await press("More settings");
+  await fallbacks.waitFor({ state: "hidden" });
+  await press("Add model");
+  await fallbacks.waitFor({ state: "visible" });
+  await dialog.getByText('"aurora-larg" is not in the list').waitFor();
+});
+
+test("an operator declares a model, gives it a price and a fallback, changes and removes it; what the file declares says so", async () => {
   await world.browser.ask("/v1/admin/tiers/bounded", {
     ...{ method: "PUT", body: { requests_per_minute: null, tokens_per_minute: null, monthly_spend: 5 } },
   });
@@ -171,9 +198,14 @@ test("an operator declares a model, gives it a price and a stand-in, changes and
   await dialog.getByRole("combobox", { name: "Upstream" }).last().selectOption("north");
   await dialog.getByRole("textbox", { name: "Its id there" }).last().fill("aurora-mini");
   await press("More settings");
-  await dialog.getByRole("combobox", { name: "Stand in for it" }).click();
-  await page.getByRole("option", { name: "aurora-large" }).click();
-  await page.keyboard.press("Escape");
+  const fallbacks = dialog.getByRole("combobox", { name: "Fallback models" });
+  // Typed text that names no model stays in the field, says so, and keeps the form from being sent.
+  await fallbacks.fill("aurora-larg");
+  await press("Add model");
+  await dialog.getByText('"aurora-larg" is not in the list').waitFor();
+  expect(await fallbacks.inputValue()).toBe("aurora-larg");
+  // A name that was typed in full is added as the field is left.
+  await fallbacks.fill("aurora-large");
   await press("Add model");
   await dialog.getByText("Is the same upstream and model as an earlier deployment").waitFor();
   expect(visitor.trouble.splice(0)).toHaveLength(2);
@@ -270,6 +302,8 @@ test("a form in a drawer is not thrown away by a click beside it, sends only wha
   await dialog.getByRole("button", { name: "Edit", exact: true }).click();
   await dialog.getByRole("textbox", { name: "Price of output" }).fill("3");
   await page.mouse.click(5, 5);
+  await visitor.press("Keep editing");
+  await page.getByRole("dialog", { name: "Discard what you typed?" }).waitFor({ state: "detached" });
   expect(await dialog.getByRole("textbox", { name: "Price of output" }).inputValue()).toBe("3");
   // Somebody else, meanwhile.
   await world.browser.ask("/v1/admin/models/edited", { method: "PATCH", body: { owned_by: "them" } });

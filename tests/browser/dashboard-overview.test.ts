@@ -160,7 +160,7 @@ test("range, grouping and whether it is live are in the address; keys and apps h
   await page.getByText("App", { exact: true }).click();
   await page.getByRole("button", { name: "Meeting Notes" }).first().waitFor();
   await page.getByText("7 days", { exact: true }).click();
-  await page.getByRole("switch", { name: "Live" }).click({ force: true });
+  await page.getByRole("switch", { name: "Auto-refresh" }).click({ force: true });
   await until(() => visitor.path() === "/?range=7d&by=app&live=off", "the address has it");
   await page.getByRole("button", { name: "Requests: show as table" }).click();
   await page.getByRole("region", { name: "Requests, figures" }).getByRole("columnheader", { name: "No app" }).waitFor();

@@ -39,6 +39,7 @@ test("models of this server come first, those without a price before the others;
   const { page } = visitor;
   const { date, source, prices } = priceList();
   await own(page).getByRole("link", { name: "assistant" }).waitFor();
+  await own(page).getByRole("link", { name: "aurora-large" }).waitFor();
   const names = await own(page).locator("tbody tr td:first-child").allTextContents();
   expect(names.indexOf("assistant")).toBeLessThan(names.indexOf("aurora-large"));
   const row = own(page).locator("tr", { hasText: "ember-code" });

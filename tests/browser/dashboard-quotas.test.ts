@@ -5,6 +5,7 @@ import { desktop, leaveBrowser, openVisitor, phone, type Visitor } from "../supp
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
+import { unfold } from "../support/unfold.ts";
 
 let world: DashboardWorld;
 let url: string;
@@ -178,6 +179,7 @@ test("a key is made with quotas, its page says what is used, left and when it op
   const { page } = visitor;
   await visitor.press("Create New Key");
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Nightly job");
+  await unfold(page, "Other limits");
   await add(page, 1, { amount: "2", per: "5h" });
   await add(page, 2, { amount: "1", of: "usd", per: "month", models: "aurora-*" });
   await look(visitor, "quotas-key-new");
@@ -195,6 +197,7 @@ test("a key is made with quotas, its page says what is used, left and when it op
   await look(visitor, "quotas-key");
 
   await visitor.press("Edit");
+  await unfold(page, "Other limits");
   await page.getByRole("dialog").getByText("Used up").waitFor();
   await quotaOf(page, 1).getByRole("textbox", { name: "Amount" }).fill("3");
   await visitor.press("Remove quota 2");
@@ -204,6 +207,7 @@ test("a key is made with quotas, its page says what is used, left and when it op
   expect(await quotas.getByText("Spend per month").count()).toBe(0);
   expect([await chat(key), await chat(key)]).toEqual([200, 403]);
   await visitor.press("Edit");
+  await unfold(page, "Other limits");
   await visitor.press("Remove quota 1");
   await visitor.press("Save");
   await quotas.waitFor({ state: "detached" });

@@ -80,7 +80,7 @@ test("a time from one moment to another is asked for in the reader's zone; where
   const { page } = visitor;
   await page.getByRole("heading", { name: "No such request" }).waitFor();
   expect(await page.getByLabel("From", { exact: true }).inputValue()).toBe("2001-09-09T01:46");
-  expect(await page.getByRole("switch", { name: "Live" }).isDisabled()).toBe(true);
+  expect(await page.getByRole("switch", { name: "Auto-refresh" }).isDisabled()).toBe(true);
   await look(visitor, "logs-none");
   await visitor.press("Show all requests");
   await rows(page).first().waitFor();
@@ -144,7 +144,7 @@ test("a request that ends appears by itself; who reads further down is told, and
   await news.click();
   await rows(page).first().locator(`a[href*="${later}"]`).waitFor();
 
-  await page.getByRole("switch", { name: "Live" }).click({ force: true });
+  await page.getByRole("switch", { name: "Auto-refresh" }).click({ force: true });
   const unseen = await request();
   await page.clock.fastForward(20_000);
   await page.waitForTimeout(200);

@@ -28,7 +28,11 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
 }
 
 const lines = ({ page }: Visitor) => page.getByRole("region", { name: "Lines of the statement" });
-const nano = (text: string) => BigInt(text.replaceAll(/\D/g, ""));
+function nano(text: string): bigint {
+  const [dollars = "", fraction = ""] = text.replaceAll(/[^\d.]/g, "").split(".");
+  return BigInt(dollars + fraction.padEnd(9, "0"));
+}
+
 /** Costs of the lines, and that of the total. */
 async function costs(visitor: Visitor): Promise<{ lines: bigint[]; total: bigint }> {
   const all = (await lines(visitor).locator("tr td:last-child").allTextContents()).map(nano);
@@ -41,6 +45,10 @@ test("a statement by key, by person and by model adds up to the same total, to t
   await lines(visitor).getByText("Total", { exact: true }).waitFor();
   await look(visitor, "statement");
   const byKey = await costs(visitor);
+  // One of the lines needs the last digit that all have.
+  const shown = await lines(visitor).locator("tr td:last-child").allTextContents();
+  expect(new Set(shown.map((text) => text.split(".")[1]?.length)).size).toBe(1);
+  expect(shown.some((text) => /\.\d{2}$|[1-9]$/.test(text))).toBe(true);
   expect(byKey.lines.length).toBeGreaterThan(3);
   expect(byKey.lines.reduce((sum, one) => sum + one, 0n)).toBe(byKey.total);
   for (const [label, by, head] of [

@@ -1,4 +1,4 @@
-// In a real browser: operators add, test, change and remove servers of tools, and see what changed before they approve it.
+// In a real browser: operators add, test, change and remove MCP servers, and see what changed before they approve it.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
@@ -244,8 +244,9 @@ test("a server is tested before it is added, changed, switched off, and removed 
   await drawer(page).getByText("Lists the alerts of now.").waitFor();
   await look(visitor, "tool-server-new");
   await drawer(page).getByRole("radio", { name: "Only what I approve" }).check();
-  await press(page, "Bounds and price");
+  await press(page, "Bounds, price and protocol");
   await drawer(page).getByRole("textbox", { name: "Price of a call" }).fill("0.25");
+  await drawer(page).getByRole("combobox", { name: "Protocol revision" }).selectOption("2025-11-25");
   const name = drawer(page).getByRole("textbox", { name: "Name" });
   expect(await name.inputValue()).toBe("gauges");
   await name.fill("Not so");
@@ -255,7 +256,9 @@ test("a server is tested before it is added, changed, switched off, and removed 
   await press(page, "Add the server");
   await drawer(page).getByRole("heading", { name: "lakes" }).waitFor();
   expect(visitor.path()).toBe("/admin/tool-servers?server=lakes");
-  expect(await stored("lakes")).toMatchObject({ source: "database", approval: "each", price_per_call: 0.25 });
+  expect(await stored("lakes")).toMatchObject({
+    ...{ source: "database", approval: "each", price_per_call: 0.25, protocol_version: "2025-11-25" },
+  });
 
   // A client asks, and gets nothing before somebody has approved it.
   expect(await asClient("lakes")).toMatchObject({ names: [], called: expect.stringMatching(/^refused: /) });
@@ -318,6 +321,7 @@ test("what the server refuses of a form is said at its field, and headers that a
   await drawer(page).getByText("Give each header a name and a value.").waitFor();
   await look(visitor, "tool-server-refused");
   await press(page, "Cancel");
+  await visitor.press("Discard");
   expect(await stored("secretive")).toMatchObject({ url: gauges.url, header_names: ["x-token"] });
   expect(await page.content()).not.toContain("kept-sealed");
   expect(visitor.trouble).toEqual([]);

@@ -57,6 +57,8 @@ test("a model server is tested before it is added, and its models can then be ca
   await dialog(page).getByText("It works: 2 models").waitFor();
   await dialog(page).getByText("lab-mini").waitFor();
   const name = dialog(page).getByRole("textbox", { name: "Name" });
+  // The suggestion follows the address, instead of naming the one that failed.
+  expect(await name.inputValue()).toBe(new URL(lab.url).host.replace(":", "-"));
   await name.fill("north");
   await press(page, "More settings");
   await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("4");

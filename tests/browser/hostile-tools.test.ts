@@ -1,4 +1,4 @@
-// In a real browser: whatever a server of tools says is text on every page, fits into it, and hides nothing from who reads it.
+// In a real browser: whatever an MCP server says is text on every page, fits into it, and hides nothing from who reads it.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chromium.ts";

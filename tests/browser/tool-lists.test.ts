@@ -9,6 +9,7 @@ import { type AskingServer, accountsThere, startAskingServer } from "../support/
 import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
 import { toolsYaml } from "../support/mcp/tool-world.ts";
 import { look } from "../support/page-look.ts";
+import { unfold } from "../support/unfold.ts";
 
 let world: DashboardWorld;
 let notes: AskingServer;
@@ -148,6 +149,7 @@ test("the list of a key is written in its form, which says what is no entry", as
   await ada.press("Create New Key");
   await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
   expect(await dialog(page).getByLabel("Tools", { exact: true }).count()).toBe(0);
+  await unfold(page, "Permissions");
   await dialog(page)
     .getByRole("checkbox", { name: /^Use tools/ })
     .check();

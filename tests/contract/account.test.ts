@@ -66,6 +66,7 @@ describe("the account", () => {
       quota: {
         period_start: september,
         period_end: october,
+        usage_of: "account",
         tokens: { limit: 5_000, used: 1_200 },
         spend: { limit: 0.5, used: 0.250_000_001 },
       },

@@ -213,7 +213,7 @@ describe("labels", () => {
     store("a");
     const update = (body: unknown) => refusal("POST", `${list}/a`, body);
     const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, "v"]));
-    expect(await update({})).toBe("400 invalid_request metadata: is required and must be an object.");
+    expect(await update({})).toBe("400 invalid_request metadata: is required and must be an object, or null.");
     expect(await update({ metadata: [] })).toStartWith("400 invalid_request metadata: must be an object");
     expect(await update({ metadata: many })).toBe("400 invalid_request metadata: must have at most 16 names (got 17).");
     expect(await update({ metadata: { k: 1 } })).toContain("metadata.k: must be a string of at most 512 characters");

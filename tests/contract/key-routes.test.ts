@@ -250,7 +250,6 @@ describe("POST /v1/keys", () => {
     expect(expiry.body.error).toEqual({
       code: "permission_denied",
       type: "permission_error",
-      param: null,
       message: `expires_at: must be at most ${now + 60}, the expiry of the key that makes it.`,
     });
     expect((await call("POST", "/v1/keys", { name: "a" }, "key_small")).body).toMatchObject({

@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const root = join(import.meta.dir, "..", "..");
-const folders = [".", "docs", "docs/adr", "docs/reference", "tests"];
+const rooms = readdirSync(join(root, "src")).filter((room) => existsSync(join(root, "src", room, "README.md")));
+const folders = [".", "docs", "docs/adr", "docs/reference", "tests", ...rooms.map((room) => join("src", room))];
 const pages = folders.flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith(".md"))

@@ -163,6 +163,7 @@ describe("a device", () => {
   });
 
   // hardening: A12
+  // long-lived: deviceCode.age
   test("a device is told of a denial, and of the end of its time, decided or not", async () => {
     const denied = (await begin()).body["device_code"];
     await server.decide(await found(denied), "denied");

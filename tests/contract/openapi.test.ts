@@ -4,6 +4,7 @@ import { engineErrorCodes, errorCodes } from "../../src/base/errors.ts";
 import { isDescribed } from "../../src/http/exchange/route.ts";
 import { createRoutes } from "../../src/http/routes.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { makeOperatorKey } from "../support/operator-key.ts";
 import {
   chatScript,
   chunk,
@@ -27,7 +28,7 @@ interface Operation {
   description?: string;
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean }[];
-  requestBody?: { content: Record<string, { schema: Schema; example?: unknown }> };
+  requestBody?: { required: boolean; content: Record<string, { schema: Schema; example?: unknown }> };
   responses: Record<string, Schema>;
 }
 
@@ -283,4 +284,47 @@ describe("answers of the running server fit their schemas", () => {
   test("the readiness description names its 503", () => {
     expect(document.paths["/readyz"]?.["get"]?.responses).toHaveProperty("503");
   });
+});
+
+test("says that a body is required exactly where a request without one is refused", async () => {
+  const operator = await makeOperatorKey(server.dataDir);
+  const said: Record<string, boolean> = {};
+  const found: Record<string, boolean> = {};
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const [method, { requestBody, security }] of Object.entries(operations)) {
+      // What an id names is looked for before the body is read, and pages have tests of their own.
+      if (!requestBody || path.includes("{") || security.length === 0 || !path.startsWith("/v1/")) continue;
+      const ask = (key: string) =>
+        fetch(server.url + path, { method: method.toUpperCase(), headers: { authorization: `Bearer ${key}` } });
+      const first = await ask(server.key);
+      const { status } = first.status === 403 ? await ask(operator) : first;
+      // These are for people who are signed in.
+      if (status === 403) continue;
+      const name = `${method} ${path}`;
+      said[name] = requestBody.required;
+      found[name] = status === 400 || status === 415;
+    }
+  }
+  expect(Object.keys(said).length).toBeGreaterThan(25);
+  expect(found).toEqual(said);
+});
+
+test("lets a key be rotated without a body, as it says", async () => {
+  expect(document.paths["/v1/keys/{id}/rotate"]?.["post"]?.requestBody?.required).toBe(false);
+  const made = await server.request("/v1/keys", { body: { name: "rotated", scopes: ["usage:read"] } });
+  const { id } = (await made.json()) as { id: string };
+  const headers = { authorization: `Bearer ${server.key}` };
+  expect((await fetch(`${server.url}/v1/keys/${id}/rotate`, { method: "POST", headers })).status).toBe(200);
+});
+
+test.each([
+  ["/v1/fim/completions", "POST /v1/completions"],
+  ["/v1beta/models/gemini-2.5-flash:generateContent", "POST /v1/chat/completions"],
+  ["/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "POST /v1/chat/completions"],
+  ["/v1/models/gemini-2.5-flash:generateContent", "POST /v1/chat/completions"],
+])("names a path that takes the request in the place of %s", async (path, instead) => {
+  const answer = await server.request(path, { body: {} });
+  const { error } = (await answer.json()) as { error: { message: string } };
+  expect([answer.status, error.message]).toEqual([404, expect.stringContaining(instead)]);
+  expect(error.message).not.toContain("Did you mean");
 });

@@ -70,7 +70,9 @@ export async function replay(
         deployment: { engine, model: "upstream-model", weight: 1 },
         model: { id: streamRequest(operation, includeUsage).model } as Dispatched["model"],
         firstByte() {},
+        answers() {},
         done() {},
+        another: (error) => Promise.reject(error),
       },
       completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
       clock: systemClock,
@@ -82,6 +84,7 @@ export async function replay(
       record() {},
       recordsEnd: false,
       recordEnd() {},
+      truthful: (events) => events,
       async onEnd(observed, error) {
         if (ended) throw new Error("onEnd was called twice");
         ended = { observed: seenNow(observed), error };
@@ -89,6 +92,10 @@ export async function replay(
       left: new Cancellation(),
       stopping: new Stopping(),
       abort() {},
+      answers() {},
+      begins() {},
+      unbegun() {},
+      another: (_dispatched, error) => Promise.reject(error),
     },
     client,
   );
@@ -173,18 +180,23 @@ export interface ClientEvent {
   comment?: string;
 }
 
-/** A strict reader of what Headrace sends: LF only, every event ended by a blank line, no field but `data`. */
+/**
+ * A strict reader of what Headrace sends: LF only, a comment in a line before an event, every event ended by a blank line, no
+ * field but `data`.
+ */
 export function clientEvents(text: string): ClientEvent[] {
-  if (text === "") return [];
-  if (!text.endsWith("\n\n")) throw new Error(`The stream ends inside an event: ${JSON.stringify(text.slice(-80))}`);
-  return text
-    .slice(0, -2)
-    .split("\n\n")
-    .map((block) => {
-      const lines = block.split("\n");
-      if (lines.every((line) => line.startsWith(":"))) return { comment: block };
-      const wrong = lines.find((line) => !line.startsWith("data: "));
-      if (wrong !== undefined) throw new Error(`A line that is no data line: ${JSON.stringify(wrong.slice(0, 80))}`);
-      return { data: lines.map((line) => line.slice(6)).join("\n") };
-    });
+  const events: ClientEvent[] = [];
+  let data: string[] = [];
+  for (const line of text.split("\n").slice(0, -1)) {
+    if (line.startsWith("data: ")) data.push(line.slice(6));
+    else if (line.startsWith(":") && data.length === 0) events.push({ comment: line });
+    else if (line === "" && data.length > 0) {
+      events.push({ data: data.join("\n") });
+      data = [];
+    } else throw new Error(`A line that is no data line: ${JSON.stringify(line.slice(0, 80))}`);
+  }
+  if (data.length > 0 || (text !== "" && !text.endsWith("\n"))) {
+    throw new Error(`The stream ends inside an event: ${JSON.stringify(text.slice(-80))}`);
+  }
+  return events;
 }

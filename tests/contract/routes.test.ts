@@ -76,7 +76,7 @@ function send(route: ApiRoute, headers: Record<string, string>): Promise<Respons
 }
 
 const refused = {
-  error: { message: invalidApiKeyMessage, type: "invalid_request_error", param: null, code: "invalid_api_key" },
+  error: { message: invalidApiKeyMessage, type: "invalid_request_error", code: "invalid_api_key" },
 };
 
 const named = (some: readonly ApiRoute[]) => some.map((route) => ({ name: `${route.method} ${route.path}`, route }));
@@ -130,7 +130,6 @@ describe.each(named(scoped))("$name", ({ route }) => {
     const error = {
       message: `API key lacks required scope: ${route.access}`,
       type: "permission_error",
-      param: null,
       code: "insufficient_scope",
     };
     expect(await response.json()).toEqual(inFormOf(route, response, error));

@@ -15,6 +15,7 @@ interface LockEntry {
   dev?: boolean;
   optional?: boolean;
   os?: string[];
+  cpu?: string[];
   hasInstallScript?: boolean;
 }
 
@@ -30,7 +31,7 @@ interface Component {
 
 const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages as Record<string, LockEntry>;
 const entries = Object.entries(lock).filter(([path]) => path !== "");
-const running = entries.filter(([, { dev }]) => dev !== true);
+const running = entries.filter(([, { dev, cpu }]) => dev !== true && !cpu?.includes("none"));
 const nameOf = (path: string, entry: LockEntry) => entry.name ?? path.replace(/^.*node_modules\//, "");
 
 function makeBill(): string {

@@ -98,6 +98,40 @@ onEachDatabase((databases) => {
     });
   });
 
+  describe("a change that no model reads", () => {
+    const offered = async (more: object) =>
+      namesOf(await definitions.offered(server, "tool", [{ ...tool("read"), ...more }]));
+
+    test.each<[string, object, object]>([
+      [
+        "another page to show",
+        { _meta: { ui: { resourceUri: "ui://a" } } },
+        { _meta: { ui: { resourceUri: "ui://b" } } },
+      ],
+      ["a first _meta", {}, { _meta: { ui: { resourceUri: "ui://b" } } }],
+      ["another icon", { icons: [{ src: "https://a/i.png" }] }, { icons: [{ src: "https://b/i.png" }] }],
+      [
+        "a long icon with another end",
+        { icons: [{ src: `data:${"a".repeat(9_000)}` }] },
+        { icons: [{ src: `data:${"a".repeat(8_999)}b` }] },
+      ],
+      ["another way to run", { execution: { taskSupport: "optional" } }, { execution: { taskSupport: "required" } }],
+      ["a member that the gateway does not know", { "x-new": 1 }, { "x-new": 2 }],
+      ["a member named origin", {}, { origin: "https://files.example.com" }],
+      ["a member named __proto__", {}, JSON.parse('{"__proto__": {"a": 1}}')],
+    ])("waits for approval: %s", async (_, before, after) => {
+      expect(await offered(before)).toEqual(["read"]);
+      expect(await offered(after)).toEqual([]);
+      expect(await offered(before)).toEqual(["read"]);
+    });
+
+    test("does not wait for what differs in each message", async () => {
+      const listed = (traceparent: string) => ({ _meta: { traceparent, progressToken: traceparent, ui: {} } });
+      expect(await offered(listed("00-a"))).toEqual(["read"]);
+      expect(await offered(listed("00-b"))).toEqual(["read"]);
+    });
+  });
+
   describe("a list", () => {
     test("a list that was compared is not looked at again while nothing changes, and the database is not asked", async () => {
       const listed = Array.from({ length: 500 }, (_, i) => tool(`read_${i}`));

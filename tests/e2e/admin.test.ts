@@ -20,7 +20,7 @@ interface Answer {
 
 let upstream: ScriptedUpstream;
 let tools: Bun.Server<undefined>;
-/** What the server of tools says of its only one. */
+/** What the MCP server says of its only one. */
 let description = "Tells the weather.";
 let yaml: string;
 let server: TestServer;
@@ -109,15 +109,16 @@ describe("an operator is", () => {
 
   // hardening: L8
   test("the first key is no operator, and is told the scope that it lacks", async () => {
+    // What it may read on the machine of a development server; cli-models.test.ts has who may not.
+    const ownMachine = ["get /v1/admin/pulled-models", "get /v1/admin/model-processes"];
     for (const [path, methods] of Object.entries(document.paths)) {
       for (const [method, { tags }] of Object.entries(methods)) {
-        if (!tags.includes("Administration")) continue;
+        if (!tags.includes("Administration") || ownMachine.includes(`${method} ${path}`)) continue;
         const { status, body } = await call(method.toUpperCase(), path.replace(/\{\w+\}/, "x"), undefined, server.key);
         expect(status).toBe(403);
         expect(body.error).toEqual({
           message: "API key lacks required scope: admin:manage",
           type: "permission_error",
-          param: null,
           code: "insufficient_scope",
         });
       }
@@ -517,7 +518,7 @@ test("a tool that says something else than was approved is neither listed nor ca
   expect((await call("GET", "/v1/admin/tools/connections")).body.data).toEqual([]);
 });
 
-test("servers of tools are added, tested, changed and deleted", async () => {
+test("MCP servers are added, tested, changed and deleted", async () => {
   const url = `http://127.0.0.1:${tools.port}/mcp`;
   const request = { name: "added", url, headers: { authorization: "Bearer tok-0123456789abcdef" } };
   secrets.push("tok-0123456789abcdef");

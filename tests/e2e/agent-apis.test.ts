@@ -113,7 +113,6 @@ describe("Responses", () => {
     const refused = openai().responses.create({ model, input: "Hello", store: false });
     expect(await refused.catch((error: unknown) => error)).toMatchObject({
       status: 400,
-      param: null,
       error: { message: `The model server, asked in the format of chat completions, says: ${message}` },
     });
   });

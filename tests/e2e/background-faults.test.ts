@@ -75,6 +75,39 @@ test("one whose model is done before its row is there ends as any other", async 
   await db.close();
 }, 60_000);
 
+test("costs nothing when its row cannot be made after its model is done", async () => {
+  await using upstream = await startGatedUpstream();
+  await using replicas = await startReplicas({ count: 1, yaml: upstreamYaml(upstream) });
+  const [server] = replicas.servers;
+  if (!server) throw new Error("There is no server.");
+  const db = new SQL(String(replicas.env["HEADRACE_DATABASE_URL"]), { max: 1 });
+  let answer: Promise<Response> | undefined;
+  await db.begin(async (tx) => {
+    await tx`LOCK TABLE stored_responses IN SHARE MODE`;
+    answer = fetch(`${server.url}/v1/responses`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${replicas.key}`, "content-type": "application/json" },
+      body: JSON.stringify(asked),
+    });
+    await until(() => upstream.open() === 1, "the model is asked");
+    upstream.say("Hello");
+    upstream.finish();
+    await until(() => upstream.open() === 0, "the model is done");
+    // By then the server has read what came before.
+    for (let i = 0; i < 10; i++) await (await fetch(`${server.url}/livez`)).text();
+    await tx`ALTER TABLE stored_responses RENAME TO hidden`;
+  });
+  expect((await answer)?.status).toBe(503);
+  const rows = async () => {
+    await server.governance.ledger.flush();
+    const found = await db`
+      SELECT outcome, CAST(prompt_tokens + completion_tokens AS INTEGER) AS tokens FROM usage_records`;
+    return found.length > 0 ? [...found] : undefined;
+  };
+  expect(await until(rows, "it is on the ledger")).toEqual([{ outcome: "failed", tokens: 0 }]);
+  await db.close();
+}, 60_000);
+
 test("the answer that one is queued has the headers of its limits", async () => {
   await using upstream = await startUpstream();
   const tier = "tiers: [{ name: enterprise, requests_per_minute: 10, tokens_per_minute: 10000 }]\n";
@@ -166,6 +199,7 @@ describe("while the database is away", () => {
     90_000,
   );
 
+  // long-lived: backgroundResponse.server
   test("a server that is stopped does not wait for it for long", async () => {
     await using upstream = await startGatedUpstream();
     const server = await startHeadrace({ yaml: upstreamYaml(upstream) });
@@ -208,6 +242,43 @@ describe("one that is worked on", () => {
     await other.close();
     upstream.finish();
     expect((await statusIs(client, id, "completed")).output_text).toBe("Hello");
+  });
+
+  test("costs nothing once another process has ended it as failed, and its full price otherwise", async () => {
+    const clock = shiftedClock();
+    await using upstream = await startGatedUpstream();
+    await using server = await startHeadrace({ yaml: upstreamYaml(upstream), clock });
+    const client = openaiClient(server);
+    const { background } = server.governance;
+    const charged = async (isAbandoned: boolean) => {
+      const { id } = await client.responses.create(asked);
+      await until(() => upstream.open() === 1, "the model is asked");
+      upstream.say("Hello");
+      await statusIs(client, id, "in_progress");
+      if (isAbandoned) {
+        // It could not be seen for so long that another one took it for dead.
+        const [row] = await background.abandoned(clock.nowSeconds() + 1_000, clock.nowSeconds(), 9);
+        if (!row) throw new Error("It is not there.");
+        const end = (response: object, number: number) => ({
+          response: { ...response, status: "failed" },
+          event: JSON.stringify({ type: "response.failed", sequence_number: number }),
+        });
+        expect(await background.endAbandoned(row, end, clock.nowSeconds())).toBe(true);
+      }
+      upstream.finish();
+      await until(() => server.requests().open === 0 && upstream.open() === 0, "it is over");
+      const { status } = await client.responses.retrieve(id);
+      const log = async () => {
+        await server.governance.ledger.flush();
+        const answer = await server.request("/v1/requests?limit=1");
+        const { data } = (await answer.json()) as { data: { outcome: string; completion_tokens: number }[] };
+        return data[0];
+      };
+      const row = await until(log, "it is on the ledger");
+      return { status, outcome: row.outcome, isCharged: row.completion_tokens > 0 };
+    };
+    expect(await charged(true)).toEqual({ status: "failed", outcome: "failed", isCharged: false });
+    expect(await charged(false)).toEqual({ status: "completed", outcome: "completed", isCharged: true });
   });
 
   test("is not taken for abandoned by a replica whose clock is half a minute ahead", async () => {

@@ -1,10 +1,12 @@
-// The files of a batch that several processes finish, as one lost its lease: what its owner reads is whole.
+// Files of batches are whole: the output that several processes finish, as one lost its lease, and the input that is validated.
 import { afterAll, expect, test } from "bun:test";
+import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import type { AnsweredLine } from "../../src/domain/batches/batch.ts";
 import { StoredFiles } from "../../src/files/stored-files.ts";
 import { finishBatch } from "../../src/http/api/batches/finish-batch.ts";
+import { validateBatch } from "../../src/http/api/batches/validate-batch.ts";
 import { DiskObjects } from "../../src/storage/objects/disk-objects.ts";
 import { SqlFileStore } from "../../src/storage/tables/files/file-store.ts";
 import { SqlUploadStore } from "../../src/storage/tables/files/upload-store.ts";
@@ -58,8 +60,46 @@ test("one that lost its lease while it wrote changes nothing of the output of wh
   const id = quick.given[0] ?? "";
   const kept = await files.find(owner, id, now);
   expect(kept).toMatchObject({ filename: "batch_1_output.jsonl", bytes: 22 });
-  const pieces = await Array.fromAsync(storedFiles.read({ id }));
+  const pieces = await Array.fromAsync(storedFiles.readNamed(id));
   expect(Buffer.concat(pieces).toString()).toBe('{"line":1}\n{"line":2}\n');
   const page = { after: undefined, limit: 10, order: "asc" as const, purpose: undefined };
   expect((await files.list(owner, page, now))?.map((one) => one.id)).toEqual([id]);
+});
+
+test("takes no request of a batch whose input file lost its end, and blames the client for none", async () => {
+  const { accountId, environment, keyId, appId, personId, madeBy } = batch;
+  const about = { filename: "in.jsonl", purpose: "batch" as const };
+  const file = await storedFiles.begin(
+    { accountId, environment, keyId, appId, personId, madeBy },
+    { ...about, bytes: 0 },
+  );
+  const line = (id: string) => {
+    const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+    return JSON.stringify({ custom_id: id, method: "POST", url: "/v1/chat/completions", body });
+  };
+  await file.write(Buffer.from(`${line("a")}\n${line("b")}\n`));
+  const { id } = await file.finish({ ...about, keepSeconds: null });
+  const validating = () =>
+    validateBatch(
+      batchOf("batch_2", { inputFileId: id }),
+      { id: "x", leaseSeconds: 30 },
+      {
+        ...{ storedFiles, mostRequests: 10, requestLimits: () => ({ bodyBytes: 10_000, depth: 64, messages: 100 }) },
+        work: { beginLines: async () => true, addLines: async () => true },
+      },
+    );
+  expect(await validating()).toEqual({ models: ["m"], total: 2 });
+  const path = join(database.directory, "files", id.slice(-2), id);
+  // At a line's end, where the requests would be fewer in silence, and within a line, which would be no JSON.
+  for (const bytes of [line("a").length + 1, 10, 0]) {
+    truncateSync(path, bytes);
+    await expect(validating()).rejects.toMatchObject({
+      code: "service_unavailable",
+      detail: "files: other_length",
+    });
+  }
+  await objects.delete(id);
+  expect(await validating()).toMatchObject({ faults: [{ code: "input_file_not_found" }] });
+  await files.forget([id]);
+  expect(await validating()).toMatchObject({ faults: [{ code: "input_file_not_found" }] });
 });

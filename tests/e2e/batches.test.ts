@@ -191,6 +191,7 @@ describe("OpenAI's SDK", () => {
     expect([batch.status, batch.errors?.data?.[0]?.message]).toEqual(["failed", expect.stringMatching(message)]);
   });
 
+  // long-lived: batch.account
   test("is refused a file that is none, an endpoint that batches have not, and more open batches than an account has", async () => {
     const create = (input_file_id: string, endpoint: string) =>
       client.batches.create({
@@ -477,6 +478,7 @@ test("a line whose lease ran out while its holder lives is not asked again by th
   expect((await ended(id)).request_counts).toEqual({ total: 1, completed: 1, failed: 0 });
 });
 
+// long-lived: batch.credential
 test("a batch dies with its key: what it had not answered is refused", async () => {
   const made = (await (
     await server.request("/v1/keys", { body: { name: "short", scopes: ["chat:read", "chat:write"] } })
@@ -497,6 +499,7 @@ test("a batch dies with its key: what it had not answered is refused", async () 
   expect((await linesOf(batch.error_file_id))[0]).toMatchObject({ response: { status_code: 401 } });
 });
 
+// long-lived: batch.age
 test("a quota that opens before the batch expires is waited for, and one that does not is the answer", async () => {
   const keyWith = async (per: string) => {
     const quotas = [{ unit: "requests", amount: 2, per, window: "rolling" }];

@@ -22,7 +22,7 @@ let accountId: string;
 beforeAll(async () => {
   let databaseUrl: string;
   [redis, databaseUrl, upstream] = await Promise.all([
-    startRedis(),
+    startRedis(directory),
     freshDatabase(),
     startUpstream(chatScript(["a secret answer"])),
   ]);
@@ -92,7 +92,7 @@ test("an answer that one replica keeps is given by another, and Redis alone give
   expect(await resultAt(0, "one")).toBe("miss");
   await until(async () => (await resultAt(1, "one")) === "hit", "it is kept");
   const all = (await redis.command("KEYS", "headrace:answers:*")) as string[];
-  const names = all.filter((name) => !name.includes(":forgotten:"));
+  const names = all.filter((name) => !/:(?:run$|forgotten:)/.test(name));
   expect(names).toHaveLength(1);
   const value = String(await redis.command("GET", names[0] ?? ""));
   expect(value).not.toContain("secret");
@@ -155,4 +155,17 @@ test("an account that is suspended while Redis is away has nothing there once it
   await until(async () => (await resultAt(0, "still away", leaving)) === "hit", "Redis is back");
   await until(async () => (await resultAt(1, "still away", leaving)) === "hit", "Redis is back");
   expect(await resultAt(1, "of one that leaves", leaving)).toBe("miss");
+});
+
+test("keeps forgotten what an older copy of Redis still has", async () => {
+  await resultAt(0, "older");
+  await until(async () => (await resultAt(0, "older")) === "hit", "it is kept");
+  await redis.command("SAVE");
+  expect((await ask(0, `/v1/admin/cache?account=${accountId}`, undefined, operator, "DELETE")).status).toBe(200);
+  await redis.stop();
+  await redis.start();
+  for (const index of [0, 1]) {
+    await until(async () => (await resultAt(index, `newer ${index}`)) === "hit", "answers are kept again");
+  }
+  expect(await resultAt(1, "older")).toBe("miss");
 });

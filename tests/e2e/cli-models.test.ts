@@ -187,6 +187,44 @@ test("in a terminal of 80 columns no line of models or status is longer, and not
   }
 });
 
+test("lists files and processes with the first key on the machine of a development server", async () => {
+  const first = { HEADRACE_API_KEY: server.key };
+  expect((await run(["models", "list", "--files"], { env: first })).code).toBe(0);
+  expect((await run(["models", "ps"], { env: first })).code).toBe(0);
+  const reads = ["/v1/admin/pulled-models", "/v1/admin/model-processes"];
+  for (const path of reads) {
+    const status = async (headers: Record<string, string> = {}) => (await server.request(path, { headers })).status;
+    expect([path, await status()]).toEqual([path, 200]);
+    // A proxy, a tunnel or a page that rebinds its name is not the machine.
+    expect([path, await status({ "x-forwarded-for": "203.0.113.7" })]).not.toEqual([path, 200]);
+    expect([path, await status({ host: "ai.example.com" })]).not.toEqual([path, 200]);
+    expect([path, await status({ host: "box" })]).toEqual([path, 403]);
+  }
+  // Nothing that changes anything, and no other key.
+  expect((await server.request("/v1/admin/pulled-models", { body: { source: "hf:a/b" } })).status).toBe(403);
+  expect((await server.request("/v1/admin/models")).status).toBe(403);
+  const made = await server.request("/v1/keys", { body: { name: "another", scopes: ["usage:read"] } });
+  const { key } = (await made.json()) as { key: string };
+  const token = await server.request("/v1/auth/token", { body: { api_key: server.key } });
+  const { access_token: fromFirst } = (await token.json()) as { access_token: string };
+  expect(token.status).toBe(200);
+  for (const other of [key, fromFirst]) {
+    const headers = { authorization: `Bearer ${other}` };
+    for (const path of reads) expect((await server.request(path, { headers })).status).toBe(403);
+  }
+});
+
+test.each(["production", "development"])(
+  "wants an operator for files and processes of a hosted server in %s",
+  async (mode) => {
+    await using hosted = await startHeadrace({ flags: { mode, publicUrl: "https://ai.example.com" } });
+    expect((await hosted.request("/v1/models")).status).toBe(200);
+    for (const path of ["/v1/admin/pulled-models", "/v1/admin/model-processes"]) {
+      expect((await hosted.request(path)).status).toBe(403);
+    }
+  },
+);
+
 test("files are listed and shown with what they need of memory and whether they fit, and deleted apart from what was declared", async () => {
   const file = await pulled("small");
   const listed = await run(["models", "list", "--files"]);

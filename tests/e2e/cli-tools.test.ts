@@ -1,4 +1,4 @@
-// `headrace tools` against a real server and real servers of tools: as operators manage them, and as people use them.
+// `headrace tools` against a real server and real MCP servers: as operators manage them, and as people use them.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -107,7 +107,7 @@ async function offered(): Promise<string[]> {
   return json(await asUser(["mine", "--json"])).tools.map(({ name }: { name: string }) => name);
 }
 
-test("an operator lists the servers of tools, and sees what each has said", async () => {
+test("an operator lists the MCP servers, and sees what each has said", async () => {
   const { code, stdout, stderr } = await run([]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout.split("\n")).toEqual([
@@ -195,6 +195,8 @@ test("a server is tested before it is added, added with its credential, changed 
   expect(tested.stdout).toMatch(/^ {2}Revision +2026-07-28$/m);
   expect(tested.stdout).toMatch(/^look +new +Looks around\.$/m);
 
+  const elsewise = await run(["test", ...sample, "--protocol-version", "2025-11-25"], { env });
+  expect(elsewise.stdout).toMatch(/^ {2}Revision +2025-11-25$/m);
   const added = await run(
     ["add", "guard", ...sample, "--title", "Guard", "--tools", "look,find_*", "--timeout", "2m", "--local"],
     {
@@ -216,11 +218,25 @@ test("a server is tested before it is added, added with its credential, changed 
   });
   expect(other.stdout).toContain("4,194,304 bytes of result, $0.0020");
   expect((await run(["test", "guard"])).code).toBe(1);
-  const changes = ["--no-local", "--header", "none", "--title", "none", "--tools", "all", "--price-per-call", "none"];
+  const pinned = await run(["set", "guard", "--protocol-version", "2025-06-18"]);
+  expect(pinned.stdout).toMatch(/Revision +2025-06-18$/m);
+  const changes = [
+    "--no-local",
+    "--protocol-version",
+    "none",
+    "--header",
+    "none",
+    "--title",
+    "none",
+    "--tools",
+    "all",
+    "--price-per-call",
+    "none",
+  ];
   const cleared = await run(["set", "guard", ...changes, "--disabled", "--json"]);
   expect(json(cleared)).toMatchObject({
     ...{ credentials: "none", header_names: [], title: null, tools: null, price_per_call: null, enabled: false },
-    ...{ local: false, timeout_seconds: 120 },
+    ...{ local: false, timeout_seconds: 120, protocol_version: null },
   });
   expect(await offered()).not.toContain("guard_look");
   for (const shown of [refused, tested, added, other, cleared]) {
@@ -228,7 +244,7 @@ test("a server is tested before it is added, added with its credential, changed 
   }
 
   expect((await run(["remove", "guard"])).code).toBe(2);
-  expect((await run(["remove", "guard", "--yes"])).stdout).toBe("The server of tools guard is removed.\n");
+  expect((await run(["remove", "guard", "--yes"])).stdout).toBe("The MCP server guard is removed.\n");
   expect((await run(["show", "guard"])).stderr).toContain("(404)");
   expect((await run(["remove", "tracker", "--yes"])).stderr).toContain("headrace.yaml");
 });
@@ -273,7 +289,7 @@ test.each<[what: string, args: string[], reason: string, surroundings?: CommandS
     { stdin: "x" },
   ],
   ["no header", ["test", "--url", "http://a", "--header", "authorization"], "Give a name and a value"],
-  ["a header of a server that there is", ["test", "tracker", "--header", "a: b"], "--header goes with --url"],
+  ["a header of a server that there is", ["test", "tracker", "--header", "a: b"], "--header needs --url"],
   ["nothing to test", ["test"], "Say which server"],
   ["a node without a server", ["add", "x", "--node", "studio"], "such as studio/files"],
   [
@@ -319,7 +335,7 @@ test("a person connects their own account in a browser while the command waits, 
   expect((await asAda(["connect", "crm"])).stderr).toContain("is connected. For another one");
   expect(json(await asAda(["mine", "--json"])).connections).toMatchObject([{ server: "crm", state: "connected" }]);
   expect((await asAda(["disconnect", "crm"])).code).toBe(2);
-  expect((await asAda(["disconnect", "crm", "--yes"])).stdout).toBe("Your account at crm is not connected any more.\n");
+  expect((await asAda(["disconnect", "crm", "--yes"])).stdout).toBe("Your account at crm is disconnected.\n");
   expect(json(await asAda(["mine", "--json"])).connections).toMatchObject([{ server: "crm", state: "none" }]);
 });
 

@@ -1,4 +1,4 @@
-// The form for a server of tools: what is sent of what was typed, and what of a stored one stays as it is.
+// The form for an MCP server: what is sent of what was typed, and what of a stored one stays as it is.
 import { expect, test } from "bun:test";
 import {
   creationOf,
@@ -22,6 +22,7 @@ const stored = draftOf({
     environments: null,
   },
   ...{ accounts: null, tools: null, approval: "first", sharing: "person", timeout_seconds: 60, local: false },
+  protocol_version: null,
   ...{ max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: null, enabled: true },
   ...{ created_at: 1, waiting: 0 },
 });
@@ -58,6 +59,13 @@ test("of a stored one the place and the identity are only sent where they change
 
 test("a stored one is tested by its name as long as its place and identity are its own, else as it stands in the form", () => {
   expect(testOf({ ...stored, title: "CRM" }, stored)).toEqual({ name: "crm" });
+  const protocolVersion = "2025-11-25" as const;
+  expect(testOf({ ...stored, protocolVersion }, stored)).toEqual({ name: "crm", protocol_version: protocolVersion });
+  expect(testOf(stored, { ...stored, protocolVersion })).toEqual({ name: "crm", protocol_version: null });
+  expect(testOf({ ...filled, protocolVersion })).toEqual({
+    url: "https://crm.example/mcp",
+    protocol_version: protocolVersion,
+  });
   expect(testOf({ ...stored, url: "https://other.example/mcp", credentials: "none" }, stored)).toEqual({
     url: "https://other.example/mcp",
   });

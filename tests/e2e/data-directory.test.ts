@@ -13,7 +13,7 @@ function modesOf(directory: string): Record<string, string> {
 
 test.each([
   ["is empty", []],
-  ["has files of a server that left them open", ["headrace.db", "server.lock"]],
+  ["has files of a server that left them open", ["headrace.db", "server.lock", ".server.lock"]],
 ])("a directory of mode 0755 that %s, under umask 022: nobody else can read what is in it", async (_state, files) => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-open-"));
   const umask = process.umask(0o022);
@@ -24,7 +24,7 @@ test.each([
     expect((await server.request("/v1/models")).status).toBe(200);
     const modes = modesOf(dataDir);
     expect(modes).toMatchObject({ "headrace.db": "600", "headrace.db-wal": "600", "headrace.db-shm": "600" });
-    expect(modes).toMatchObject({ "server.lock": "600", spool: "700" });
+    expect(modes).toMatchObject({ "server.lock": "600", ".server.lock": "600", spool: "700" });
     expect(Object.entries(modes).filter(([, mode]) => !/^[67]00$/.test(mode))).toEqual([]);
   } finally {
     process.umask(umask);

@@ -191,10 +191,7 @@ const faults: Fault[] = [
     what: "an error in the middle",
     in: "stream",
     make: (answer) => {
-      answer.body = events(
-        [{ error: { message: "gone", type: "api_error", param: null, code: "upstream_error" } }],
-        "",
-      );
+      answer.body = events([{ error: { message: "gone", type: "api_error", code: "upstream_error" } }], "");
     },
     found: ["stream"],
     as: /an error came in the middle/,
@@ -310,7 +307,7 @@ test("what a model server does not have is no fault, where it says so properly",
     if (!request["tools"] && !request["response_format"]) return;
     answer.status = 400;
     answer.body = {
-      error: { message: "no tools", type: "invalid_request_error", param: null, code: "invalid_request" },
+      error: { message: "no tools", type: "invalid_request_error", code: "invalid_request" },
     };
   };
   const { code, checks } = await testFake();

@@ -154,13 +154,35 @@ test("a server that HEADRACE_BASE_URL or --base-url names is asked how it does, 
   expect(nobody.code).toBe(1);
 });
 
-test("without a server the doctor says so, and that is a warning alone", async () => {
+test("fails where a server has run before and none runs now", async () => {
   const { code, failures, warnings, checks } = await doctor(used);
-  expect(failures).toEqual([]);
-  expect(warnings.map(({ name }) => name)).toEqual(["server"]);
-  expect(warnings[0]?.remedy).toContain("headrace serve");
+  expect(warnings).toEqual([]);
+  expect(failures.map(({ name }) => name)).toEqual(["server"]);
+  expect(failures[0]?.remedy).toContain("headrace serve");
   expect(named(checks, "spool").found).toBe("empty");
-  expect(code).toBe(0);
+  expect(code).toBe(1);
+});
+
+test("takes mode, address and variables of the running server, whatever the shell has", async () => {
+  const place = makePlace();
+  await using running = await startServerProcess({
+    ...place,
+    args: ["--mode", "production", "--public-url", "https://ai.example.com", "--port", "0"],
+    env: { HEADRACE_LAME_DUCK_SECONDS: "1" },
+  });
+  const outcome = await runCommand(["doctor", "--json", "--data-dir", place.dataDir], {
+    env: { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535", HOME: place.dataDir },
+  });
+  const { checks } = JSON.parse(outcome.stdout) as { checks: Check[] };
+  expect(named(checks, "configuration").found).toContain("production mode");
+  expect(named(checks, "variables").found).toContain("HEADRACE_LAME_DUCK_SECONDS");
+  expect(named(checks, "server").found).toContain(String(running.process.pid));
+});
+
+test("fails for no other server at the usual port while another one is named", async () => {
+  const args = ["--base-url", `${upstream.url}/v1`, "--port", String(freePort)];
+  const { checks } = await doctor(used, { args });
+  expect(named(checks, "port").status).toBe("skipped");
 });
 
 test("before the first start the doctor says what there is not yet", async () => {
@@ -239,7 +261,7 @@ const broken: Broken[] = [
     name: "variables",
     status: "warning",
     found: /HEADRACE_HOST is set only here/,
-    remedy: /with the server's variables/,
+    remedy: /taken from the running server's variables/,
     make: async () => [serving, { args: ["--port", String(freePort)], env: { HEADRACE_HOST: "127.0.0.1" } }],
   },
   {
@@ -597,6 +619,23 @@ const broken: Broken[] = [
     },
   },
   {
+    what: "a Redis that is full",
+    name: "Redis",
+    found: /takes no writes: OOM/,
+    remedy: /maxmemory/,
+    make: async (close) => {
+      const redis = await startRedis();
+      close(() => redis[Symbol.asyncDispose]());
+      await redis.command("CONFIG", "SET", "maxmemory", "1");
+      const env = {
+        HEADRACE_DATABASE_URL: await freshDatabase(),
+        HEADRACE_REDIS_URL: redis.url,
+        HEADRACE_SECRET: "cd".repeat(32),
+      };
+      return [await usedPlace(), { env }];
+    },
+  },
+  {
     what: "a Redis that throws counters out",
     name: "Redis memory",
     status: "warning",
@@ -648,7 +687,7 @@ test("PostgreSQL and Redis as they should be pass, with version, rights and cloc
     HEADRACE_SECRET: "cd".repeat(32),
   };
   const { failures, checks } = await doctor(await usedPlace(), { env });
-  expect(failures).toEqual([]);
+  expect(failures.map(({ name }) => name)).toEqual(["server"]);
   expect(named(checks, "PostgreSQL").found).toMatch(/^\d+ at 127\.0\.0\.1:\d+, UTF8/);
   expect(named(checks, "PostgreSQL role").status).toBe("ok");
   const clocks = checks.filter(({ group }) => group === "Clocks").map(({ name }) => name);

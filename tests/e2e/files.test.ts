@@ -1,11 +1,12 @@
 // Files: uploaded as they come and in parts, listed, read and deleted, by OpenAI's SDK and by hand; on a disk and in an object store.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import type OpenAI from "openai";
 import { toFile } from "openai";
+import { S3Objects } from "../../src/storage/objects/s3-objects.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ObjectServer, startObjectServer } from "../support/object-server.ts";
@@ -205,6 +206,7 @@ test("a file that cannot be begun takes nothing of what the account may have", a
   expect((await create()).status).toBe(200);
 });
 
+// long-lived: upload.account
 test("uploads that are under way are within the bound of an account, and outside it once they are given up", async () => {
   const create = () =>
     client.uploads.create({ filename: "a", purpose: "batch", mime_type: "text/plain", bytes: 8_000_000 });
@@ -229,6 +231,19 @@ test("whoever is not its owner finds no file", async () => {
   expect(await refusal(reader.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" }))).toMatch(
     /chat:write/,
   );
+});
+
+test("a download of a file that lost its end on the disk fails, and is no shorter file", async () => {
+  const content = Buffer.alloc(200_000, "x");
+  const { id } = await client.files.create({ file: await toFile(content, "a"), purpose: "user_data" });
+  const path = join(server.dataDir, "files", id.slice(-2), id);
+  truncateSync(path, 150_000);
+  const read = async () => (await server.request(`/v1/files/${id}/content`)).arrayBuffer();
+  await expect(read()).rejects.toThrow();
+  truncateSync(path, 0);
+  expect((await server.request(`/v1/files/${id}/content`)).status).toBe(503);
+  await client.files.delete(id);
+  await server.sweepFiles();
 });
 
 test("an expired file is found no more, and its bytes are swept", async () => {
@@ -277,5 +292,91 @@ describe("an object store", () => {
     expect(await refusal(creating)).toMatch(/503/);
     store.isAway = false;
     expect((await files.list()).data).toEqual([]);
+  });
+
+  test.each([
+    [403, "AccessDenied"],
+    [507, "InsufficientStorage"],
+    [503, "SlowDown"],
+    [400, "QuotaExceeded"],
+    [404, "NoSuchBucket"],
+  ])("that refuses writes with %d %s stores nothing, and serves what it has", async (status, code) => {
+    const { files } = openaiClient(own);
+    const made = await files.create({ file: await toFile(Buffer.from("kept"), "a"), purpose: "batch" });
+    const large = 12_000_000;
+    for (const [methods, size] of [
+      [["PUT"], 10],
+      [["PUT", "POST"], large],
+      [["POST"], large],
+      [["HEAD"], 10],
+      [["HEAD"], large],
+      [["PUT", "POST", "HEAD", "DELETE"], large],
+    ] as const) {
+      store.refusal = { methods, status, code };
+      const file = await toFile(Buffer.alloc(size), "b");
+      expect(await refusal(files.create({ file, purpose: "batch" }, { maxRetries: 0 }))).toMatch(/503.*Retry in 5 s/);
+      expect((await files.list()).data.map(({ id }) => id)).toEqual([made.id]);
+      expect(await (await files.content(made.id)).text()).toBe("kept");
+      store.refusal = undefined;
+    }
+    await files.delete(made.id);
+    await own.sweepFiles();
+  });
+
+  // A sweep takes 20 objects at a time; one that deletes none of them leaves the rest to the next sweep.
+  test.each([
+    [1, 1],
+    [20, 2],
+    [45, 3],
+  ])("that refuses to delete the first %d objects loses all others that have expired", async (count, sweeps) => {
+    const { files } = openaiClient(own);
+    store.objects.clear();
+    const made: string[] = [];
+    for (let i = 0; i < count + 29; i++) {
+      const expires_after = { anchor: "created_at" as const, seconds: 3_600 + i };
+      made.push(
+        (await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch", expires_after })).id,
+      );
+    }
+    const locked = made.slice(0, count);
+    for (const id of made) await files.delete(id);
+    store.refusal = { methods: ["DELETE"], status: 403, code: "AccessDenied", names: locked };
+    for (let i = 0; i < sweeps; i++) await own.sweepFiles();
+    expect([...store.objects.keys()].toSorted()).toEqual(locked.map((id) => `files/h/${id}`).toSorted());
+    store.refusal = undefined;
+    await own.sweepFiles();
+    await own.sweepFiles();
+    expect([...store.objects.keys()]).toEqual([]);
+  });
+
+  test("that answers with a page has stored nothing, and its page is no file", async () => {
+    const { files } = openaiClient(own);
+    const content = Buffer.from('{"custom_id":"a"}\n');
+    const made = await files.create({ file: await toFile(content, "a"), purpose: "batch" });
+    store.isPage = true;
+    for (const bytes of [Buffer.from("x"), Buffer.alloc(12_000_000)]) {
+      const creating = files.create({ file: await toFile(bytes, "b"), purpose: "batch" }, { maxRetries: 0 });
+      expect(await refusal(creating)).toMatch(/503/);
+    }
+    const read = (await own.request(`/v1/files/${made.id}/content`)).text();
+    expect(await read.catch(() => "broke off")).not.toContain("Sign in");
+    store.isPage = false;
+    expect((await files.list()).data.map(({ id }) => id)).toEqual([made.id]);
+    expect(await (await files.content(made.id)).text()).toBe(content.toString());
+  });
+
+  test("that knows no ranges gives whole files, and no line of a batch by mistake", async () => {
+    const { files } = openaiClient(own);
+    const made = await files.create({ file: await toFile(Buffer.from("0123456789"), "a"), purpose: "batch" });
+    store.ignoresRanges = true;
+    expect(await (await files.content(made.id)).text()).toBe("0123456789");
+    const objects = new S3Objects({
+      ...{ endpoint: store.url, bucket: "files", region: undefined, prefix: "h/" },
+      ...{ accessKeyId: "a", secretAccessKey: "b" },
+    });
+    const reading = Array.fromAsync(objects.read(made.id, { start: 2, end: 5 }));
+    await expect(reading).rejects.toMatchObject({ code: "service_unavailable", detail: "files: s3 other_length" });
+    store.ignoresRanges = false;
+    expect(Buffer.concat(await Array.fromAsync(objects.read(made.id, { start: 2, end: 5 }))).toString()).toBe("234");
   });
 });

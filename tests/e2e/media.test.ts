@@ -2,16 +2,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { readdirSync } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import OpenAI, { toFile } from "openai";
 import { head, openRaw } from "../hostile/raw-client.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
+  boundaryIn,
   drawn,
   eventText,
   heard,
   heardUsage,
   imageUsage,
+  type MediaRequest,
   type MediaScript,
   type MediaServer,
   mediaAnswer,
@@ -87,6 +90,13 @@ function formBody(parts: readonly FormPart[], last = `--${boundary}--\r\n`): Buf
   return Buffer.concat([...pieces, last].map((piece) => Buffer.from(piece as string)));
 }
 
+/** SHA-256 of the form that says the same, as it is written anew with the boundary of what was sent. */
+function digestOf(parts: readonly FormPart[], sent: MediaRequest | undefined): string {
+  const text = formBody(parts).toString("latin1");
+  const written = text.replaceAll(boundary, (sent && boundaryIn(sent)) ?? "");
+  return new Bun.CryptoHasher("sha256").update(Buffer.from(written, "latin1")).digest("hex");
+}
+
 function send(
   path: string,
   body: BodyInit,
@@ -151,19 +161,56 @@ describe("speech", () => {
   });
 
   test("of a type that a browser would show is not said to be that, and an error in JSON is one", async () => {
-    for (const type of ["text/html", "audio/mpeg; a=b, text/html", "audio/mpeg, text/html", "text/plain;, text/html"]) {
+    const said = (type: string) => {
       media.script((_, res) => {
         res.writeHead(200, { "content-type": type });
         res.end("<script>alert(1)</script>");
       });
-      const page = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+      return server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+    };
+    for (const type of ["text/html", "text/plain;, text/html", "application/problem+xml"]) {
+      expect((await said(type)).status).toBe(502);
+    }
+    for (const type of ["audio/mpeg; a=b, text/html", "audio/mpeg, text/html"]) {
+      const page = await said(type);
       expect(page.headers.get("content-type")).toBe("application/octet-stream");
       expect(page.headers.get("x-content-type-options")).toBe("nosniff");
     }
     media.script((_, res) => json(res, 200, { error: { message: "no voice" } }));
     const failed = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
-    expect(failed.status).toBe(502);
+    expect([failed.status, await failed.text()]).toEqual([502, expect.stringContaining("no voice")]);
   });
+
+  test.each(["", "\n", "event: error\ndata: ", '"'])(
+    "is an error without the stack that its server gives in its place, behind %j",
+    async (before) => {
+      const stack = 'Traceback (most recent call last):\n  db.connect(host="10.2.3.4", password="hunter2")\n{}';
+      media.script((_, res) => void res.writeHead(200, { "content-type": "text/plain" }).end(before + stack));
+      const failed = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+      const text = await failed.text();
+      expect([failed.status, text]).toEqual([502, expect.stringContaining("The model server sent no answer.")]);
+      expect(text).not.toMatch(/Traceback|10\.2\.3\.4|hunter2/);
+    },
+  );
+
+  test.each(["text/html; charset=utf-8", "text/plain", "application/json", "application/xml"])(
+    "is passed on as bytes without a type if its server labels it %s",
+    async (type) => {
+      const ownFormats = [
+        Buffer.from("ID3\x04\0\0\0\0\0\x21"),
+        wavOf(1),
+        Buffer.from("OggS\0\x02"),
+        Buffer.alloc(64),
+        sound,
+      ];
+      for (const made of [...ownFormats, Buffer.from([0xff, 0xfb, 0x90, 0x64])]) {
+        media.script((_, res) => void res.writeHead(200, { "content-type": type }).end(made));
+        const response = await server.request("/v1/audio/speech", { body: { model: "media", input, voice: "a" } });
+        expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/octet-stream"]);
+        expect(Buffer.from(await response.arrayBuffer()).equals(made)).toBe(true);
+      }
+    },
+  );
 
   test("comes as events where they are asked for, with the tokens that its server tells", async () => {
     const response = await server.request("/v1/audio/speech", {
@@ -253,6 +300,19 @@ describe("transcriptions", () => {
     ]);
   });
 
+  test.each(["text/plain; charset=utf-8", "text/html", "application/x-subrip"])(
+    "are empty texts of the type %s where nobody speaks",
+    async (type) => {
+      media.script((_, response) => void response.writeHead(200, { "content-type": type }).end());
+      const { data, response } = await client.audio.transcriptions
+        .create({ model: "media", file: await toFile(wavOf(3), "a.wav"), response_format: "text" })
+        .withResponse();
+      expect([response.status, data]).toEqual([200, ""]);
+      const record = await booked(response.headers.get("x-request-id"));
+      expect(record).toMatchObject({ outcome: "completed", attempts: 1, completion_tokens: 0 });
+    },
+  );
+
   test("are counted in the seconds that the server tells", async () => {
     const upload = () => toFile(wavOf(3), "a.wav");
     const verbose = await client.audio.transcriptions
@@ -280,6 +340,47 @@ describe("transcriptions", () => {
     }
   });
 
+  test("of which a server tells no tokens, or too few seconds, are counted by the length of the file", async () => {
+    const audio = new File([wavOf(90)], "a.wav");
+    const told = [
+      { usage: { type: "tokens", input_tokens: 0, output_tokens: 0, total_tokens: 0 } },
+      { usage: { type: "tokens", input_tokens: 8, output_tokens: 1, total_tokens: 9 } },
+      { usage: { type: "duration", seconds: 0 } },
+      { duration: 1 },
+    ];
+    for (const usage of told) {
+      media.script((_, response) => json(response, 200, { text: "The mill.", ...usage }));
+      const { response } = await client.audio.transcriptions.create({ model: "media", file: audio }).withResponse();
+      const record = await booked(response.headers.get("x-request-id"));
+      expect(record).toMatchObject({ estimated: true, usage_details: { seconds: 90 } });
+      expect(record["cost"]).toBeGreaterThanOrEqual(0.9);
+      if ("usage" in usage && usage.usage.type === "tokens") {
+        expect(record).toMatchObject({ prompt_tokens: 900, capped: true });
+      }
+    }
+  });
+
+  test("whose file says that it is short are counted by the text that was heard in it", async () => {
+    const audio = new File([wavOf(1)], "a.wav");
+    const text = "word ".repeat(1_600);
+    const ways = [
+      { response_format: "json", answer: (res: ServerResponse) => json(res, 200, { text }) },
+      {
+        response_format: "text",
+        answer: (res: ServerResponse) => void res.writeHead(200, { "content-type": "text/plain" }).end(text),
+      },
+    ] as const;
+    for (const { response_format, answer } of ways) {
+      media.script((_, response) => answer(response));
+      const { response } = await client.audio.transcriptions
+        .create({ model: "media", file: audio, response_format })
+        .withResponse();
+      expect(await booked(response.headers.get("x-request-id"))).toMatchObject({
+        ...{ estimated: true, usage_details: { seconds: 100 } },
+      });
+    }
+  });
+
   test("whose server tells nothing are counted by the length of the file, as an estimate", async () => {
     const upload = await toFile(wavOf(3), "a.wav");
     const { data, response } = await client.audio.transcriptions
@@ -291,7 +392,7 @@ describe("transcriptions", () => {
     expect(record).toMatchObject({ estimated: true, usage_details: { seconds: 3 } });
   });
 
-  test("come as events, and what was told stands where the client leaves behind the last", async () => {
+  test("end with their last event, also while the server keeps the connection open", async () => {
     const upload = () => toFile(wavOf(1), "a.wav");
     const stream = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
     const seen: string[] = [];
@@ -302,10 +403,13 @@ describe("transcriptions", () => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       for (const event of heard()) res.write(eventText(event));
     });
-    const kept = await client.audio.transcriptions.create({ model: "media", file: await upload(), stream: true });
-    for await (const event of kept) if (event.type === "transcript.text.done") break;
-    kept.controller.abort();
-    expect(await lastBooked("cancelled")).toMatchObject({ prompt_tokens: 14, completion_tokens: 45, estimated: false });
+    const { data, response } = await client.audio.transcriptions
+      .create({ model: "media", file: await upload(), stream: true })
+      .withResponse();
+    for await (const event of data) seen.push(event.type);
+    expect(seen.slice(4)).toEqual([...Array(3).fill("transcript.text.delta"), "transcript.text.done"]);
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ outcome: "completed", prompt_tokens: 14, completion_tokens: 45, estimated: false });
   });
 
   test("of a server that answers a stream as a whole come as events all the same", async () => {
@@ -330,7 +434,7 @@ describe("transcriptions", () => {
 
 describe("forms", () => {
   // hardening: F38
-  test("reach the server byte for byte, but for the model's id, wherever that stands, small ones and spooled ones", async () => {
+  test("reach the server written anew with the server's own id of the model, small ones and spooled ones", async () => {
     for (const seconds of [1, 20]) {
       for (const parts of [
         [file(seconds), model],
@@ -339,11 +443,10 @@ describe("forms", () => {
       ]) {
         const response = await send("/v1/audio/transcriptions", formBody(parts));
         expect(response.status).toBe(200);
-        const renamed = formBody(parts.map((part) => (part === model ? { ...part, value: ownModel } : part)));
+        const renamed = parts.map((part) => (part === model ? { ...part, value: ownModel } : part));
         const sent = media.requests.at(-1);
-        const digest = new Bun.CryptoHasher("sha256").update(renamed).digest("hex");
-        expect([sent?.bytes, sent?.digest]).toEqual([renamed.length, digest]);
-        expect(sent?.headers["content-type"]).toBe(`multipart/form-data; boundary=${boundary}`);
+        expect(sent?.digest).toBe(digestOf(renamed, sent));
+        expect(sent?.headers["content-length"]).toBe(String(sent?.bytes));
       }
     }
     expect(left()).toEqual([]);
@@ -368,10 +471,8 @@ describe("forms", () => {
         for (let i = 0; i < 4; i++) {
           const response = await send("/v1/audio/transcriptions", formBody([file(20), model]), {}, two);
           expect(response.status).toBe(200);
-          const renamed = formBody([file(20), { ...model, value: "second" }]);
-          expect(other.requests.at(-1)?.digest).toBe(new Bun.CryptoHasher("sha256").update(renamed).digest("hex"));
-          const type = other.requests.at(-1)?.headers["content-type"];
-          expect(type).toBe(`multipart/form-data; boundary=${boundary}`);
+          const sent = other.requests.at(-1);
+          expect(sent?.digest).toBe(digestOf([file(20), { ...model, value: "second" }], sent));
         }
       }
       expect(media.requests.at(-1)?.form?.get("model")).toBe("first");
@@ -400,8 +501,8 @@ describe("forms", () => {
     }
     await chunked.write("0\r\n\r\n");
     expect((await chunked.answered(1)).answers[0]?.status).toBe(200);
-    const renamed = formBody([file(5), { ...model, value: ownModel }]);
-    for (const { bytes } of media.requests.slice(-2)) expect(bytes).toBe(renamed.length);
+    const renamed = [file(5), { ...model, value: ownModel }];
+    for (const sent of media.requests.slice(-2)) expect(sent.digest).toBe(digestOf(renamed, sent));
   });
 
   const wrong: readonly [what: string, body: Buffer<ArrayBuffer>, words: string, contentType?: string][] = [
@@ -482,6 +583,15 @@ describe("forms", () => {
     const packed = await send("/v1/audio/transcriptions", formBody([model, file()]), { "content-encoding": "gzip" });
     expect(packed.status).toBe(400);
     expect(await packed.text()).toContain("Content-Encoding");
+  });
+
+  test("refuses a form with a member that rules a model server", async () => {
+    for (const name of ["lora_path", "Kv_Transfer_Params", "chat_template[a]"]) {
+      const response = await send("/v1/audio/transcriptions", formBody([file(), model, { name, value: "x" }]));
+      expect(response.status).toBe(400);
+      const { error } = (await response.json()) as { error: Json };
+      expect(String(error["message"])).toContain("limits.refused_members");
+    }
   });
 
   test("for a model that is said to be unable to are refused before anybody is asked", async () => {

@@ -223,7 +223,14 @@ test("an upstream that never lists its models is up as long as it serves them", 
     ...{ hostname: "127.0.0.1", port: 0 },
     fetch: ({ method }) =>
       method === "POST"
-        ? Response.json({ id: "x", object: "chat.completion", created: 1, model, choices: [], usage: {} })
+        ? Response.json({
+            id: "x",
+            object: "chat.completion",
+            created: 1,
+            model,
+            choices: [{ message: {} }],
+            usage: {},
+          })
         : new Response("", { status: 404 }),
   });
   stack.push({ [Symbol.asyncDispose]: () => silent.stop(true) });

@@ -112,7 +112,10 @@ models:
     await until(() => stateOf(server, "one") === "off", "it is stopped");
     const missing = await run("load", "three");
     expect(missing.stderr).toContain("There is no model process");
-    expect((await server.request("/v1/admin/model-processes")).status).toBe(403);
+    const made = await server.request("/v1/keys", { body: { name: "another" } });
+    const { key } = (await made.json()) as { key: string };
+    const headers = { authorization: `Bearer ${key}` };
+    expect((await server.request("/v1/admin/model-processes", { headers })).status).toBe(403);
   });
 
   test("of a node is served by its gateway, which sees what state it is in", async () => {

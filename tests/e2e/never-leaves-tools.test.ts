@@ -1,4 +1,4 @@
-// Servers of tools and keys that never leave: what is not marked as local is neither seen nor asked.
+// MCP servers and keys that never leave: what is not marked as local is neither seen nor asked.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";

@@ -158,6 +158,7 @@ test("while the database is away a node that is known is let in, and written dow
   await until(stands("two"), "it stands there");
 });
 
+// long-lived: nodeTunnel.credential
 test("a deleted node is cut off, and not let in while the database can be asked", async () => {
   const end = connect("one");
   await until(stands("one"), "it stands there");
@@ -170,6 +171,7 @@ test("a deleted node is cut off, and not let in while the database can be asked"
   expect(await store.listConnections()).toEqual([]);
 });
 
+// long-lived: nodeTunnel.key
 test("of two connections the later one stays, here and where another process has it; a draining one ends by itself", async () => {
   const first = connect("one");
   const second = connect("two");

@@ -279,7 +279,7 @@ test("only a replica of the installation may pass requests on: nothing forged, s
   expect(one.logText()).not.toContain(key.toString());
 });
 
-test("a server of tools at a node is had at the replica that does not hold its connection, with what it asks and tells", async () => {
+test("an MCP server at a node is had at the replica that does not hold its connection, with what it asks and tells", async () => {
   const yaml = toolsYaml([{ name: "own", share: true, command: stdioServer }]);
   const { one, other, wire } = await network({ demo: true, models: ["*"], yaml });
   const place = { node: "gpu-1", server: "own" };
@@ -303,7 +303,8 @@ test("a server of tools at a node is had at the replica that does not hold its c
   const call = client.callTool({ name: "silence" }).catch((error: Error) => error.message);
   await Bun.sleep(200);
   wire.cut();
-  expect(await call).toContain("was lost");
+  // The call may not have reached the node yet.
+  expect(await call).toMatch(/was lost|The connection to the node broke/);
   wire.mend();
   await until(
     async () => (await client.callTool({ name: "test_simple_text" }).catch(() => undefined)) !== undefined,

@@ -98,6 +98,32 @@ test("what is announced is no model of the gateway before it is approved, and no
   expect((await ask(gateway)).status, "a key of another environment").toBe(404);
 });
 
+test("a node refuses members that rule its servers, whatever its gateway lets pass, unless its owner allows them", async () => {
+  const gateway = await started(startGateway({ yaml: "limits: { refused_members: [] }\n" }));
+  const { upstream } = await network({ gateway });
+  const ask = (more: object) => gateway.request("/v1/chat/completions", { body: { model, messages, ...more } });
+  for (const ruling of [
+    { kv_transfer_params: { host: "10.0.0.1" } },
+    { chat_template_kwargs: { chat_template: "x" } },
+  ]) {
+    const refused = await ask(ruling);
+    expect(refused.status).toBe(400);
+    expect((await errorOf(refused)).message).toContain("is not passed on to model servers");
+  }
+  expect(upstream.requests).toEqual([]);
+  expect((await ask({ chat_template_kwargs: { enable_thinking: false } })).status).toBe(200);
+});
+
+test("a node whose owner allows them passes on members that rule its servers", async () => {
+  const gateway = await started(startGateway({ yaml: "limits: { refused_members: [] }\n" }));
+  const upstream = await started(startUpstream());
+  const yaml = upstreamYaml(upstream, "limits: { refused_members: [] }\n");
+  await started(joinNode(gateway, { yaml, models: [model] }));
+  const body = { model, messages, kv_transfer_params: { host: "10.0.0.1" } };
+  expect((await gateway.request("/v1/chat/completions", { body })).status).toBe(200);
+  expect(upstream.requests[0]?.body).toMatchObject({ kv_transfer_params: { host: "10.0.0.1" } });
+});
+
 test("a node gets the requests that never leave once an operator marked it, and no more once the mark is gone", async () => {
   const { gateway, node, upstream } = await network();
   const key = await mintKey(gateway.dataDir, { scopes: ["chat:write"], neverLeaves: true });

@@ -169,6 +169,53 @@ onEachDatabase((databases) => {
     expect(beside).toHaveLength(1);
   });
 
+  // long-lived: webhookDelivery.total
+  test("a process has 16 deliveries under way at most, whoever they are for", async () => {
+    const store = new SqlNoticeStore(opened.db);
+    const gate = Promise.withResolvers<void>();
+    const slow = Array.from({ length: 12 }, () =>
+      Bun.serve({ port: 0, fetch: () => gate.promise.then(() => new Response()) }),
+    );
+    for (let i = 1; i < slow.length; i++) {
+      await opened.db`INSERT INTO accounts ${opened.db({ id: `acct_of_${i}`, name: "Of", tier: "free", created_at: 1 })}`;
+      await webhook({ accountId: `acct_of_${i}`, environment: "live", url: `http://127.0.0.1:${slow[i]?.port}/` });
+      for (let told = 0; told < 2; told++) {
+        await store.add(notice({ accountId: `acct_of_${i}`, environment: "live", type: "key.unused" }), {
+          mails: false,
+        });
+      }
+    }
+    const deliverer = delivererOf(opened.db);
+    let most = 0;
+    await until(() => {
+      most = Math.max(most, deliverer.figures.underWay);
+      return most >= 16;
+    }, "as many as may are under way");
+    await Bun.sleep(100);
+    expect(deliverer.figures.underWay).toBe(16);
+    gate.resolve();
+    await deliverer.close();
+    for (const one of slow) await one.stop(true);
+    await opened.db`DELETE FROM accounts WHERE id LIKE 'acct_of_%'`;
+  });
+
+  // long-lived: webhookDelivery.credential
+  test("what was not delivered yet ends with its webhook", async () => {
+    const store = new SqlNoticeStore(opened.db);
+    const id = await webhook();
+    await store.add(notice(), { mails: false });
+    const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
+    const about = { accountId: null, targetId: id, detail: {} };
+    const gone = auditEvent("webhook.deleted", { type: "system" }, origin, about);
+    expect(await new SqlWebhookStore(opened.db).delete(id, gone)).toBe(true);
+    expect(await new SqlDeliveryStore(opened.db).claim(clock.nowSeconds(), bounds)).toEqual([]);
+    const deliverer = delivererOf(opened.db);
+    await Bun.sleep(50);
+    await deliverer.close();
+    expect(receiver.received).toEqual([]);
+  });
+
+  // long-lived: webhookDelivery.account
   test("whoever has most waiting for longest keeps nobody from a turn", async () => {
     const store = new SqlNoticeStore(opened.db);
     for (let i = 0; i < 3; i++) await webhook();
@@ -195,13 +242,14 @@ onEachDatabase((databases) => {
     const taken: number[] = [];
     const measured = async () => {
       const times: number[] = [];
-      for (let turn = 0; turn < 7; turn++) {
+      for (let turn = 0; turn < 30; turn++) {
         const began = performance.now();
         await deliveries.claim(clock.nowSeconds(), { ...bounds, perTarget: 1, limit: 1 });
         await store.add(notice({ type: "node.away" }), { mails: false });
         times.push(performance.now() - began);
       }
-      taken.push(times.toSorted((a, b) => a - b)[3] ?? 0);
+      // The shortest turn: what other programs on the machine add to a turn is no cost of the statements.
+      taken.push(Math.min(...times));
     };
     await measured();
     // For each receiver as many as may wait, nearly; all are due.
@@ -216,11 +264,12 @@ onEachDatabase((databases) => {
     }
     if (dialect === "postgres") await db`ANALYZE notice_deliveries`;
     await measured();
-    expect(taken[1]).toBeLessThan(5 * (taken[0] ?? 0) + 2);
+    expect(taken[1]).toBeLessThan(5 * (taken[0] ?? 0) + 4);
     expect(await deliveries.length(clock.nowSeconds())).toMatchObject({ waiting: 10_000 });
   });
 
   // hardening: F37
+  // long-lived: webhookDelivery.server
   test("two processes deliver each event once, and what was left by one that died as well", async () => {
     const id = await webhook();
     const store = new SqlNoticeStore(opened.db);

@@ -171,7 +171,7 @@ describe("the SDK does not retry", () => {
     const error = await once(server, { max_tokens: 2_000 }, RateLimitError);
     await expectBody(server, error, 429, "rate_limit_exceeded", "rate_limit_error");
     expect(error.message).toMatch(
-      /needs 200\d tokens, more than the rate limit of the account allows at once: 1000 tokens per minute\. Send .*max_tokens/,
+      /needs 2,00\d tokens, more than the rate limit of the account allows at once: 1,000 tokens per minute\. Send .*max_tokens/,
     );
     await openaiClient(server).chat.completions.create({ ...request, max_tokens: 900 });
     expect(upstream.requests).toHaveLength(1);

@@ -141,7 +141,7 @@ test.each([0, 1])(
     const refused = await ask();
     expect([refused.status, await refused.json()]).toMatchObject([
       403,
-      { error: { quota: { unit: "usd", used: (4 * nano(cost)) / 1e9, limit, reserved: 0 } } },
+      { quota: { unit: "usd", used: (4 * nano(cost)) / 1e9, limit, reserved: 0 } },
     ]);
   },
 );

@@ -293,7 +293,7 @@ test("a client that waited is told how long, and one whose stream begins while i
   expect(Number(headers.get("x-headrace-queue-ms"))).toBeGreaterThan(50);
   expect(Number(headers.get("x-headrace-queue-expected-ms"))).toBeGreaterThan(100);
   const text = await new Response(body).text();
-  expect(text).toStartWith(": queued, place 2 of 2, about 1 s\n\n");
-  expect(text).toContain(": queued, place 1 of 1, about 1 s\n\n");
+  expect(text).toStartWith(": queued, place 2 of 2, about 1 s\n");
+  expect(text).toContain(": queued, place 1 of 1, about 1 s\n");
   expect(text).toEndWith("data: [DONE]\n\n");
 });

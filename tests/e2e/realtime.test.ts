@@ -137,9 +137,56 @@ test("the session has the model's public name, whatever its server calls it, and
   client.send({ type: "session.update", event_id: "mine", session: { model: "gpt-other" } });
   const { error } = await client.until("error");
   expect(error).toMatchObject({ code: "invalid_request", param: "session.model", event_id: "mine" });
-  client.send({ type: "session.update", session: { input_audio_transcription: { model: "elsewhere" } } });
-  expect((await client.until("error", 2)).error?.param).toBe("session.input_audio_transcription.model");
   expect(upstream.connections.at(-1)?.events).toHaveLength(1);
+});
+
+test("leaves out a transcription by a model that the key may not use, says so, and sends the rest of the update", async () => {
+  using client = await connect();
+  // The Agents SDKs send this at the beginning of each session.
+  const audio = {
+    input: { transcription: { model: "gpt-4o-mini-transcribe" }, turn_detection: { type: "semantic_vad" } },
+  };
+  const session = { type: "realtime", instructions: "Be brief.", tools: [{ type: "function", name: "f" }], audio };
+  client.send({ type: "session.update", event_id: "first", session });
+  const updated = await client.until("session.updated");
+  expect(updated.session).toMatchObject({ instructions: "Be brief.", tools: [{ name: "f" }] });
+  const { error } = await client.until("error");
+  expect(error).toMatchObject({ param: "session.audio.input.transcription.model", event_id: "first" });
+  expect(error?.message).toContain("is not transcribed. The rest of the event was sent.");
+  expect(upstream.connections.at(-1)?.events.at(-1)).toEqual({
+    ...{ type: "session.update", event_id: "first" },
+    session: { ...session, audio: { input: { turn_detection: { type: "semantic_vad" } } } },
+  });
+  client.send({ type: "session.update", session: { input_audio_transcription: { model: ["scribe"] }, voice: "x" } });
+  expect((await client.until("error", 2)).error?.param).toBe("session.input_audio_transcription.model");
+  await client.until("session.updated", 2);
+  expect(upstream.connections.at(-1)?.events.at(-1)).toEqual({ type: "session.update", session: { voice: "x" } });
+});
+
+// hardening: F15
+test.each([
+  ['{"type":"session.update","session":{"Model":"huge"}}', "session.Model"],
+  ['{"type":"session.update","Session":{"model":"huge"}}', "Session"],
+  ['{"type":"input_audio_buffer.clear","Type":"session.update","session":{"model":"talker"}}', "Type"],
+  ['{"type":"response.create","re\u017fponse":{"model":"huge"}}', "re\\u017fponse"],
+  ['{"type":"response.create","response":{"maxOutputTokens":90000}}', "response.maxOutputTokens"],
+  ['{"type":"response.create","response":{"model":"huge"}}', "response.model"],
+  ['{"type":"response.create","session":{"model":"huge"}}', "session.model"],
+  ['{"type":"conversation.item.create","model":"huge"}', "model"],
+  ['{"type":"session.create","session":{"model":"huge"}}', "session.model"],
+  ['{"type":"session.update","session":{"fallbacks":["huge"]}}', "session.fallbacks"],
+  ['{"type":"session.update","session":{"model":"talker","mod\\u0065l":"huge"}}', null],
+  ['{"type":"session.update","session":{"audio":{"input":{"transcription":{"Model":"huge"}}}}}', "session.audio"],
+  ['{"type":"session.update","session":{"temperature":1e400}}', null],
+  ['{"type":"session.update","session":[{"model":"huge"}]}', "session"],
+  ['\ufeff{"type":"session.update"}', null],
+] as const)("refuses an event that its server may read otherwise: %s", async (text, param) => {
+  using client = await connect();
+  client.socket.send(text);
+  const { error } = await client.until("error");
+  expect(error?.code).toBe("invalid_request");
+  if (param) expect(error?.param).toStartWith(param);
+  expect(upstream.connections.at(-1)?.events).toEqual([]);
 });
 
 test("what a server tells of a response is booked, whatever limit its client has asked for before", async () => {
@@ -231,6 +278,20 @@ test("what a limit does not admit ends in an error event by the id of what asked
   expect(upstream.begun).toBe(before);
 });
 
+test("an open session records no use of its key while nothing is asked", async () => {
+  const { id, key } = await keyWith({});
+  const openedAt = Math.floor(Date.now() / 1000);
+  const client = await connect({ key });
+  await Bun.sleep(3_500);
+  client[Symbol.dispose]();
+  const usedAt = await until(async () => {
+    const record = (await (await server.request(`/v1/keys/${id}`)).json()) as { last_used_at: number | null };
+    return record.last_used_at ?? undefined;
+  }, "the use of the key is recorded");
+  expect(usedAt).toBeWithin(openedAt, openedAt + 2);
+});
+
+// long-lived: realtimeSession.credential
 test("a key that is revoked ends its session within a second, and what it had used is booked as its server tells it", async () => {
   upstream.speaks("endless");
   const { id, key } = await keyWith({});
@@ -418,7 +479,7 @@ test("what cannot be opened is answered as any request is, before there is a Web
     const { error } = (await response.json()) as { error: Json };
     return [response.status, error["code"], error["param"]];
   };
-  expect(await status("/v1/realtime?model=talker", {})).toEqual([426, "invalid_request", null]);
+  expect(await status("/v1/realtime?model=talker", {})).toEqual([426, "invalid_request", undefined]);
   expect(await status("/v1/realtime")).toEqual([400, "invalid_request", "model"]);
   expect(await status("/v1/realtime?model=nobody")).toEqual([404, "model_not_found", "model"]);
   expect(await status("/v1/realtime?model=mute")).toEqual([400, "invalid_request", "model"]);
@@ -522,6 +583,22 @@ test("what asks by HTTP/1.0, whose connections cannot be another protocol's, ope
   expect((await client.until("session.created")).type).toBe("session.created");
 });
 
+test.each(["/v1/realtime?model=talker", "/v1/responses"])(
+  "closes %s with 1007 for a text that is no UTF-8",
+  async (path) => {
+    const connection = await openRaw(server.url);
+    const fields = `Host: a\r\nAuthorization: Bearer ${server.key}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13`;
+    await connection.write(`GET ${path} HTTP/1.1\r\n${fields}\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`);
+    await connection.answered(1, 300);
+    const text = Buffer.from('{"type":"\xff"}', "latin1");
+    await connection.write(Buffer.concat([Buffer.of(0x81, 0x80 | text.length, 0, 0, 0, 0), text]));
+    expect((await connection.ended()).text).toContain("\x03\xefa text is no UTF-8");
+    expect(
+      upstream.connections.flatMap(({ events }) => events).filter(({ type }) => String(type).includes("\ufffd")),
+    ).toEqual([]);
+  },
+);
+
 test("workers hand a session over to the primary process, which books it", async () => {
   await using at = await startHeadrace({ yaml: yaml(upstream.url), flags: { workers: "2" } });
   for (let i = 0; i < 4; i++) {
@@ -532,6 +609,7 @@ test("workers hand a session over to the primary process, which books it", async
   await booked(undefined, 4, at);
 });
 
+// long-lived: realtimeSession.server
 test.skipIf(allWorkers !== undefined)(
   "the end of the process ends a session, and what is under way is booked",
   async () => {

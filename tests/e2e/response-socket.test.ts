@@ -68,6 +68,38 @@ async function connect(key = server.key, headers: Readonly<Record<string, string
 
 const create = (input: string, more: object = {}) => ({ type: "response.create", model, input, store: false, ...more });
 
+test("a turn that fails evicts the response that it went on from, and one that is limited does not", async () => {
+  using client = await connect();
+  const failures = () => client.events.filter(({ type }) => type === "error");
+  client.send(create("Remember ember."));
+  await client.until("response.completed");
+  const first = client.lastId;
+  const result = { type: "function_call_output", call_id: "call_unknown", output: "Nothing called for this." };
+  client.send({ ...create(""), previous_response_id: first, input: [result] });
+  await client.until("error");
+  expect(failures()[0]).toMatchObject({ status: 400, error: { code: "invalid_request", param: "input[0].call_id" } });
+  client.send(create("What was it?", { previous_response_id: first }));
+  await client.until("error", 2);
+  expect(failures()[1]).toMatchObject({ error: { code: "previous_response_not_found" } });
+
+  client.send(create("Begin anew."));
+  await client.until("response.completed", 2);
+  const second = client.lastId;
+  upstream.script((_, res) => {
+    res.writeHead(429, { "retry-after": "60" });
+    res.end("{}");
+  });
+  client.send(create("Go on.", { previous_response_id: second }));
+  await client.until("error", 3);
+  upstream.script(chatScript());
+  await until(async () => {
+    const ended = client.events.length;
+    client.send(create("Go on.", { previous_response_id: second }));
+    await until(() => client.events.slice(ended).some(({ type }) => /completed|error/.test(type)), "the turn ends");
+    return client.events.at(-1)?.type === "response.completed";
+  }, "the turn is answered once the model server takes requests");
+});
+
 test("a message is answered by the events of a response, one after the other, and its usage is booked", async () => {
   using client = await connect();
   client.send(create("Hello"));
@@ -132,6 +164,20 @@ test("a message that is nested too deeply, or of too much, is told as that befor
   expect(JSON.stringify(client.events[0])).toContain("levels deep");
   client.send(create("Hello"));
   await client.until("response.completed");
+});
+
+test("books a client that leaves before the first event as left, and not as a fault of the server", async () => {
+  const posts = upstream.requests.length;
+  upstream.script(() => {});
+  const client = await connect();
+  client.send({ type: "response.create", model, input: "Hi" });
+  await until(() => upstream.requests.length > posts, "the engine is asked");
+  client[Symbol.dispose]();
+  const line = await until(
+    () => server.logged("request").find((one) => one["websocket"] && one["outcome"] === "cancelled"),
+    "the line of the request",
+  );
+  expect([line["status"], line["code"], line["level"]]).toEqual([499, undefined, "info"]);
 });
 
 test("a client that leaves in the middle of a response stops its engine", async () => {

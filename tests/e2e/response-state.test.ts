@@ -326,25 +326,43 @@ describe("what is kept", () => {
     expect(kept).toMatchObject({ status: "failed", store: true, output: [{ content: [{ text: "Well begun" }] }] });
   });
 
-  test("is nothing that the database cannot take in time: the client has its answer all the same, and the log says so", async () => {
-    await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
-    const client = openaiClient(server);
-    const other = new Database(join(server.dataDir, "headrace.db"));
-    other.run("BEGIN IMMEDIATE");
-    const began = performance.now();
-    const [whole, streamed] = await Promise.all(
-      [false, true].map((isStream) => ask(client, isStream, { input: "One" })),
-    );
-    const tookMs = performance.now() - began;
-    other.run("ROLLBACK");
-    other.close();
-    expect([whole?.output_text, streamed?.output_text]).toEqual(["Hello world", "Hello world"]);
-    expect(tookMs).toBeGreaterThan(500);
-    expect(tookMs).toBeLessThan(withinMs(8_000));
-    const logged = server.logged("response_not_stored");
-    expect(logged).toHaveLength(2);
-    for (const { reason } of logged) expect(["too_slow", "store_failed"]).toContain(String(reason));
-  });
+  test.each([
+    ["chat completions alone", chatScript()],
+    ["Responses", responseScript()],
+  ])(
+    "says store: false after a server that speaks %s if the database does not take it in time, and is stored nowhere later",
+    async (spoken, script) => {
+      await using upstream = await startUpstream(script);
+      if (spoken === "Responses") upstream.speaks("/v1/responses");
+      await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+      const client = openaiClient(server);
+      const conversation = await client.conversations.create({});
+      const other = new Database(join(server.dataDir, "headrace.db"));
+      other.run("BEGIN IMMEDIATE");
+      const began = performance.now();
+      const answers = await Promise.all(
+        [false, true].map((isStream) => ask(client, isStream, { input: "One", conversation: conversation.id })),
+      );
+      const tookMs = performance.now() - began;
+      other.run("ROLLBACK");
+      other.close();
+      for (const answer of answers) {
+        expect(answer).toMatchObject({ output_text: "Hello world", store: false, conversation: null });
+      }
+      // What is asked now is written behind everything that still waited.
+      const later = await ask(client, false, { input: "Two", conversation: conversation.id });
+      expect(later).toMatchObject({ store: true, conversation: { id: conversation.id } });
+      for (const { id } of answers) {
+        await raised(() => client.responses.retrieve(id), OpenAI.NotFoundError);
+      }
+      expect(await itemsOf(server, conversation.id)).toHaveLength(2);
+      expect(tookMs).toBeGreaterThan(500);
+      expect(tookMs).toBeLessThan(withinMs(8_000));
+      const logged = server.logged("response_not_stored");
+      expect(logged).toHaveLength(2);
+      for (const { reason } of logged) expect(["too_slow", "store_failed"]).toContain(String(reason));
+    },
+  );
 
   test("is not what its client left", async () => {
     await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });

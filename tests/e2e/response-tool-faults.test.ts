@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
+import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer } from "../support/looping-model.ts";
 import {
@@ -27,6 +28,7 @@ const format = {
   },
 };
 
+const longOutputBytes = 300_000;
 let tools: HttpToolServer;
 let servers: ScriptedUpstream[];
 let headrace: TestServer;
@@ -43,7 +45,7 @@ beforeAll(async () => {
     mostWorking = Math.max(mostWorking, ++working);
     await Bun.sleep(city === "Slow" ? 3_000 : 20);
     working--;
-    return textResult(`Rain in ${city}`);
+    return textResult(city === "Long" ? "rain ".repeat(longOutputBytes / 5) : `Rain in ${city}`);
   };
   tools = new HttpToolServer({ tools: { forecast } });
   servers = await Promise.all(Array.from({ length: 5 }, () => startUpstream()));
@@ -352,4 +354,53 @@ test("calls that were approved, and not begun when the server stopped, are made 
   ]);
   expect(called).toEqual(["Slow", "Ulm"]);
   rmSync(directory, { recursive: true, force: true });
+});
+
+test("what a tool gave is held on the key's account beside the body that tells the model of it, until the response has ended", async () => {
+  const [first] = servers;
+  const before = heldBytes.held;
+  const held: number[] = [];
+  first?.script(async (request, response) => {
+    held.push(heldBytes.byKind.requests);
+    await say(
+      request,
+      response,
+      isTold(request) ? { content: "Done" } : callsOf("weather__forecast", { city: "Long" }),
+    );
+  });
+  const { response } = await ask({ model: "alone", input: "Will it rain?", tools: [weather] }, false);
+  expect([response.status, called]).toEqual(["completed", ["Long"]]);
+  expect(held).toHaveLength(2);
+  expect((held[1] ?? 0) - (held[0] ?? 0)).toBeGreaterThan(2 * longOutputBytes);
+  await until(() => heldBytes.held <= before, "it is given back");
+});
+
+test("ends a response whose key may not hold what a tool gave, without asking the model again, and gives the bytes back", async () => {
+  const program = [process.execPath, join(import.meta.dir, "../support/tool-process.ts"), "fine"];
+  await using own = await startHeadrace({
+    yaml: `${yaml.slice(0, yaml.indexOf("tools:"))}tools: { servers: [{ name: program, command: ${JSON.stringify(program)} }] }\n`,
+  });
+  const { responses } = await clientOf(own);
+  const [first] = servers;
+  // Lines of a program are bounded by themselves, so its answer is on the key's account only once the call has ended.
+  first?.script((request, response) =>
+    say(request, response, isTold(request) ? { content: "Done" } : callsOf("program__long", { words: 300_000 })),
+  );
+  const asked = {
+    ...{ model: "alone", input: "Will it rain?" },
+    tools: [{ type: "mcp", server_label: "program", require_approval: "never" } as const],
+  };
+  const before = heldBytes.held;
+  const { mostBytes } = heldBytes;
+  heldBytes.mostBytes = 4 * 1024 * 1024;
+  try {
+    const response = await responses.create(asked);
+    expect(response.status).toBe("failed");
+    expect(response.error?.message).toContain("The requests of this key that are under way hold");
+    expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
+    expect(first?.requests).toHaveLength(1);
+  } finally {
+    heldBytes.mostBytes = mostBytes;
+  }
+  await until(() => heldBytes.held <= before, "it is given back");
 });

@@ -371,10 +371,13 @@ describe("usage and requests", () => {
   });
 
   test("what the account used of nothing that is limited is told to members as far as it is their own", async () => {
-    const used = async (headers: Headers) =>
-      (JSON.parse((await read("/v1/account", headers)).text) as { quota: { tokens: { used: number } } }).quota.tokens
-        .used;
+    interface Answer {
+      quota: { usage_of: string; tokens: { used: number } };
+    }
+    const quota = async (headers: Headers) => (JSON.parse((await read("/v1/account", headers)).text) as Answer).quota;
+    const used = async (headers: Headers) => (await quota(headers)).tokens.used;
     const [all, own] = [await used(owner.reading), await used(ada.reading)];
+    expect([(await quota(owner.reading)).usage_of, (await quota(ada.reading)).usage_of]).toEqual(["account", "caller"]);
     expect(own).toBeGreaterThan(0);
     expect(own).toBeLessThan(all);
     for (const { name, headers, sees } of viewers) {

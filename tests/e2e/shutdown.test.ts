@@ -38,6 +38,7 @@ const silent: Script = ({ body }, res) => {
 const spooled = ({ dataDir }: TestServer) => readdirSync(join(dataDir, "spool"));
 
 // hardening: F29
+// long-lived: request.server
 test("a client that is still served or waits at the end is told so, pays nothing without an answer, and all of it is in the database", async () => {
   const upstream = await startUpstream(silent);
   stack.push(upstream);
@@ -62,7 +63,6 @@ test("a client that is still served or waits at the end is told so, pays nothing
       error: {
         message: "The server is being stopped; send the request again.",
         type: "overloaded_error",
-        param: null,
         code: "service_unavailable",
       },
     });

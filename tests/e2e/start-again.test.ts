@@ -21,7 +21,11 @@ test("two servers cannot listen on one port", async () => {
 test("two servers cannot use one data directory, and the refusal leaves the first alone", async () => {
   using directory = dataDirectory();
   await using first = await startHeadrace({ dataDir: directory.path });
-  await expect(startHeadrace({ dataDir: directory.path })).rejects.toThrow("Another Headrace uses the data directory");
+  const refusal = await startHeadrace({ dataDir: directory.path }).catch(String);
+  expect(refusal).toContain(`Another Headrace uses the data directory ${directory.path}`);
+  // Where that one is, and what to do.
+  expect(refusal).toContain(`its address is ${first.url}/v1`);
+  expect(refusal).toContain("--data-dir and --port");
   expect((await first.request("/v1/models")).status).toBe(200);
 });
 

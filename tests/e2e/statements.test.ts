@@ -243,15 +243,18 @@ function run(args: string[], key = server.key) {
   return runCommand(["statement", ...args], { nowMs: november * 1000, env });
 }
 
+/** The terminal leaves out the zeros that no line needs. */
+const printed = (nanoUsd: number) => usd(nanoUsd).replace(/0+$/, "");
+
 test("headrace statement prints lines, the total and what has no price, as a table, JSON or CSV", async () => {
   const { code, stdout, stderr } = await run(["--month", "2026-10", "--by", "model"]);
   expect(code).toBe(0);
   expect(stdout.split("\n")).toEqual([
     `Statement of 2026-10 (UTC): First account, dev, ${server.url}`,
-    "MODEL     REQUESTS  INPUT  CACHED  OUTPUT  REASONING  NO PRICE          USD",
-    `priced           4  4,004   1,600     228         80         0  ${usd(4 * one)}`,
-    `unpriced         1  1,001     400      57         20         1  ${usd(0)}`,
-    `total            5  5,005   2,000     285        100         1  ${usd(4 * one)}`,
+    "MODEL     REQUESTS  INPUT  CACHED  OUTPUT  REASONING  NO PRICE        USD",
+    `priced           4  4,004   1,600     228         80         0  ${printed(4 * one)}`,
+    `unpriced         1  1,001     400      57         20         1  0.0000000`,
+    `total            5  5,005   2,000     285        100         1  ${printed(4 * one)}`,
     "",
   ]);
   expect(stderr).toContain("Requests to models without a price, which are in no cost: 1 of ");
@@ -265,7 +268,7 @@ test("headrace statement prints lines, the total and what has no price, as a tab
 test("headrace statement is of any account for operators", async () => {
   const { stdout } = await run(["--account", "all", "--month", "2026-10"], operator.operator);
   expect(stdout).toContain("Another");
-  expect(stdout).toContain(usd(5 * one));
+  expect(stdout).toContain(printed(5 * one));
   expect((await run(["--account", otherAccount, "--month", "2026-10"], operator.operator)).stdout).toContain(
     "Another, dev",
   );

@@ -146,11 +146,11 @@ test("a quota of a tag of the key is not escaped by any header, and its refusal 
   expect((await ask("/v1/chat/completions", { key, tags: "other-one" })).status).toBe(200);
   expect((await ask("/v1/messages", { key, tags: "" })).status).toBe(200);
   const refused = await ask("/v1/responses", { key, tags: "free" });
-  const { error } = (await refused.json()) as { error: { message: string; quota: object } };
+  const { error, quota: spent } = (await refused.json()) as { error: { message: string }; quota: object };
   expect(error.message).toContain(
     "the quota of the key with the tag held per day has left: 2 requests of 2 requests are used",
   );
-  expect(error.quota).toMatchObject({ owner: "key", tag: "held", used: 2, resets_at: expect.any(Number) });
+  expect(spent).toMatchObject({ owner: "key", tag: "held", used: 2, resets_at: expect.any(Number) });
   const account = (await json("/v1/account", key)) as unknown as { quotas: object[] };
   expect(account.quotas).toMatchObject([{ owner: "key", tag: "held", amount: 2, used: 2 }]);
 });

@@ -1,7 +1,8 @@
-// What costs a row in the database is bounded: access tokens by key, changes of keys by key, and so are conversations.
+// Requests that cost a row in the database are bounded by key and by account: access tokens, changes of keys, conversations.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
+import { accountFor, keyRecordFor, principalFor } from "../support/principal.ts";
 
 let clock: ManualClock;
 let server: TestServer;
@@ -47,7 +48,9 @@ test("a key makes 300 changes of keys at once; reading is free, and a revocation
   expect(await statuses(350, change)).toEqual({ 200: 299, 429: 51 });
   const refused = await server.request("/v1/keys", { body: { name: "One more" } });
   expect(refused.status).toBe(429);
-  expect(await refused.text()).toContain("At most 300 changes per minute. Retry in 1 s.");
+  expect(await refused.text()).toContain(
+    "At most 300 changes per minute by a key, and 3000 by all keys of its account. Retry in 1 s.",
+  );
   expect((await server.request("/v1/keys")).status).toBe(200);
   expect((await server.request(`/v1/keys/${id}`, { method: "DELETE" })).status).toBe(200);
   clock.advance(60_000);
@@ -77,7 +80,46 @@ test("a key puts 16 MiB a minute into conversations", async () => {
   expect((await put()).status).toBe(200);
   const refused = await put();
   expect(refused.status).toBe(429);
-  expect(await refused.text()).toContain("16 MiB together, per minute. Retry in");
+  expect(await refused.text()).toContain("16 MiB together, per minute by a key, and 4800 by all keys");
   clock.advance(10_000);
   expect((await put()).status).toBe(200);
+});
+
+const principalOf = (key: string, account = "acct_1") =>
+  principalFor({ account: accountFor({ id: account }), keys: [keyRecordFor({ id: key, limitId: key })] });
+
+/** Counts the keys of one account that do that `count` times at once, until one is refused. */
+async function keysUntilRefused(what: "token" | "change" | "conversation", count: number) {
+  const { throttle } = server.governance;
+  for (let made = 0; made < 100; made++) {
+    for (let i = 0; i < count; i++) {
+      const refusal = await throttle.require(what, principalOf(`key_${made}`)).then(
+        () => undefined,
+        (error: Error) => error,
+      );
+      if (refusal) return { made, refusal };
+    }
+  }
+  throw new Error("None of 100 keys was refused.");
+}
+
+test.each([
+  ["token", 120, 50],
+  ["change", 300, 10],
+  ["conversation", 1_200, 4],
+] as const)("bounds what all keys of an account do as a %s within a minute", async (what, ofKey, keys) => {
+  const { made, refusal } = await keysUntilRefused(what, ofKey);
+  expect(made).toBe(keys);
+  expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
+  expect(refusal.message).toContain(`At most ${ofKey} `);
+  await server.governance.throttle.require(what, principalOf("key_other", "acct_other"));
+});
+
+test("bounds the bytes that all keys of an account put into conversations within a minute", async () => {
+  const { throttle } = server.governance;
+  const bytes = 16 * 1024 * 1024;
+  const put = (key: string, account?: string) => throttle.require("conversation", principalOf(key, account), bytes);
+  for (const key of ["key_1", "key_2", "key_3", "key_4"]) await put(key);
+  await expect(put("key_5")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+  await put("key_5", "acct_other");
 });

@@ -112,8 +112,31 @@ onEachDatabase((databases) => {
     clock.advance(60_000);
     await expect(token()).rejects.toMatchObject({ code: "service_unavailable" });
     upstream.state.failure = undefined;
+    clock.advance(10_000);
     expect(await upstream.whoIs(await token())).toBe("anna");
   });
+
+  test.each([429, 500, 503])(
+    "an authorization server that answers %d is not asked once for each call",
+    async (failure) => {
+      const first = await connect();
+      upstream.state.failure = failure;
+      clock.advance(3_550_000);
+      for (let call = 0; call < 100; call++) expect(await token()).toBe(first);
+      expect(upstream.state.counts.failed).toBe(1);
+      // 5, 10, 20, 40 and 60 s of rest.
+      for (let second = 0; second < 120; second++) {
+        clock.advance(1_000);
+        await Promise.allSettled([token(), token()]);
+      }
+      expect(upstream.state.counts.failed).toBe(5);
+      const refused = await token().catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: "service_unavailable", retryAfterSeconds: expect.any(Number) });
+      upstream.state.failure = undefined;
+      clock.advance(60_000);
+      expect(await upstream.whoIs(await token())).toBe("anna");
+    },
+  );
 
   test("a token that the server refused is renewed, once for all who were refused with it", async () => {
     const first = (await connect()) ?? "";

@@ -1,4 +1,4 @@
-// People connect their own accounts at a server of tools, through a running Headrace and a real authorization server.
+// People connect their own accounts at an MCP server, through a running Headrace and a real authorization server.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {

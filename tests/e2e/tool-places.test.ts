@@ -1,4 +1,4 @@
-// The places of a server of tools: one queue for calls and lists, in which nobody waits for ever, nor for a second place.
+// The places of an MCP server: one queue for calls and lists, in which nobody waits for ever, nor for a second place.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { until } from "../support/headrace.ts";
 import { answered, type HostileServer, startHostileServer, toolText } from "../support/mcp/hostile-server.ts";
@@ -77,7 +77,7 @@ test("a list that gets no place in time says so in the words of a call, and that
     askRaw(world.at("small"), "tools/list", {}, { key: other }),
     askRaw(world.at(), "tools/list", {}, { key: await world.key() }),
   ]);
-  const full = "The server of tools `small` has its 1 calls at a time, and no place became free. Retry in 1 s.";
+  const full = "The MCP server `small` has its 1 calls at a time, and no place became free. Retry in 1 s.";
   expect(alone.message.error).toMatchObject({ message: full, data: { retry_after_seconds: 1 } });
   expect(ofAll.message.result).toMatchObject({ tools: [] });
   letGo();

@@ -1,4 +1,4 @@
-// Servers of tools that ask a model: one of the gateway's own, as a chat request of whoever called the tool.
+// MCP servers that ask a model: one of the gateway's own, as a chat request of whoever called the tool.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { Principal } from "../../src/domain/principal.ts";
@@ -81,8 +81,9 @@ test("tools that a server offers go to the model, and calls and results go both 
   expect(first).toMatchObject({ content: [use], stopReason: "toolUse" });
   const { body } = upstream.requests.at(-1) ?? {};
   expect(body?.["tool_choice"]).toBe("required");
+  const parameters = { type: "object", properties: {} };
   expect(body?.["tools"]).toEqual([
-    { type: "function", function: { name: "weather", description: "Tells it.", parameters: { type: "object" } } },
+    { type: "function", function: { name: "weather", description: "Tells it.", parameters } },
   ]);
   upstream.script(answering({ content: "Rain" }, "length"));
   const result = { type: "tool_result", toolUseId: "call_1", content: [{ type: "text", text: "rain" }] };

@@ -1,4 +1,4 @@
-// Servers of tools that operators add, change, test and delete while the server runs.
+// MCP servers that operators add, change, test and delete while the server runs.
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,9 +7,15 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { SQL } from "bun";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
+import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
-import { HttpToolServer, type ToolServerOptions, textResult } from "../support/tool-servers.ts";
+import {
+  HttpToolServer,
+  toolServer as modelServer,
+  type ToolServerOptions,
+  textResult,
+} from "../support/tool-servers.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 
 const secret = "Bearer tok-0123456789abcdef";
@@ -71,6 +77,7 @@ test("one that is added has its tools offered with the answer, and its headers a
       ...{ overrides_database: false, place: "http", url: tools.url, node: null, credentials: "headers" },
       ...{ credentials_unreadable: false, header_names: ["Authorization"], oauth: null },
       ...{ local: false, environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
+      protocol_version: null,
       ...{ timeout_seconds: 60, max_result_bytes: 4_194_304, max_concurrency: 32, price_per_call: 0.01 },
       ...{ enabled: true, created_at: expect.any(Number), waiting: 0 },
     },
@@ -140,7 +147,7 @@ test("one of the file wins by its name, and is changed in the file alone", async
     expect([status, answer.error.message]).toEqual([403, expect.stringContaining("headrace.yaml")]);
   }
   const again = await admin("POST", "/tool-servers", { name: "files", url: added.url });
-  expect(again.body.error.message).toContain("headrace.yaml has a server of tools files");
+  expect(again.body.error.message).toContain("headrace.yaml has an MCP server files");
   await server.reconfigure("");
   expect(await names(client)).toEqual(["files_other"]);
 });
@@ -238,6 +245,28 @@ test("of one that is deleted no approval is left for the next one of its name", 
   await admin("DELETE", "/tool-servers/files");
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, approval: "each" });
   expect(await names(client)).toEqual([]);
+});
+
+test("speaks the revision that an operator sets, and in a test the one that is asked for", async () => {
+  const both = startMcpServer(() => modelServer({ search: async () => textResult("found") }));
+  stack.push(both);
+  const { admin } = await start();
+  const add = async (body: object) => await admin("POST", "/tool-servers", { name: "files", url: both.url, ...body });
+  const revision = async (body: object) => (await admin("POST", "/tool-server-tests", body)).body.revision;
+  expect((await add({ protocol_version: "2024-11-05" })).status).toBe(400);
+  expect((await add({})).body.protocol_version).toBeNull();
+  expect(await revision({ name: "files" })).toBe("2026-07-28");
+  expect(await revision({ name: "files", protocol_version: "2025-06-18" })).toBe("2025-06-18");
+  expect(await revision({ url: both.url, protocol_version: "2025-11-25" })).toBe("2025-11-25");
+  const set = async (protocol_version: string | null) =>
+    (await admin("PATCH", "/tool-servers/files", { protocol_version })).body.protocol_version;
+  expect(await set("2025-11-25")).toBe("2025-11-25");
+  expect(await revision({ name: "files" })).toBe("2025-11-25");
+  expect(await revision({ name: "files", protocol_version: null })).toBe("2026-07-28");
+  await admin("PATCH", "/tool-servers/files", { title: "Files" });
+  expect(await revision({ name: "files" })).toBe("2025-11-25");
+  expect(await set(null)).toBeNull();
+  expect(await revision({ name: "files" })).toBe("2026-07-28");
 });
 
 test("what goes wrong at a server is told, without the header that it was sent", async () => {
@@ -367,5 +396,5 @@ test("there may be a hundred, and the next one is refused", async () => {
   const { admin } = await start();
   for (let i = 0; i < 100; i++) await admin("POST", "/tool-servers", { name: `s${i}`, url: "http://127.0.0.1:1/mcp" });
   const { status, body } = await admin("POST", "/tool-servers", { name: "more", url: "http://127.0.0.1:1/mcp" });
-  expect([status, body.error.message]).toEqual([400, expect.stringContaining("100 servers of tools")]);
+  expect([status, body.error.message]).toEqual([400, expect.stringContaining("100 MCP servers")]);
 });

@@ -1,4 +1,4 @@
-// Two processes on one PostgreSQL: servers of tools that are added, changed and approved at one hold at the other.
+// Two processes on one PostgreSQL: MCP servers that are added, changed and approved at one hold at the other.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { until } from "../support/headrace.ts";

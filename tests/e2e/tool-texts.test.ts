@@ -1,4 +1,4 @@
-// A server of tools that describes a tool to each person in another way, through a running Headrace.
+// An MCP server that describes a tool to each person in another way, through a running Headrace.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type AskingServer, accountsThere, startAskingServer } from "../support/mcp/asking-server.ts";
 import { askRaw, callRaw } from "../support/mcp/raw-tools.ts";

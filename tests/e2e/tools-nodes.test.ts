@@ -1,4 +1,4 @@
-// Servers of tools at nodes of the network: what a machine behind a router offers is listed and called through the gateway.
+// MCP servers at nodes of the network: what a machine behind a router offers is listed and called through the gateway.
 import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -152,7 +152,7 @@ test("a server that the node does not share, or not any more, is refused with wh
   await nodeOf(gateway, { command: stdioServer, share: false });
   expect((await gateway.node("gpu-1"))?.tool_servers).toEqual([]);
   const client = await clientOf(gateway);
-  await expect(client.callTool({ name: "environment" })).rejects.toThrow(/gpu-1 offers no server.*share: true/);
+  await expect(client.callTool({ name: "environment" })).rejects.toThrow(/gpu-1 offers no MCP server.*share: true/);
   const other = await clientOf(gateway, { path: "/mcp/other" });
   await expect(other.callTool({ name: "environment" })).rejects.toThrow(/gpu-2 .* is not connected/);
 });

@@ -76,5 +76,5 @@ test("an address of a server that is not there is told of as such, before a sess
     }),
   });
   expect(answer.status).toBe(404);
-  expect(await answer.text()).toContain("no such server of tools");
+  expect(await answer.text()).toContain("no such MCP server");
 });

@@ -408,6 +408,12 @@ test("one that cannot be reached is added, and says why; a test says so of any s
   expect(await tested({ name: "away" })).toMatchObject({ ok: false, models: [], error: added.body.error });
   const refusal = await tested({ url: `${locked.url}v1`, api_key: upstreamKey });
   expect(refusal).toMatchObject({ ok: false, error: "GET /models answered 401" });
+  using bare = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("", { status: 404 }) });
+  expect((await tested({ url: bare.url.href })).error).toBe(
+    "GET /models answered 404. Its URL has no /v1, below which most servers have their API",
+  );
+  expect((await tested({ url: `${bare.url}v1` })).error).toBe("GET /models answered 404");
+  expect(await tested({ url: ` ${upstream.url}/ ` })).toMatchObject({ ok: true });
   const nonsense = await tested({ url: `${page.url}v1`, api_key: upstreamKey });
   expect(nonsense).toMatchObject({ ok: false, error: "GET /models answered something other than JSON." });
   expect((await admin("GET", "/upstreams")).body.data).toHaveLength(2);

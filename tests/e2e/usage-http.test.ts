@@ -500,6 +500,7 @@ describe("GET /v1/account", () => {
       quota: {
         period_start: Date.UTC(2026, 8, 1) / 1000,
         period_end: Date.UTC(2026, 9, 1) / 1000,
+        usage_of: "account",
         tokens: { limit: 5000, used: 0 },
         spend: { limit: 1, used: 0 },
       },

@@ -67,7 +67,15 @@ test("what was answered a moment ago is in the next report, whichever worker had
 
 test("an upstream that never lists its models is up as long as workers have it serve them", async () => {
   const server = await start();
-  const answer = { id: "x", object: "chat.completion", created: 1, model: "upstream-model", choices: [], usage: {} };
+  const choice = { index: 0, message: { role: "assistant", content: "Up." }, finish_reason: "stop" };
+  const answer = {
+    id: "x",
+    object: "chat.completion",
+    created: 1,
+    model: "upstream-model",
+    choices: [choice],
+    usage: {},
+  };
   const silent = Bun.serve({
     ...{ hostname: "127.0.0.1", port: 0 },
     fetch: ({ method }) => (method === "POST" ? Response.json(answer) : new Response("", { status: 404 })),

@@ -4,8 +4,10 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { SQL } from "bun";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { freshDatabase, type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { chatScript, chunk, type Script, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 import { startServerProcess } from "../support/server-process.ts";
 
@@ -101,6 +103,48 @@ test("a limit holds to the request over all workers, and so does a quota that is
   expect(changed.status).toBe(200);
   const after = await Promise.all(Array.from({ length: 40 }, () => chat(server, {}, later.key)));
   expect(counts(after)).toEqual({ 200: 10, 403: 30 });
+});
+
+test("serves compressed bodies on every path, whichever process has the model", async () => {
+  const place = "deployments: [{ upstream: up, model: upstream-model }]";
+  const { server } = await start(`models:\n  - { id: governed, ${place}, policies: { continuation: true } }\n`);
+  const codings: Record<string, (text: string) => Uint8Array> = {
+    gzip: gzipSync,
+    deflate: deflateSync,
+    br: brotliCompressSync,
+    zstd: zstdCompressSync,
+    identity: Buffer.from,
+  };
+  const messages = [{ role: "user", content: "x" }];
+  const bodies = {
+    "/v1/chat/completions": { messages },
+    "/v1/responses": { input: "x" },
+    "/v1/messages": { max_tokens: 5, messages },
+    "/v1/messages/count_tokens": { messages },
+  };
+  for (const [path, body] of Object.entries(bodies)) {
+    for (const [coding, packed] of Object.entries(codings)) {
+      for (const [model, more] of [
+        ["upstream-model", {}],
+        ["governed", {}],
+        ["upstream-model", { store: true }],
+      ]) {
+        // One connection each: some are answered by a worker, some handed over once a worker has read them.
+        const asked = Array.from({ length: 3 }, async () => {
+          const response = await fetch(server.url + path, {
+            method: "POST",
+            headers: {
+              authorization: `Bearer ${server.key}`,
+              ...{ "content-type": "application/json", "content-encoding": coding, connection: "close" },
+            },
+            body: new Uint8Array(packed(JSON.stringify({ model, ...body, ...(more as object) }))),
+          });
+          return [path, coding, response.status, response.ok ? "" : await response.text()];
+        });
+        expect(await Promise.all(asked)).toEqual(Array.from({ length: 3 }, () => [path, coding, 200, ""]));
+      }
+    }
+  }
 });
 
 test("a key has as many requests open as it may over all workers, and no more", async () => {
@@ -228,6 +272,7 @@ async function held(server: TestServer, key: string): Promise<number> {
   return quotas.at(-1)?.used ?? -1;
 }
 
+// long-lived: worker.server
 test("when the primary process is killed its workers end at once, also those that are stopped, and the next start has the port and removes its sockets", async () => {
   const directory = mkdtempSync(join(tmpdir(), "headrace-test-"));
   const config = join(directory, "headrace.yaml");
@@ -423,6 +468,27 @@ test("a worker that cannot start is started again, until it can", async () => {
   await served(server);
   expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
 });
+
+test("a worker that starts while PostgreSQL is another installation's books nothing there", async () => {
+  const url = await freshDatabase();
+  await using db = new SQL(url, { max: 1 });
+  const { server } = await start("", {}, { HEADRACE_DATABASE_URL: url, HEADRACE_SECRET: "ab".repeat(32) });
+  const booked = async () => Number((await db`SELECT count(*) AS n FROM usage_records`)[0].n);
+  await flushed(server);
+  const before = await booked();
+  const [own] = await db`SELECT value FROM installation WHERE name = 'id'`;
+  await db`UPDATE installation SET value = 'inst_another' WHERE name = 'id'`;
+  expect(counts(await Promise.all(Array.from({ length: 12 }, () => chat(server))))).toEqual({ 200: 12 });
+  for (const pid of server.workers?.pids ?? []) process.kill(pid, "SIGKILL");
+  // Workers that could start would book the records that the earlier workers left.
+  await until(
+    async () => server.logged("worker_not_started").length > 0 || (await booked()) > before,
+    "others start on the other database",
+  );
+  expect(await booked()).toBe(before);
+  await db`UPDATE installation SET value = ${own.value} WHERE name = 'id'`;
+  await until(async () => (await booked()) === before + 12, "all of them are booked");
+}, 60_000);
 
 test("a changed model and a changed configuration are no reason to end workers while the database is away", async () => {
   await using postgres = await startPostgres();

@@ -140,6 +140,7 @@ test(
   long ? 1_800_000 : 120_000,
 );
 
+// long-lived: batch.server
 test(
   "of two replicas both take lines, and what a killed one had is done by the other, once",
   async () => {

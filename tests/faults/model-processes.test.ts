@@ -104,6 +104,7 @@ describe("commands that serve models", () => {
     (seconds + 120) * 1000,
   );
 
+  // long-lived: modelProcess.server
   test("kill -9 of the gateway leaves no process of theirs, nor of what they started", async () => {
     const args = `--brood${long ? " --stubborn" : ""}`;
     const models = ["a", "b"].map((name) => ({ name, gigabytes: 1, args }));

@@ -153,6 +153,7 @@ test("while PostgreSQL is silent warm keys are served, an unknown key and a new 
 
 // hardening: F19
 test("a server that is closed while it is silent ends soon, and the next one books what was left", async () => {
+  await keyChangesAreSeen();
   await chat();
   await until(async () => (await ask((db) => db`SELECT 1 FROM usage_records`)).length === 1, "the first is booked");
   await postgres.pause();

@@ -148,11 +148,11 @@ test("a spent quota is 403, with which one it is and when it opens as text and a
     error: {
       message:
         "This request is more than the quota of the account for upstream-* per 5 hours has left: 1 request of 1 request are used since 2026-11-29T23:59:48Z. The quota resets at 2026-11-30T04:59:48Z.",
-      ...{ type: "insufficient_quota", param: null, code: "insufficient_quota" },
-      quota: {
-        ...{ owner: "account", unit: "requests", limit: 1, used: 1, reserved: 0, needed: 1, per: "5h" },
-        ...{ window: "rolling", models: ["upstream-*"], tag: null, starts_at: begin, resets_at: begin + 18_000 },
-      },
+      ...{ type: "insufficient_quota", code: "insufficient_quota" },
+    },
+    quota: {
+      ...{ owner: "account", unit: "requests", limit: 1, used: 1, reserved: 0, needed: 1, per: "5h" },
+      ...{ window: "rolling", models: ["upstream-*"], tag: null, starts_at: begin, resets_at: begin + 18_000 },
     },
   });
 });

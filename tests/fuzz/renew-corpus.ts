@@ -1,14 +1,15 @@
-// `bun tests/fuzz/renew-corpus.ts [seconds a target]`: fuzzes on from the corpus, and keeps of it and what was found the least that reaches as much.
+// `bun tests/fuzz/renew-corpus.ts [seconds a target] [target ...]`: fuzzes on from the corpus, and keeps of it and what was found the least that reaches as much.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { corpusFile, inputsOf, runTarget } from "./run-target.ts";
-import { targets } from "./targets.ts";
+import { targetNamed, targets } from "./targets.ts";
 
 /** Characters kept for one target; the shortest come first. */
 const mostCharacters = 48 * 1024;
 
 const forMs = Number(process.argv[2] ?? 20) * 1000;
-for (const target of targets) {
+const named = process.argv.slice(3);
+for (const target of named.length > 0 ? named.map(targetNamed) : targets) {
   const file = corpusFile(target);
   mkdirSync(dirname(file), { recursive: true });
   if (!existsSync(file)) writeFileSync(file, "[]\n");

@@ -2,6 +2,8 @@
 import { formTargets } from "./form-targets.ts";
 import { httpTargets } from "./http-targets.ts";
 import { lineTargets } from "./line-targets.ts";
+import { messageTargets } from "./message-targets.ts";
+import { streamTargets } from "./stream-targets.ts";
 import { textTargets } from "./text-targets.ts";
 import { tunnelTargets } from "./tunnel-targets.ts";
 
@@ -26,6 +28,8 @@ export const targets: readonly Target[] = [
   ...formTargets,
   ...httpTargets,
   ...lineTargets,
+  ...messageTargets,
+  ...streamTargets,
   ...textTargets,
   ...tunnelTargets,
 ];

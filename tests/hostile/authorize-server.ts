@@ -51,7 +51,7 @@ export async function startAuthorizeServer() {
     formKey,
     clock,
   };
-  /** Servers of tools by their names. */
+  /** MCP servers by their names. */
   const tools = new Map<string, ToolServer>();
   const toolServers = { all: () => [...tools.values()] };
   const lines: string[] = [];

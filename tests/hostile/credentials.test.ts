@@ -20,7 +20,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","code":"invalid_api_key"}}`;
 const jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIiwiZXhwIjo0MTAyNDQ0ODAwfQ.";
 
 async function get(headers: Record<string, string>, gateway = server): Promise<Response> {

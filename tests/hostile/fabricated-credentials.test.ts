@@ -70,7 +70,7 @@ function send({ method, path, body }: Operation, headers: Record<string, string>
   });
 }
 
-const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","code":"invalid_api_key"}}`;
 const refusedAsAnthropic = `{"type":"error","error":{"type":"authentication_error","message":"${invalidApiKeyMessage}"},"request_id":`;
 
 function saysRefused(text: string): boolean {

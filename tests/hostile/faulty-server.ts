@@ -29,7 +29,8 @@ export async function startFaultyServer(): Promise<FaultyServer> {
     // Longer than any time limit here: a request that hangs fails its own test and no other.
     const response = await server.request(path, { body, signal: AbortSignal.timeout(10_000) });
     const answer = (await response.json()) as { error?: { code: string; message: string } };
-    if (answer.error) expect(Object.keys(answer.error)).toEqual(["message", "type", "param", "code"]);
+    const members = Object.keys(answer.error ?? {}).filter((name) => name !== "param");
+    if (answer.error) expect(members).toEqual(["message", "type", "code"]);
     const { code, message = "" } = answer.error ?? {};
     return { status: response.status, code, message, headers: response.headers };
   };

@@ -118,8 +118,8 @@ test.each(bodies)(
 
 // hardening: F12
 test("a body larger than the limit is 413 soon, nobody else waits, and it is not held", async () => {
-  const body = chat(`"x":"${"x".repeat(12_000_000)}"`);
-  const { status } = await cost(body.length, () => server.request("/v1/chat/completions", { body }), "12 MB");
+  const body = chat(`"x":"${"x".repeat(34_000_000)}"`);
+  const { status } = await cost(body.length, () => server.request("/v1/chat/completions", { body }), "34 MB");
   expect(status).toBe(413);
 });
 

@@ -260,7 +260,7 @@ describe.each(endpoints)("$what", (endpoint) => {
     ["bytes that are no UTF-8", () => new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), [400]],
     ["100,000 levels", () => `{"name":${"[".repeat(100_000)}${"]".repeat(100_000)}}`, [400, 413]],
     ["65 levels", () => `{"metadata":${'{"a":'.repeat(65)}1${"}".repeat(65)}}`, [400, 413]],
-    ["10 MB and one byte", () => `{"name":"${long(10_485_760)}"}`, [413]],
+    ["32 MiB and one byte", () => `{"name":"${long(33_554_432)}"}`, [413]],
     ["a text of 9 MB", () => `{"name":"${long(9_000_000)}","metadata":"${long(900_000)}"}`, [400, 413]],
     ["a name of 9 MB", () => `{"${long(9_000_000)}":1}`, [400, 413]],
     ["700,000 members", () => `{${Array.from({ length: 700_000 }, (_, i) => `"k${i}":1`).join(",")}}`, [400, 413]],

@@ -30,7 +30,7 @@ async function read(server: TestServer, headers: Record<string, string> = {}) {
 
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 const refused = {
-  error: { message: invalidApiKeyMessage, type: "invalid_request_error", param: null, code: "invalid_api_key" },
+  error: { message: invalidApiKeyMessage, type: "invalid_request_error", code: "invalid_api_key" },
 };
 
 describe("who may read", () => {

@@ -6,7 +6,8 @@ import { until } from "../support/headrace.ts";
 import { hostileNode } from "../support/hostile-node.ts";
 import { ask } from "../support/node-requests.ts";
 import { startGateway } from "../support/nodes.ts";
-import type { RawEnd } from "../support/tunnel/raw-ends.ts";
+import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
+import { json, type RawEnd } from "../support/tunnel/raw-ends.ts";
 import { expectOwnStreamsAlone, joinTalkativeNode } from "../support/unread-streams.ts";
 
 const stack: AsyncDisposable[] = [];
@@ -39,7 +40,10 @@ test("a node that says it leaves, never does and connects again has one connecti
 test("what a removed node had under way on a connection that it said it would leave ends as well", async () => {
   const gateway = await started(startGateway());
   const node = await hostileNode(gateway, "mallory", ["upstream-model"]);
-  const old = await node.connect((end, stream) => end.send(messageTypes.head, stream, '{"status":200}'));
+  const old = await node.connect((end, stream) => {
+    end.send(messageTypes.head, stream, '{"status":200,"headers":{"content-type":"text/event-stream"}}');
+    end.send(messageTypes.data, stream, 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
+  });
   await until(async () => (await gateway.node("mallory"))?.status === "online", "it serves");
   const answer = await ask(gateway, { stream: true });
   old.send(messageTypes.drain, 0);
@@ -51,6 +55,20 @@ test("what a removed node had under way on a connection that it said it would le
   await gateway.admin("DELETE", `/nodes/${node.identity.node_id}`);
   expect((await old.end()).code).toBe(tunnelCloseCodes.revoked);
   expect(await answer.text()).toContain('data: {"error":');
+});
+
+test("a node that denies what a model of an upstream can do keeps nobody from that model", async () => {
+  const upstream = await started(startUpstream());
+  const yaml = upstreamYaml(upstream, "models: [{ id: upstream-model, context: 100, capabilities: { chat: true } }]\n");
+  const gateway = await started(startGateway({ yaml }));
+  const node = await hostileNode(gateway, "mallory", []);
+  const end = await node.connect();
+  const models = [{ id: "upstream-model", context: 1, capabilities: { chat: false } }];
+  end.send(messageTypes.announce, 0, json({ version: "9.9.9", models }));
+  const left = () => gateway.logged("node_model_left_out");
+  await until(() => left().length > 0, "the node is left out");
+  expect(left()).toEqual([expect.objectContaining({ node: "mallory", model: "upstream-model" })]);
+  expect((await ask(gateway, { model: "upstream-model", max_tokens: 50 })).status).toBe(200);
 });
 
 test("a node that connects again and again is made to wait, and keeps the connection that it has", async () => {

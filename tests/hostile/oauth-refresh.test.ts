@@ -60,15 +60,17 @@ describe("a refresh token", () => {
   });
 
   // hardening: A9
-  test.each([{ scope: "chat:write" }, { scope: "models:read chat:write" }, { scope: "usage:read" }])(
-    "a refresh token that is used for another request ends them at once: %j",
-    async (other) => {
-      const { refresh_token: token } = await signIn();
-      const { body } = await rotate(token);
-      expect(refusal(await rotate(token, other))).toEqual(invalidGrant);
-      expect(await server.probe(body["access_token"])).toBe(401);
-    },
-  );
+  test.each([
+    { scope: "chat:write" },
+    { scope: "models:read chat:write" },
+    { scope: "usage:read" },
+    { resource: "https://headrace.example/v1" },
+  ])("a refresh token that is used for another request ends them at once: %j", async (other) => {
+    const { refresh_token: token } = await signIn();
+    const { body } = await rotate(token);
+    expect(refusal(await rotate(token, other))).toEqual(invalidGrant);
+    expect(await server.probe(body["access_token"])).toBe(401);
+  });
 
   test("a refresh token gives no old answer to a clock that was set back", async () => {
     const { refresh_token: token } = await signIn();
@@ -135,6 +137,21 @@ describe("a refresh token", () => {
     expect(await server.probe(token)).toBe(401);
     expect(refusal(await rotate(access))).toEqual(invalidGrant);
     expect(refusal(await server.redeem(String(token)))).toEqual(invalidGrant);
+  });
+
+  test("gives nothing to another account's app for a person whose account is suspended, and leaves the token good", async () => {
+    const nowSeconds = () => server.now.seconds;
+    const code = await server.code(commandLineAppId);
+    const asCommandLine = { client_id: commandLineAppId };
+    const { body } = await server.redeem(code, asCommandLine, {});
+    const token = body["refresh_token"];
+    await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(nowSeconds()));
+    expect(refusal(await rotate(token, asCommandLine, {}))).toEqual(invalidGrant);
+    await server.accounts.updateAccount(server.accountId, { status: "active" }, testEvent(nowSeconds()));
+    expect((await rotate(token, asCommandLine, {})).status).toBe(200);
+    // The answer of a moment ago is not given once more either.
+    await server.accounts.updateAccount(server.accountId, { status: "suspended" }, testEvent(nowSeconds()));
+    expect(refusal(await rotate(token, asCommandLine, {}))).toEqual(invalidGrant);
   });
 
   test("a refresh token ends with the account, and with the membership", async () => {

@@ -87,7 +87,8 @@ describe("unknown paths", () => {
     ["/v1/models/", "/v1/models"],
     ["/api/v1/chat/completions", "/v1/chat/completions"],
     ["/api/v1/models/upstream-model", "/v1/models/upstream-model"],
-    ["/openai/v1/embeddings", "/v1/embeddings"],
+    ["/openai/v1/embeddings/", "/v1/embeddings"],
+    ["/openai/openai/v1/embeddings", "/v1/embeddings"],
     ["/openai/deployments/m/chat/completions?api-version=2024-10-21", "/v1/chat/completions"],
     ["//v1/models", "/v1/models"],
     ["/models/", "/v1/models"],
@@ -103,6 +104,11 @@ describe("unknown paths", () => {
         expect(message).toContain(` Did you mean ${meant}? The base URL for clients is ${server.url}/v1, `);
       }
     }
+  });
+
+  test("serves the paths of groq's SDKs below /openai as those of /v1, and with the same checks", async () => {
+    expect((await ask("GET", "/openai/v1/models")).status).toBe(200);
+    expect((await ask("GET", "/openai/v1/models", false)).status).toBe(401);
   });
 
   // hardening: F16

@@ -221,7 +221,9 @@ export const scanners: readonly Scanner[] = [
       const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
       const body = new IncomingBody(length, length, new BodyBudget(length));
       for (const piece of pieces) body.push(piece);
-      return body.take();
+      const bytes = body.take();
+      body.release();
+      return bytes;
     },
     inputs: [filled("x")],
     length: 240_000,

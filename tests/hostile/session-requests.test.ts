@@ -164,7 +164,6 @@ describe("a session that is none", () => {
   const refused = {
     message: invalidApiKeyMessage,
     type: "invalid_request_error",
-    param: null,
     code: "invalid_api_key",
   };
 

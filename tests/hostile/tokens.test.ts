@@ -41,7 +41,7 @@ afterAll(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`;
+const refused = `{"error":{"message":"${invalidApiKeyMessage}","type":"invalid_request_error","code":"invalid_api_key"}}`;
 
 interface Made {
   id: string;

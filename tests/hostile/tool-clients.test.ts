@@ -50,6 +50,23 @@ const works = async (key: string) => {
 
 const waiting = { name: "tools_echo", arguments: { how: "wait" } };
 
+// hardening: F15
+test.each([
+  ['"params":{"name":"tools_echo","Name":"other"}', "params.Name"],
+  ['"Params":{"name":"other"},"params":{"name":"tools_echo"}', "Params"],
+  ['"Method":"ping","params":{"name":"tools_echo"}', "Method"],
+  ['"params":{"name":"tools_echo","name":"other"}', "params.name"],
+])("refuses a call whose server may read it otherwise: %s", async (members, param) => {
+  const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call",${members}}`;
+  const headers = {
+    authorization: `Bearer ${ann}`,
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+  };
+  const response = await fetch(url, { method: "POST", headers, body });
+  expect([response.status, (await response.json()) as unknown]).toMatchObject([400, { error: { param } }]);
+});
+
 /** What has come of a stream so far, and whether it has ended. */
 function follow(stream: Response): { text: string; isOver: boolean } {
   const state = { text: "", isOver: false };

@@ -1,4 +1,4 @@
-// Servers of tools that pretend: to be another server, to have said something else, or to have what only looks like it was approved.
+// MCP servers that pretend: to be another server, to have said something else, or to have what only looks like it was approved.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-// Servers of tools that mean harm, or are broken, behind the gateway beside a good one: whoever asks them is told so in time, and nobody else notices.
+// MCP servers that mean harm, or are broken, behind the gateway beside a good one: whoever asks them is told so in time, and nobody else notices.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { until } from "../support/headrace.ts";

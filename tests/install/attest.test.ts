@@ -44,6 +44,21 @@ test("the provenance names the file by its digest, and a key's signature is of e
   expect(subject).toContainEqual({ name: "headrace", digest: { sha256: digest } });
 });
 
+test("a release of a part keeps the sums of what was made before, unless its bytes changed", () => {
+  const part = join(release, "headrace.deb");
+  const changed = join(release, "headrace.tgz");
+  for (const path of [part, changed]) writeFileSync(path, "made first");
+  attest(release, [part, changed], undefined);
+  writeFileSync(changed, "of another build");
+  attest(release, [file], undefined);
+  const names = readFileSync(join(release, "SHA256SUMS"), "utf8").match(/(?<= {2}).+$/gm);
+  expect(names).toContain("headrace.deb");
+  expect(names).not.toContain("headrace.tgz");
+  expect(checkSums()).toBe(0);
+  const { subject } = JSON.parse(readFileSync(provenance, "utf8"));
+  expect(subject.map(({ name }: { name: string }) => name)).toContain("headrace.deb");
+});
+
 test("a key of another kind is refused by the name of its file", () => {
   const { privateKey: other } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   writeFileSync(keyFile, other.export({ type: "pkcs8", format: "pem" }));

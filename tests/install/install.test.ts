@@ -211,6 +211,19 @@ test("the Debian package runs as a user of its own, is upgraded with its data, k
   expect(system.inside(["dpkg-query", "--show", "headrace"])).toBe(`headrace\t${packageJson.version}\n`);
   expectKept();
 
+  // Root asks about the service from a folder that its user may not enter.
+  const configured = ["sh", "/var/lib/dpkg/info/headrace.postinst", "configure"];
+  expect(system.inside(configured)).toContain("Set HEADRACE_PUBLIC_URL in /etc/headrace/environment");
+  appendFileSync(variables, 'HEADRACE_PUBLIC_URL="https://127.0.0.1:9"\n# A remark\nHEADRACE_PORT=7999\n');
+  expect(system.inside(configured)).toBe("");
+  const report = JSON.parse(system.inside(["sh", "-c", "cd /root; headrace doctor --json || true"]));
+  expect(report.data_dir).toBe("/var/lib/headrace");
+  const found = (name: string) => report.checks.find((check: { name: string }) => check.name === name)?.found;
+  expect(found("configuration")).toContain("production mode on 127.0.0.1:7999");
+  expect(found("server")).toContain("none runs");
+  expect(system.inside(["headrace", "setup-link", "--quiet"])).toStartWith("https://127.0.0.1:9/setup/");
+  expect(system.run(["find", join(system.root, "var/lib/headrace"), "-user", "root"])).toBe("");
+
   const ofDpkg = (path: string) => /^var\/(?:lib\/dpkg\/|log\/dpkg\.log$)/.test(path);
   // Folders of systemd, which the small Debian is without.
   const ofSystemd = (path: string) =>

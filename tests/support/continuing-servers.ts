@@ -18,6 +18,7 @@ import { Router } from "../../src/inference/routing/route.ts";
 import { run } from "../../src/inference/run.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import { decodedRequest } from "./decoded-request.ts";
+import { noDoubts } from "./no-doubts.ts";
 import { noSeal } from "./no-seal.ts";
 import { principalFor } from "./principal.ts";
 
@@ -200,6 +201,7 @@ export class ContinuingWorld {
           stop: this.#plan.stop,
           status: { requests: undefined, tokens: undefined },
         }),
+        admitDearer: () => undefined,
         learn() {},
         learnCached() {},
       },
@@ -212,9 +214,9 @@ export class ContinuingWorld {
         }),
       },
       refusalCounts: { count() {} },
-      usageDoubts: { understated() {} },
+      usageDoubts: noDoubts,
       chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-      responseKeeper: { retentionDays: 0, keep: async () => {}, notStored() {} },
+      responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
       clock: systemClock,
       stopping: new Stopping(),
       heartbeatMs: 10_000,

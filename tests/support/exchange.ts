@@ -63,6 +63,7 @@ export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> =
     requestId: "req_1",
     clientAddress: "127.0.0.1",
     isLocal: () => true,
+    isOwnMachine: () => false,
     releaseWhenOver: () => {},
     whyNotLocal: () => undefined,
     message: () => {

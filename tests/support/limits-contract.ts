@@ -121,7 +121,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       // 20 seconds for a request; 100 tokens are left, 60 seconds make 1,000.
       const needsMore = await refusal(limits.admit(set, reserve(600)));
       expect(needsMore.retryAfterSeconds).toBe(30);
-      expect(needsMore.message).toContain("1000 tokens per minute. This request needs 600.");
+      expect(needsMore.message).toContain("1,000 tokens per minute. This request needs 600.");
       const needsLess = await refusal(limits.admit(set, reserve(200)));
       expect(needsLess.retryAfterSeconds).toBe(20);
       expect(needsLess.message).toContain("3 requests per minute.");
@@ -137,7 +137,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       expect(await admittedOf(3, () => limits.admit(set, reserve(1)))).toBe(3);
       const error = await refusal(limits.admit(set, reserve(1_001)));
       expect(error).toMatchObject({ code: "rate_limit_exceeded", shouldRetry: false, retryAfterSeconds: undefined });
-      expect(error.message).toContain("needs 1001 tokens, more than the rate limit of the account allows at once");
+      expect(error.message).toContain("needs 1,001 tokens, more than the rate limit of the account allows at once");
     });
 
     test("the status is that of the tightest limit: the least remaining, then the smaller limit", async () => {
@@ -190,7 +190,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       const error = await refusal(limits.admit(set, reserve(500)));
       expect(error.retryAfterSeconds).toBe(6);
       expect(error.message).toBe(
-        "The rate limit of the account is reached: 1000 tokens per minute. This request needs 500. Retry in 6 seconds.",
+        "The rate limit of the account is reached: 1,000 tokens per minute. This request needs 500. Retry in 6 seconds.",
       );
       first.lease.settle(100, 0);
       expect((await limits.peek(set)).tokens).toMatchObject({ remaining: 900, resetMs: 6_000 });
@@ -242,7 +242,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       const error = await refusal(limits.admit(set, reserve(1_001)));
       expect(error).toMatchObject({ code: "rate_limit_exceeded", shouldRetry: false, retryAfterSeconds: undefined });
       expect(error.message).toBe(
-        "This request needs 1001 tokens, more than the rate limit of the account allows at once: 1000 tokens per minute. Send a shorter prompt or a lower max_tokens; waiting does not help.",
+        "This request needs 1,001 tokens, more than the rate limit of the account allows at once: 1,000 tokens per minute. Send a shorter prompt or a lower max_tokens; waiting does not help.",
       );
     });
 
@@ -351,7 +351,7 @@ export function limitsContract({ open, schedules }: LimitsContractOptions): void
       const error = await refusal(limits.admit(set, reserve(9, { minTokens: 4 })));
       expect(error).toMatchObject({ code: "insufficient_quota", shouldRetry: false });
       expect(error.message).toBe(
-        "This request needs at least 4 tokens, more than the monthly quota of the account has left: 995 tokens of 1000 tokens are used in 2026-11 (UTC), and 3 tokens are set aside for running requests. The quota resets at 2026-12-01T00:00:00Z.",
+        "This request needs at least 4 tokens, more than the monthly quota of the account has left: 995 tokens of 1,000 tokens are used in 2026-11 (UTC), and 3 tokens are set aside for running requests. The quota resets at 2026-12-01T00:00:00Z.",
       );
       expect((await refusal(limits.admit(set, reserve(1, { minNanoUsd: 1_000_001 })))).message).toBe(
         "This request needs at least 0.001000001 USD, more than the monthly quota of the account has left: 4.999 USD of 5.00 USD are used in 2026-11 (UTC). The quota resets at 2026-12-01T00:00:00Z.",

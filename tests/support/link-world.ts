@@ -1,4 +1,4 @@
-// Links to servers of tools as the gateway makes them, with callers, for tests.
+// Links to MCP servers as the gateway makes them, with callers, for tests.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

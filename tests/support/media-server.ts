@@ -94,6 +94,13 @@ async function read(req: IncomingMessage): Promise<MediaRequest> {
   return { path: req.url ?? "", headers: req.headers, bytes, digest: hash.digest("hex"), form, body, abandoned: false };
 }
 
+/** The boundary by which the form of a request was sent. */
+export function boundaryIn({ headers }: Pick<MediaRequest, "headers">): string {
+  const [, boundary = ""] =
+    /^multipart\/form-data; boundary=(headrace-[\w-]{36})$/.exec(headers["content-type"] ?? "") ?? [];
+  return boundary;
+}
+
 /** The text of a field of a form, or a member of JSON. */
 export function asked({ form, body }: MediaRequest, name: string): unknown {
   return form ? form.get(name) : body[name];

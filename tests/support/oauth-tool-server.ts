@@ -1,4 +1,4 @@
-// A server of tools with an authorization server of its own: it tells who asked, renews tokens once each, and says of itself what a test wants.
+// An MCP server with an authorization server of its own: it tells who asked, renews tokens once each, and says of itself what a test wants.
 import { createHash, randomBytes } from "node:crypto";
 import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 
@@ -42,7 +42,7 @@ export function startOAuthToolServer() {
     registrations: [] as Record<string, unknown>[],
     /** It has no metadata of itself as a resource (RFC 9728). */
     isUndescribed: false,
-    counts: { registered: 0, renewed: 0, reused: 0, revoked: 0, redeemed: 0 },
+    counts: { registered: 0, renewed: 0, reused: 0, revoked: 0, redeemed: 0, failed: 0 },
   };
 
   const give = (grant: Grant, clientId: string, resource: string) => {
@@ -55,7 +55,10 @@ export function startOAuthToolServer() {
   const refused = (error: string, status = 400) => Response.json({ error }, { status });
 
   async function tokens(request: Request): Promise<Response> {
-    if (state.failure !== undefined) return new Response("down", { status: state.failure });
+    if (state.failure !== undefined) {
+      state.counts.failed++;
+      return new Response("down", { status: state.failure });
+    }
     const form = new URLSearchParams(await request.text());
     const get = (name: string) => form.get(name) ?? "";
     if (get("grant_type") === "refresh_token") {
@@ -166,7 +169,7 @@ export function startOAuthToolServer() {
   };
 }
 
-/** A server of tools at which each person has an account of their own. */
+/** An MCP server at which each person has an account of their own. */
 export function personalToolServer(name: string, url: string, more: Partial<ToolServer> = {}): ToolServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url } },
@@ -177,7 +180,7 @@ export function personalToolServer(name: string, url: string, more: Partial<Tool
   };
 }
 
-/** Servers of tools that a test changes. */
+/** MCP servers that a test changes. */
 export function changingToolServers(initial: readonly ToolServer[]) {
   let servers = initial;
   return {

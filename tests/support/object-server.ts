@@ -5,6 +5,12 @@ export interface ObjectServer {
   objects: Map<string, Buffer>;
   /** Answers everything with 503 while it is true. */
   isAway: boolean;
+  /** Answers requests of these methods, for objects whose name has one of these in it, with an error of S3, while it is there. */
+  refusal: { methods: readonly string[]; status: number; code: string; names?: readonly string[] } | undefined;
+  /** Answers everything with a page and 200 while it is true, as the proxy of a network that wants a sign-in does. */
+  isPage: boolean;
+  /** Answers ranges with the whole object while it is true. */
+  ignoresRanges: boolean;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -35,6 +41,11 @@ export function startObjectServer(): ObjectServer {
       const { pathname, searchParams } = new URL(request.url);
       const name = decodeURIComponent(pathname.slice(1));
       if (store.isAway) return new Response("", { status: 503 });
+      const { refusal } = store;
+      if (refusal?.methods.includes(request.method) && (refusal.names ?? [""]).some((one) => name.includes(one))) {
+        return xml(`<Error><Code>${refusal.code}</Code><Message>no</Message></Error>`, refusal.status);
+      }
+      if (store.isPage) return new Response("<html>Sign in</html>", { headers: { "content-type": "text/html" } });
       if (request.method === "PUT") return put(request, name, searchParams);
       if (request.method === "POST") return post(name, searchParams);
       if (request.method === "DELETE") {
@@ -42,13 +53,17 @@ export function startObjectServer(): ObjectServer {
         else objects.delete(name);
         return new Response(null, { status: 204 });
       }
-      return get(request, objects.get(name));
+      if (request.method === "HEAD") return head(objects.get(name));
+      return get(request, objects.get(name), store.ignoresRanges);
     },
   });
   const store: ObjectServer = {
     url: `http://127.0.0.1:${server.port}`,
     objects,
     isAway: false,
+    refusal: undefined,
+    isPage: false,
+    ignoresRanges: false,
     async [Symbol.asyncDispose]() {
       await server.stop(true);
     },
@@ -56,13 +71,18 @@ export function startObjectServer(): ObjectServer {
   return store;
 }
 
-function get(request: Request, bytes: Buffer | undefined): Response {
+function head(bytes: Buffer | undefined): Response {
+  if (!bytes) return new Response(null, { status: 404 });
+  return new Response(null, { headers: { "content-length": String(bytes.length), etag: `"${Bun.hash(bytes)}"` } });
+}
+
+function get(request: Request, bytes: Buffer | undefined, ignoresRanges: boolean): Response {
   if (!bytes) {
     return xml("<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>", 404);
   }
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.get("range") ?? "");
   const body = new Uint8Array(bytes);
-  if (!range) return new Response(body);
+  if (!range || ignoresRanges) return new Response(body);
   const [start, end] = [Number(range[1]), range[2] === "" ? bytes.length : Number(range[2]) + 1];
   return new Response(body.subarray(start, end), { status: 206 });
 }

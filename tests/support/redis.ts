@@ -31,12 +31,15 @@ process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-export async function startRedis(): Promise<RedisServer> {
+/** `directory`: where it saves what it knows, if it is told to; left out: the system's for temporary files. */
+/** `settings`: further arguments of the program. */
+export async function startRedis(directory = tmpdir(), settings: readonly string[] = []): Promise<RedisServer> {
   if (!program) throw new Error("Neither valkey-server nor redis-server is installed (7.0 or later).");
   for (let attempt = 1; ; attempt++) {
     const port = await freePort();
     try {
-      return serverOn(program, port, await spawned(program, port));
+      const spawn = () => spawned(program, port, directory, settings);
+      return serverOn(spawn, port, await spawn());
     } catch (error) {
       // Somebody else may have taken the port meanwhile.
       if (attempt === startAttempts) throw error;
@@ -44,7 +47,7 @@ export async function startRedis(): Promise<RedisServer> {
   }
 }
 
-function serverOn(path: string, port: number, first: Bun.Subprocess): RedisServer {
+function serverOn(spawn: () => Promise<Bun.Subprocess>, port: number, first: Bun.Subprocess): RedisServer {
   const url = `redis://127.0.0.1:${port}`;
   let child: Bun.Subprocess | undefined = first;
   const command = (name: string, ...args: string[]) => ask(url, name, args);
@@ -63,7 +66,7 @@ function serverOn(path: string, port: number, first: Bun.Subprocess): RedisServe
     resume: () => child?.kill("SIGCONT"),
     stop,
     async start() {
-      if (!child) child = await spawned(path, port);
+      if (!child) child = await spawn();
     },
     async flush() {
       await command("FLUSHALL");
@@ -73,12 +76,18 @@ function serverOn(path: string, port: number, first: Bun.Subprocess): RedisServe
   };
 }
 
-async function spawned(path: string, port: number): Promise<Bun.Subprocess> {
+async function spawned(
+  path: string,
+  port: number,
+  directory: string,
+  settings: readonly string[],
+): Promise<Bun.Subprocess> {
   const child = Bun.spawn(
     [
       path,
-      ...["--bind", "127.0.0.1", "--port", String(port), "--dir", tmpdir()],
+      ...["--bind", "127.0.0.1", "--port", String(port), "--dir", directory],
       ...["--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning"],
+      ...settings,
     ],
     { stdin: "ignore", stdout: "ignore", stderr: "ignore" },
   );

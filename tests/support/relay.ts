@@ -22,7 +22,7 @@ export function requestFor(body: Record<string, unknown>): DecodedRequest {
 export const event = (content: string, finish: string | null = null) =>
   `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: { role: "assistant", content }, finish_reason: finish }] })}\n\n`;
 export const done = "data: [DONE]\n\n";
-export const comment = ": keep-alive\n\n";
+export const comment = ": keep-alive\n";
 
 /** An engine's response whose bytes the test sends one by one. */
 export class Source implements BodySource {
@@ -46,6 +46,11 @@ export class Source implements BodySource {
       deployment: { engine, model: "m", weight: 1 },
       model: { id: "m" } as Dispatched["model"],
       firstByte: () => void this.firstBytes++,
+      answers() {},
+      another: (error) => {
+        this.ends.push(true);
+        return Promise.reject(error);
+      },
       done: (failed) => void this.ends.push(failed),
     };
   }
@@ -141,7 +146,8 @@ export const untold: Partial<RelayOptions> = {
   },
 };
 
-export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}) {
+/** `isThere`: whether its client waits for what comes; else it is asked for. */
+export function start(source: RelayOptions["source"], options: Partial<RelayOptions> = {}, isThere = true) {
   const client = new Client();
   const left = options.left ?? new Cancellation();
   const stopping = options.stopping ?? new Stopping();
@@ -173,13 +179,18 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       record: (events) => void started.recorded.push(events),
       recordsEnd: false,
       recordEnd() {},
+      truthful: (events) => events,
       onEnd: async (observed, error) => void started.ends.push({ observed: seenNow(observed), error }),
       abort: () => {
         started.aborts++;
       },
+      answers: (dispatched) => dispatched.answers(),
+      begins() {},
+      unbegun() {},
+      another: (dispatched, error, isCut) => dispatched.another(error, isCut),
       ...options,
     },
-    client,
+    isThere ? client : undefined,
   );
   return started;
 }

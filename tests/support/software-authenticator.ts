@@ -23,6 +23,8 @@ export interface Oddities {
   challenge?: string;
   userVerified?: boolean;
   userHandle?: string;
+  /** Further members of the client data. */
+  clientData?: Readonly<Record<string, unknown>>;
   /** In place of none; `signed` is what a statement of format `packed` signs. */
   attestation?: (signed: Buffer, privateKey: KeyObject) => { format: string; statement: Map<string, unknown> };
 }
@@ -102,8 +104,8 @@ export class SoftwareAuthenticator {
     };
   }
 
-  #clientData(type: string, challenge: string, { origin = this.#origin }: Oddities): Buffer {
-    return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
+  #clientData(type: string, challenge: string, { origin = this.#origin, clientData = {} }: Oddities): Buffer {
+    return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false, ...clientData }));
   }
 
   #data({ rpId, counter }: Pick<SoftwarePasskey, "rpId" | "counter">, more: number, odd: Oddities): Buffer {

@@ -1,4 +1,4 @@
-// Servers of tools that live in the test: what they list and answer is said by it, and what they are asked is kept.
+// MCP servers that live in the test: what they list and answer is said by it, and what they are asked is kept.
 import { AccountBytes, HeldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";

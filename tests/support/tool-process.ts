@@ -1,4 +1,4 @@
-// A server of tools over standard input and output, which behaves as its argument says.
+// An MCP server over standard input and output, which behaves as its argument says.
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { textResult, toolServer } from "./tool-servers.ts";
 
@@ -34,6 +34,7 @@ const server = () =>
       process.stdout.write("x".repeat(5_000_000));
       return await forever();
     },
+    long: async ({ arguments: asked }) => textResult("rain ".repeat(Number((asked as { words: number }).words))),
     half: async () => {
       process.stdout.write('{"jsonrpc":"2.0","id":\n');
       return await forever();

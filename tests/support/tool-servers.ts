@@ -1,4 +1,4 @@
-// Real servers of tools for tests, by the protocol's own package: over HTTP in both eras, with what they were asked on record.
+// Real MCP servers for tests, by the protocol's own package: over HTTP in both eras, with what they were asked on record.
 import {
   createMcpHandler,
   isLegacyRequest,

@@ -1,4 +1,4 @@
-// Servers of tools as the gateway knows them, and calls of them by the key of a test server, without a server behind.
+// MCP servers as the gateway knows them, and calls of them by the key of a test server, without a server behind.
 import type { Principal } from "../../src/domain/principal.ts";
 import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolUse } from "../../src/domain/tools/tool-use.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 const traced =
-  "openat,write,pwrite64,writev,pwritev,ftruncate,fsync,fdatasync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat";
+  "openat,write,pwrite64,writev,pwritev,ftruncate,fsync,fdatasync,rename,renameat,renameat2,link,linkat,mkdir,mkdirat,unlink,unlinkat";
 
 /** Words before a command, which stays the child that is waited for: strace writes a file for each of its threads, `<prefix>.<thread>`. */
 export function tracing(prefix: string): string[] {
@@ -58,6 +58,19 @@ export function lostByPowerCut(prefix: string, root: string, cwd: string): Map<s
     else if (dirty) lost.set(path, "its content is not on the disk");
   }
   return lost;
+}
+
+/** Which of the files that `isMeant` names were deleted while `path` had content that was not on the disk; in order, with `false` for those deleted safely. */
+export function deletedBeforeSync(prefix: string, path: string, isMeant: (deleted: string) => boolean): boolean[] {
+  let dirty = false;
+  const deleted: boolean[] = [];
+  for (const { call, rest } of calls(prefix)) {
+    const descriptor = /^\d+<([^>]*)>/.exec(rest)?.[1];
+    if (descriptor === path) dirty = !call.includes("sync");
+    const gone = call.startsWith("unlink") ? /"([^"]*)"/.exec(rest)?.[1] : undefined;
+    if (gone !== undefined && isMeant(gone)) deleted.push(dirty);
+  }
+  return deleted;
 }
 
 /** How many calls of one thread succeeded; `file` is what strace wrote of it. */

@@ -67,6 +67,20 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       });
     }
 
+    test("admits money up to the exact nano-USD of a quota, and not one more", async () => {
+      const { limits } = await setUp();
+      const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "day", window: "calendar" }));
+      const costing = (nanoUsd: number) => limits.admit(set, reserve(0, { nanoUsd, minNanoUsd: nanoUsd }));
+      expect((await refusal(costing(1_000_000_001))).code).toBe("insufficient_quota");
+      const first = await granted(costing(999_999_999));
+      expect((await refusal(costing(2))).code).toBe("insufficient_quota");
+      const second = await granted(costing(1));
+      first.lease.settle(0, 999_999_999);
+      second.lease.settle(0, 1);
+      expect((await refusal(costing(1))).code).toBe("insufficient_quota");
+      await granted(costing(0));
+    });
+
     test("tokens and money are set aside, replaced by what was used, and refused beyond the amount", async () => {
       const { limits } = await setUp();
       const tokens = windowQuota({ unit: "tokens", amount: 1_000, per: "day", window: "calendar" });
@@ -115,7 +129,7 @@ export function windowsContract({ open }: Pick<LimitsContractOptions, "open">): 
       (await granted(ask(60))).lease.settle(70, 0);
       await granted(ask(10));
       const error = await refusal(ask(30));
-      expect(error).toMatchObject({ code: "insufficient_quota", shouldRetry: false, refusal: "key_quota" });
+      expect(error).toMatchObject({ code: "insufficient_quota", shouldRetry: false, refusal: "member_quota" });
       expect(error.message).toBe(
         "This request needs at least 30 tokens, more than the quota of the member for claude-*, gpt-6.1-sol per 5 hours has left: 70 tokens of 100 tokens are used since 2026-11-20T10:30:00Z, and 10 tokens are set aside for running requests. The quota resets at 2026-11-20T15:30:00Z.",
       );

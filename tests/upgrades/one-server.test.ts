@@ -38,6 +38,8 @@ const bunSettings = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 const unwritten = 12;
 const kinds = ["SQLite", "PostgreSQL"] as const;
 type Kind = (typeof kinds)[number];
+const ofOlderSchemas = releases.filter(({ schema }) => schema < today.schema);
+const ofTodaysSchema = releases.filter(({ schema }) => schema === today.schema);
 
 let meter: Meter;
 const stack: AsyncDisposable[] = [];
@@ -147,8 +149,8 @@ async function restoreBackup(version: Version, { place }: Installation): Promise
 }
 
 describe.each(kinds)("on %s", (kind) => {
-  // Two of them in the short form: the oldest on one database, the newest on the other.
-  const chosen = long ? releases : [releases.at(kind === "SQLite" ? 0 : -1)].flatMap((one) => one ?? []);
+  // The short form runs two of the older schemas: the oldest on one database, the newest on the other.
+  const chosen = long ? ofOlderSchemas : [ofOlderSchemas.at(kind === "SQLite" ? 0 : -1)].flatMap((one) => one ?? []);
 
   // hardening: O4
   test.skipIf(missingHistory !== undefined).each(chosen)(
@@ -187,6 +189,29 @@ describe.each(kinds)("on %s", (kind) => {
         requests: usage.requests + all.requests - since.requests,
         nanoUsd: usage.nanoUsd + all.nanoUsd - since.nanoUsd,
       });
+      await stop(server);
+    },
+    120_000,
+  );
+
+  // hardening: O4
+  test.skipIf(missingHistory !== undefined).each(ofTodaysSchema)(
+    "$version, with today's schema: today's program and the earlier one each go on from a kill -9 of the other with all data and usage",
+    async (release) => {
+      const earlier = earlierVersion(release);
+      const installation = await install(kind);
+      const { place, url, ledger } = installation;
+      let server = await start(earlier, installation);
+      const made = await furnish(earlier, place, server, meter);
+      await expectAll(url, made);
+      for (const version of [today, earlier, today]) {
+        await killUnwritten(server, installation, made.keys.plain);
+        server = await start(version, installation);
+        await allIsBooked(installation);
+        await expectAll(url, made);
+        await allIsBooked(installation);
+        expect(await ledger.schema()).toBe(today.schema);
+      }
       await stop(server);
     },
     120_000,

@@ -37,8 +37,8 @@ export function mainAbilityOf(model: ModelStatus): Ability | undefined {
 }
 
 /**
- * The model for an example, chosen as the command line chooses: one that surely chats; the small demo model only where there
- * is no other. `of`: the ids and patterns of a key; null: all.
+ * Returns the model for an example, as the command line chooses: one that surely chats, then one that may; the demo model
+ * only if no other is served. `of`: the ids and patterns of a key; null: all.
  */
 export function chatModel({ data }: ModelList, of: readonly string[] | null = null) {
   const isNamed = (id: string) =>
@@ -46,8 +46,8 @@ export function chatModel({ data }: ModelList, of: readonly string[] | null = nu
   const able = data.filter(
     ({ id, capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined && isNamed(id),
   );
-  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
-  return [...sure.filter(({ id }) => id !== "tiny-demo"), ...sure, ...able][0];
+  const others = able.filter(({ id }) => id !== "tiny-demo");
+  return others.find(({ capabilities }) => capabilities?.chat === true) ?? others[0] ?? able[0];
 }
 
 export type Health = "ok" | "partly" | "down";

@@ -1,4 +1,4 @@
-// What somebody may use of all servers of tools, asked once for all parts of a page.
+// The tools that a person may use of all MCP servers, fetched once for all parts of a page.
 import { useQuery } from "@tanstack/react-query";
 import type { ApiFailure } from "./client.ts";
 import { useSliced } from "./queries.ts";

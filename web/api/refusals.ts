@@ -56,6 +56,18 @@ export const refusalWords: Readonly<Record<RefusalReason, Words>> = {
     todo: "Ask the operator of this server for a higher tier, or wait for the month to end.",
     place: atLimits,
   },
+  member_quota: {
+    title: "Quota of a member",
+    why: "A person has used up what an owner of the account allows them, over all of their keys and apps.",
+    todo: "Ask an owner of the account for a higher quota, or wait until the quota resets.",
+    place: { title: "Members", path: "/settings/members" },
+  },
+  app_quota: {
+    title: "Quota of an app",
+    why: "An app has used up what the person who allowed it lets it use.",
+    todo: "Raise or remove the quota where the app was allowed, or wait until the quota resets.",
+    place: { title: "Apps", path: "/apps" },
+  },
   capacity: {
     title: "No free model server",
     why: "Every server of the model was busy, and none had a place in time.",

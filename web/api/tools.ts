@@ -37,7 +37,7 @@ export interface ToolResult {
 /** With all schemas, also where there are so many that other clients search among them. */
 export const toolsPath = "/mcp?tools=all";
 
-/** Lists are asked for at once, and only those that there are; `path`: of one server alone. */
+/** Lists are asked for at once, and only those that there are; `path`: of one server alone, which lists them anew. */
 export async function readOffer(signal: AbortSignal, path = toolsPath): Promise<Offer> {
   const { capabilities } = await ask("server/discover", {}, { signal, path });
   const has = (kind: string) => isObject(capabilities) && isObject(capabilities[kind]);
@@ -102,6 +102,8 @@ async function ask(
       "mcp-protocol-version": revision,
       "mcp-method": method,
       ...(name === undefined ? {} : { "mcp-name": name }),
+      // The server keeps lists for a minute. A later page belongs to the list that its first page began.
+      ...(path !== toolsPath && !("cursor" in params) ? { "cache-control": "no-cache" } : {}),
     },
     signal,
   });

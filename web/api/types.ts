@@ -1143,9 +1143,9 @@ export interface Error {
       | "api_error"
       | "overloaded_error";
     /**
-     * The field that is wrong, by its path in the request; null where no one field is.
+     * The field that is wrong, by its path in the request. Left out if no single field is wrong.
      */
-    param: string | null;
+    param?: string;
     code:
       | "invalid_request"
       | "invalid_api_key"
@@ -1172,47 +1172,47 @@ export interface Error {
       | "invalid_prompt"
       | "unsupported_parameter"
       | "unsupported_value";
+  };
+  /**
+   * The quota that refused the request, only with `insufficient_quota`.
+   */
+  quota?: {
+    owner: "account" | "key" | "member" | "app";
     /**
-     * The quota that refused the request, only with `insufficient_quota`.
+     * `usd` by the prices of the models.
      */
-    quota?: {
-      owner: "account" | "key" | "member" | "app";
-      /**
-       * `usd` by the prices of the models.
-       */
-      unit: "requests" | "tokens" | "usd";
-      limit: number;
-      used: number;
-      /**
-       * Set aside for requests that are still running.
-       */
-      reserved: number;
-      /**
-       * The least that the request needs.
-       */
-      needed: number;
-      /**
-       * A span with a name, or seconds.
-       */
-      per: ("hour" | "5h" | "day" | "week" | "month") | number;
-      /**
-       * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
-       */
-      window: "calendar" | "rolling";
-      /**
-       * null: all models.
-       */
-      models: string[] | null;
-      /**
-       * null: whatever tags a request has.
-       */
-      tag: string | null;
-      starts_at: number | null;
-      /**
-       * null: none is in use, and waiting does not help.
-       */
-      resets_at: number | null;
-    };
+    unit: "requests" | "tokens" | "usd";
+    limit: number;
+    used: number;
+    /**
+     * Set aside for requests that are still running.
+     */
+    reserved: number;
+    /**
+     * The least that the request needs.
+     */
+    needed: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    starts_at: number | null;
+    /**
+     * null: none is in use, and waiting does not help.
+     */
+    resets_at: number | null;
   };
 }
 export interface AnthropicError {
@@ -1232,47 +1232,47 @@ export interface AnthropicError {
      * Text for people.
      */
     message: string;
+  };
+  /**
+   * The quota that refused the request, only with `insufficient_quota`.
+   */
+  quota?: {
+    owner: "account" | "key" | "member" | "app";
     /**
-     * The quota that refused the request, only with `insufficient_quota`.
+     * `usd` by the prices of the models.
      */
-    quota?: {
-      owner: "account" | "key" | "member" | "app";
-      /**
-       * `usd` by the prices of the models.
-       */
-      unit: "requests" | "tokens" | "usd";
-      limit: number;
-      used: number;
-      /**
-       * Set aside for requests that are still running.
-       */
-      reserved: number;
-      /**
-       * The least that the request needs.
-       */
-      needed: number;
-      /**
-       * A span with a name, or seconds.
-       */
-      per: ("hour" | "5h" | "day" | "week" | "month") | number;
-      /**
-       * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
-       */
-      window: "calendar" | "rolling";
-      /**
-       * null: all models.
-       */
-      models: string[] | null;
-      /**
-       * null: whatever tags a request has.
-       */
-      tag: string | null;
-      starts_at: number | null;
-      /**
-       * null: none is in use, and waiting does not help.
-       */
-      resets_at: number | null;
-    };
+    unit: "requests" | "tokens" | "usd";
+    limit: number;
+    used: number;
+    /**
+     * Set aside for requests that are still running.
+     */
+    reserved: number;
+    /**
+     * The least that the request needs.
+     */
+    needed: number;
+    /**
+     * A span with a name, or seconds.
+     */
+    per: ("hour" | "5h" | "day" | "week" | "month") | number;
+    /**
+     * `calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.
+     */
+    window: "calendar" | "rolling";
+    /**
+     * null: all models.
+     */
+    models: string[] | null;
+    /**
+     * null: whatever tags a request has.
+     */
+    tag: string | null;
+    starts_at: number | null;
+    /**
+     * null: none is in use, and waiting does not help.
+     */
+    resets_at: number | null;
   };
   request_id: string;
 }
@@ -4341,6 +4341,8 @@ export interface Overview {
       | "account_tokens"
       | "key_quota"
       | "account_quota"
+      | "member_quota"
+      | "app_quota"
       | "capacity";
     requests: number;
     /**
@@ -4426,6 +4428,10 @@ export interface AccountOverview {
      * Unix time in seconds.
      */
     period_end: number;
+    /**
+     * Whose usage `used` counts where `limit` is null; with a limit it is the account's.
+     */
+    usage_of: "account" | "caller";
     tokens: {
       /**
        * null: no limit.
@@ -4915,7 +4921,15 @@ export interface Refusal {
    * Whose rate limit of requests or tokens, or whose monthly quota, was reached; `capacity`: no model server had a place in time.
    */
   reason:
-    "key_requests" | "key_tokens" | "account_requests" | "account_tokens" | "key_quota" | "account_quota" | "capacity";
+    | "key_requests"
+    | "key_tokens"
+    | "account_requests"
+    | "account_tokens"
+    | "key_quota"
+    | "account_quota"
+    | "member_quota"
+    | "app_quota"
+    | "capacity";
   requests: number;
   /**
    * Time of the last one, Unix seconds.
@@ -5275,7 +5289,7 @@ export interface RequestStep {
    */
   model: string;
   /**
-   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer.
+   * answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer; over_quota: not asked, as it costs more than a quota has left.
    */
   result:
     | "answered"
@@ -5293,7 +5307,8 @@ export interface RequestStep {
     | "overflowed"
     | "masked"
     | "blocked"
-    | "noted";
+    | "noted"
+    | "over_quota";
   /**
    * HTTP status of its answer, where that was an error.
    */
@@ -7589,7 +7604,7 @@ export interface ToolConnectionList {
 export interface ToolConnection {
   object: "tool_connection";
   /**
-   * The name of the server of tools.
+   * The name of the MCP server.
    */
   server: string;
   title: string | null;
@@ -7611,14 +7626,14 @@ export interface ToolConnection {
 }
 export interface ConnectToolsRequest {
   /**
-   * The name of the server of tools.
+   * The name of the MCP server.
    */
   server: string;
 }
 export interface ToolConnectionBegun {
   object: "tool_connection.begun";
   /**
-   * The name of the server of tools.
+   * The name of the MCP server.
    */
   server: string;
   /**
@@ -7629,7 +7644,7 @@ export interface ToolConnectionBegun {
 export interface ToolConnectionDeleted {
   object: "tool_connection.deleted";
   /**
-   * The name of the server of tools.
+   * The name of the MCP server.
    */
   server: string;
   deleted: true;
@@ -7658,7 +7673,7 @@ export interface ConnectedPerson {
   object: "tool_connection.person";
   id: string;
   /**
-   * The name of the server of tools.
+   * The name of the MCP server.
    */
   server: string;
   person_id: string;
@@ -8261,7 +8276,7 @@ export interface Tier {
   accounts: number;
 }
 /**
- * All of the tier: what is left out has its default, which is no limit.
+ * All of the tier: `null` is no limit, and so is what is left out of the members that may be left out.
  */
 export interface TierRequest {
   /**
@@ -10748,6 +10763,7 @@ export interface ToolServer {
    * Who shares a connection to it: nobody with anybody else, or all who use it.
    */
   sharing: "person" | "all";
+  protocol_version: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
   timeout_seconds: number;
   max_result_bytes: number;
   max_concurrency: number;
@@ -10834,6 +10850,7 @@ export interface CreateToolServerRequest {
    * Who shares a connection to it: nobody with anybody else, or all who use it.
    */
   sharing?: "person" | "all";
+  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
   /**
    * Seconds that one call may take.
    */
@@ -10914,6 +10931,7 @@ export interface UpdateToolServerRequest {
    * Who shares a connection to it: nobody with anybody else, or all who use it.
    */
   sharing?: "person" | "all";
+  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
   /**
    * Seconds that one call may take.
    */
@@ -10962,6 +10980,10 @@ export interface ToolServerTestRequest {
   headers?: {
     [k: string]: string;
   };
+  /**
+   * The only revision to speak in this test; null: the newest that it knows. Left out: the server's own setting.
+   */
+  protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
 }
 export interface ToolServerTest {
   object: "tool_server.test";
@@ -11486,7 +11508,7 @@ export interface Node {
    */
   announced_models: NodeModel[];
   /**
-   * Servers of tools that it last said it offers; one here can be at one of these.
+   * MCP servers that it last said it offers; one here can be at one of these.
    */
   tool_servers: {
     name: string;

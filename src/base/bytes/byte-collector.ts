@@ -6,7 +6,8 @@ import { freeBytes } from "./free-bytes.ts";
 import type { HeldKind, Holder } from "./held-bytes.ts";
 
 const leastBlockBytes = 16 * 1024;
-const mostBlockBytes = 1024 * 1024;
+/** Room that is taken at once, and may be more than came. */
+export const mostBlockBytes = 1024 * 1024;
 
 /** What is held is given back by `release`. */
 export class ByteCollector {

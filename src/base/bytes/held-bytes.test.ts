@@ -80,3 +80,15 @@ test("whatever is taken and given back in whatever order, figures agree, the bou
     }),
   );
 });
+
+test("lets one request at a time have copies that are larger than its key may hold", () => {
+  const ledger = new HeldBytes(1_400);
+  const [one, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  const first = ledger.takeCopies(one, 600);
+  expect(first).toBeFunction();
+  expect([one.held, ledger.held]).toEqual([0, 600]);
+  expect(ledger.takeCopies(other, 600)).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
+  if (typeof first === "function") first();
+  expect(ledger.takeCopies(other, 600)).toBeFunction();
+  expect(ledger.takeCopies(one, 1_000)).toMatchObject({ code: "rate_limit_exceeded" });
+});

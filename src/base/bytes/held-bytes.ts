@@ -79,6 +79,7 @@ export class HeldBytes {
    * Bytes that have a bound of their own for each connection: counted, so that others get the less, and never refused.
    */
   readonly bounded: Holder;
+  #hasLargeCopies = false;
 
   constructor(mostBytes: number) {
     this.mostBytes = mostBytes;
@@ -124,6 +125,22 @@ export class HeldBytes {
     }
     this.add(kind, bytes);
     return true;
+  }
+
+  /**
+   * Takes room for copies that are made of a body for a moment, and returns what gives it back. They may be larger than
+   * what `holder` may hold: one request at a time may have such copies, within the bound of the process.
+   */
+  takeCopies(holder: Holder, bytes: number): (() => void) | GatewayError {
+    const isLarge = 2 * bytes > this.mostBytesOfKey;
+    if (isLarge && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
+      this.#hasLargeCopies = true;
+      return () => {
+        this.#hasLargeCopies = false;
+        this.add("requests", -bytes);
+      };
+    }
+    return holder.take("requests", bytes) ?? (() => holder.release("requests", bytes));
   }
 
   /** Counts what is held, or given back where it is negative, whatever the bound. */
@@ -222,6 +239,17 @@ function tooMuch(whose: string, mostBytes: number): NoRoomError {
     "rate_limit_exceeded",
     `The requests of ${whose} that are under way hold ${mostBytes} bytes of bodies and answers, the most that they may. Retry when one of them has ended.`,
     { retryAfterSeconds: 1 },
+  );
+}
+
+/** `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever hold. */
+export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
+  const { mostBytesOfKey } = heldBytes;
+  if (neededBytes <= mostBytesOfKey) return refusal;
+  return new NoRoomError(
+    "request_too_large",
+    `The request needs ${neededBytes} bytes of memory at once, and one key may hold ${mostBytesOfKey} here. Send less at once, or have an operator raise limits.held_bytes.`,
+    { shouldRetry: false },
   );
 }
 

@@ -98,7 +98,7 @@ describe("numbers", () => {
   ];
   const exponents = ["", "e0", "E5", "e+5", "e-5", "e", "e+", "e400"];
 
-  test("numbers are what JSON.parse makes of them, and usual where JSON.stringify writes them alike", () => {
+  test("reads numbers as JSON.parse does, refuses those beyond a double, and notes which JSON.stringify writes in another way", () => {
     for (const sign of ["", "-", "+", "--"]) {
       for (const whole of digits) {
         for (const fraction of fractions) {
@@ -107,7 +107,7 @@ describe("numbers", () => {
             const value = parsed(text);
             load(ByteSpan.of(text));
             const isWhole = afterNumber(0) === text.length;
-            expect([text, isWhole]).toEqual([text, value !== undefined]);
+            expect([text, isWhole]).toEqual([text, value !== undefined && Number.isFinite(value)]);
             if (!isWhole) continue;
             expect([text, numberPassed()]).toEqual([text, value as number]);
             if (passed.unusual === 0) expect(JSON.stringify(value)).toBe(text);

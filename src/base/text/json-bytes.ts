@@ -187,6 +187,9 @@ export function numberPassed(): number {
   return passed.number;
 }
 
+/** Digits that no number in range has before its point. */
+const longNumber = 300;
+
 /** A number that is no short integer, of which the digits before `from` are known. */
 function afterFraction(start: number, first: number, from: number, whole: number): number {
   let at = from;
@@ -218,6 +221,8 @@ function afterFraction(start: number, first: number, from: number, whole: number
     passed.number = Number.NaN;
     passed.numberStart = start;
     passed.numberEnd = at;
+    // One beyond the range of a double is read in the other way, and refused.
+    if ((at - first > longNumber || !isPlain) && !Number.isFinite(numberPassed())) return fault;
   }
   return at;
 }

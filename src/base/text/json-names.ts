@@ -1,10 +1,13 @@
 // Finds names that an object has twice: JSON.parse takes the last of them in silence, and another parser may take the first.
+import type { JsonPath } from "./json-path.ts";
 import { endOfString } from "./json-text.ts";
 
-export type JsonPath = readonly (string | number)[];
-
-/** The names in all objects of a value: fewer than in its text exactly where one is there twice. */
+/**
+ * The names in all objects of a value: fewer than in its text exactly where one is there twice. NaN where a number is
+ * beyond the range of a double: parsers refuse it, read infinity or the largest number.
+ */
 export function countNames(value: unknown): number {
+  if (typeof value === "number") return Number.isFinite(value) ? 0 : Number.NaN;
   if (typeof value !== "object" || value === null) return 0;
   let count = 0;
   if (Array.isArray(value)) {

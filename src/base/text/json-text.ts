@@ -17,8 +17,16 @@ export interface Members extends Iterable<[string, Member]> {
   keys(): Iterable<string>;
 }
 
+/** `message` completes the sentence "The body cannot be used: …". */
 export class JsonTextError extends Error {
   override readonly name = "JsonTextError";
+  /** The field that is wrong; undefined: the whole. */
+  readonly field: string | undefined;
+
+  constructor(message: string, field?: string) {
+    super(message);
+    this.field = field;
+  }
 }
 
 /** How much a text may hold. */

@@ -60,9 +60,26 @@ describe("lines and fields (WHATWG HTML, 9.2.6)", () => {
     expect(parse("data2: a\ndatax\nDATA: b\n data: c\n\n")).toEqual([]);
   });
 
-  test("events without data are none; an empty data line is an event", () => {
+  test("skips events without data, and those whose data is empty", () => {
     expect(parse("event: ping\n\nid: 7\n\n")).toEqual([]);
-    expect(parse("data:\n\n")).toEqual([""]);
+    const heartbeats = "data:\n\ndata\n\ndata: \n\nevent: ping\ndata:\n\ndata: a\n\ndata:\n\ndata:";
+    expect(parse(heartbeats)).toEqual(["a"]);
+    expect(parse(...heartbeats)).toEqual(["a"]);
+  });
+
+  test("names the event that was read last, if its name is short", () => {
+    const stream =
+      "event: error\ndata: a\n\ndata: b\n\nevent:ping\n\ndata: c\n\nevent: longer_than_that\ndata: d\n\nevent: x\ndata: e";
+    for (const pieces of [[stream], [...stream]]) {
+      const reader = new SseReader();
+      const read: string[] = [];
+      for (const piece of pieces) {
+        reader.feed(piece);
+        for (let data = reader.next(); data !== undefined; data = reader.next()) read.push(reader.name + data);
+      }
+      const last = reader.end();
+      expect([...read, reader.name + last]).toEqual(["errora", "b", "c", "d", "xe"]);
+    }
   });
 
   test("characters cut between reads are put together again", () => {

@@ -14,6 +14,9 @@ const maxDataLines = 64 * 1024;
 const nowhere = 0x7fffffff;
 const byteOrderMark = "\xef\xbb\xbf";
 const colon = 0x3a;
+const letterE = 0x65;
+/** The longest name of an event that readers ask for. */
+const maxNameLength = 12;
 const blank = 0x20;
 const [lineFeed, carriageReturn] = [0x0a, 0x0d];
 
@@ -45,10 +48,14 @@ export class SseReader {
   #cr = -1;
   #lf = -1;
   #begun = false;
+  /** The name of the event at hand. */
+  #name = "";
+  /** The name of the event that `next` or `end` returned last; empty where it has none, or more than 12 characters. */
+  name = "";
 
   /** Whether nothing of an event was read yet that is not complete. */
   get betweenEvents(): boolean {
-    return this.#data === undefined && this.#earlier === undefined;
+    return this.#data === undefined && this.#earlier === undefined && this.#name === "";
   }
 
   /** Whether all that was fed was given out. */
@@ -121,7 +128,8 @@ export class SseReader {
         this.#line(start, end);
         continue;
       }
-      return this.#event();
+      const data = this.#event();
+      if (data !== undefined) return data;
     }
     this.#keepRest();
     return undefined;
@@ -143,17 +151,19 @@ export class SseReader {
     this.position = 0;
   }
 
-  /** The data of the event at hand, which ends here. */
+  /** The data of the event at hand, which ends here; undefined where it is empty, as such an event is not dispatched. */
   #event(): string | undefined {
     const data = this.#data;
     const earlier = this.#earlier;
     this.#data = undefined;
     this.#dataLines = 0;
-    if (!earlier) return data;
+    this.name = this.#name;
+    this.#name = "";
+    if (!earlier) return data === "" ? undefined : data;
     this.#earlier = undefined;
     this.#earlierLength = 0;
     if (data !== undefined) earlier.push(data);
-    return earlier.join("\n");
+    return earlier.join("\n") || undefined;
   }
 
   #line(lineStart: number, end: number): void {
@@ -163,6 +173,7 @@ export class SseReader {
       this.#begun = true;
       if (text.startsWith(byteOrderMark, start)) start += byteOrderMark.length;
     }
+    if (text.charCodeAt(start) === letterE) this.#nameLine(start, end);
     if (!text.startsWith("data", start)) return;
     const nameEnd = start + 4;
     let value = "";
@@ -172,6 +183,14 @@ export class SseReader {
     }
     if (++this.#dataLines > maxDataLines) throw new SseError(`an event has more than ${maxDataLines} lines`);
     this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+  }
+
+  /** Names of model servers' own events are long and many: those are not cut out of the text. */
+  #nameLine(start: number, end: number): void {
+    const { text } = this;
+    if (!text.startsWith("event:", start)) return;
+    const nameStart = text.charCodeAt(start + 6) === blank ? start + 7 : start + 6;
+    this.#name = end - nameStart > maxNameLength ? "" : detachedByteText(text.slice(nameStart, end));
   }
 }
 

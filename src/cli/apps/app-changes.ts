@@ -92,7 +92,7 @@ export const updateCommand = serverCommand({
 export const rotateSecretCommand = serverCommand({
   name: "rotate-secret",
   summary: "replace an app's secret by a new one",
-  description: "Make a new secret in place of one that stays valid for a while.",
+  description: "Make a new secret. The old one stays valid for a while.",
   arguments: [appArgument],
   options: {
     overlap: [
@@ -138,11 +138,11 @@ function appSettings({ clearable }: { clearable: boolean }) {
   return {
     redirectUri: [
       "--redirect-uri <uri>",
-      `where people are sent back to${clearable ? `${none}; all of them anew` : ""}; can be given several times`,
+      `redirect URI after sign-in${clearable ? `${none}; replaces the current list` : ""}; repeatable`,
       (uri: string, before: string[] | undefined) => [...(before ?? []), uri],
     ],
     homepage: ["--homepage <url>", `an https page about the app${none}`],
-    scopes: ["--scopes <scopes>", `the most it may ask for, separated by commas${scopesDefault}`, parseNames],
+    scopes: ["--scopes <scopes>", `scopes it may request, separated by commas${scopesDefault}`, parseNames],
     tools: ["--tools <names>", `the most of tools that it uses: ${toolsForm}`, parseTools],
   } as const;
 }

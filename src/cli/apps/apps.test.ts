@@ -282,7 +282,7 @@ describe("delete", () => {
   test("delete asks a person first, with the app's name and what comes of it", async () => {
     const { code, stdout, stderr } = await run(["delete", "Notes"], { isTTY: true, answers: ["y"] });
     expect(code).toBe(0);
-    expect(stderr).toContain('Delete app "Notes" (app_Notes)? It can do nothing any more');
+    expect(stderr).toContain('Delete app "Notes" (app_Notes)? It loses its access');
     expect(stdout).toBe('App "Notes" (app_Notes) is deleted.\n');
     expect(sent("DELETE").map(({ path }) => path)).toEqual(["/apps/app_Notes"]);
   });

@@ -33,7 +33,7 @@ const listCommand = serverCommand({
 const showCommand = serverCommand({
   name: "show",
   summary: "show one app",
-  description: "Show everything about one app but its secret.",
+  description: "Show one app without its secret.",
   arguments: [appArgument],
   options: { json: ["--json", "print the app as the API gives it"] },
   examples: ["headrace apps show Notes", "headrace apps show Notes --json"],
@@ -45,8 +45,8 @@ const showCommand = serverCommand({
 
 const deleteCommand = serverCommand({
   name: "delete",
-  summary: "end an app for good",
-  description: "Delete an app with everything that people allowed it: its tokens are refused from then on.",
+  summary: "delete an app permanently",
+  description: "Delete an app and revoke all its tokens.",
   arguments: [appArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
   examples: ["headrace apps delete Notes", "headrace apps delete Notes --yes"],
@@ -54,7 +54,7 @@ const deleteCommand = serverCommand({
     const { app } = await ask((connection, signal) => findApp(connection, wanted, signal));
     await confirm({
       question: `Delete app ${shownApp(app)}`,
-      consequence: "It can do nothing any more for those who allowed it.",
+      consequence: "It loses its access to everyone who allowed it.",
     });
     const answer = await request(appPath(app.id), { method: "DELETE" });
     return { json: answer, show: () => terminal.print(`App ${shownApp(app)} is deleted.`) };
@@ -62,8 +62,8 @@ const deleteCommand = serverCommand({
 });
 
 const appUsageCommand = usageCommand({
-  summary: "what an app was used for, over all accounts",
-  description: "Show what one app was used for, by everybody who allowed it.",
+  summary: "show the usage of an app over all accounts",
+  description: "Show the usage of one app by all people who allowed it.",
   arguments: [appArgument],
   examples: ["headrace apps usage Notes", "headrace apps usage Notes --days 7 --group-by model"],
   async path({ ask }, wanted) {

@@ -29,7 +29,7 @@ const pathOf = (id: string) => `/batches/${encodeURIComponent(id)}`;
 const listCommand = serverCommand({
   name: "list",
   summary: "list the batches",
-  description: "List the batches of the account, newest first, with how far each is.",
+  description: "List the batches of the account with their progress, newest first.",
   options: { json: ["--json", "print all of them as the API gives them"] },
   examples: ["headrace batches list", "headrace batches list --json"],
   async run({ ask, connect, terminal, nowSeconds }) {
@@ -55,8 +55,8 @@ const listCommand = serverCommand({
 
 const showCommand = serverCommand({
   name: "show",
-  summary: "how far one is, and what is wrong with it",
-  description: "Show one batch: how many of its requests are answered, what they used, its files, and wrong lines.",
+  summary: "show the progress and the errors of a batch",
+  description: "Show one batch: its progress, usage, files and invalid lines.",
   arguments: [idArgument],
   options: { json: ["--json", "print the batch as the API gives it"] },
   examples: ["headrace batches show batch_01a2"],
@@ -71,7 +71,7 @@ const showCommand = serverCommand({
 const cancelCommand = serverCommand({
   name: "cancel",
   summary: "cancel a batch",
-  description: "Cancel a batch. What was answered stays; what is under way is broken off, and not charged.",
+  description: "Cancel a batch. Finished answers stay. Running requests are stopped and not charged.",
   arguments: [idArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print the batch as the API gives it"] },
   examples: ["headrace batches cancel batch_01a2 --yes"],
@@ -114,9 +114,9 @@ function progressOf({ request_counts: { total, completed, failed } }: Pick<Batch
 
 export const batchesCommand = command({
   name: "batches",
-  summary: "batches of requests: how far they are",
+  summary: "list batches and their progress",
   description:
-    "Look at batches, and cancel them. They are made over the API, of a file of requests. Needs a key with the scope chat:read, and chat:write to cancel.",
+    "List and cancel batches. Create a batch over the API, from a file of requests. Needs a key with the scope chat:read, and chat:write to cancel.",
   examples: ["headrace batches list", "headrace batches show batch_01a2", "headrace batches cancel batch_01a2"],
   commands: [listCommand, showCommand, cancelCommand],
 });

@@ -22,7 +22,7 @@ const asked = () => api.seen.map(({ method, path }) => `${method} ${path}`);
 
 test("all of them are forgotten where nothing is named, and those of an account and a model where they are", async () => {
   const { stdout, code } = await clear();
-  expect([code, stdout]).toEqual([0, "They are forgotten, and made anew once they are asked for.\n"]);
+  expect([code, stdout]).toEqual([0, "The answers are cleared. The next equal request runs on the model again.\n"]);
   await clear("--account", "acct_1", "--model", "a/b&c");
   expect(asked()).toEqual(["DELETE /admin/cache", "DELETE /admin/cache?account=acct_1&model=a%2Fb%26c"]);
 });

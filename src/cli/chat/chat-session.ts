@@ -18,7 +18,7 @@ export interface ChatSessionOptions {
 
 const help = `/model [id]      show the models, or take another
 /system [text]   show the instructions, or replace them; /system none removes them
-/clear           begin anew
+/clear           start a new conversation
 /retry           answer the last question again
 /save <file>     write the conversation to a new file; as JSON where the name ends in .json
 /exit            end, as does Ctrl-D
@@ -133,7 +133,7 @@ export class ChatSession {
       case "clear":
         this.#messages = [];
         this.#lastPrompt = undefined;
-        note("The conversation begins anew.");
+        note("A new conversation begins.");
         break;
       case "retry":
         await this.#retry(signal);

@@ -15,11 +15,11 @@ import { type ChatMessage, type ChatSettings, requestAnswer, requestCompletion }
 import { ChatSession } from "./chat-session.ts";
 
 const chatOptions = {
-  model: ["-m, --model <id>", "which model (default: the first that can chat)"],
+  model: ["-m, --model <id>", "model to use (default: the first that can chat)"],
   system: ["-s, --system <text>", "instructions for the model"],
-  temperature: ["--temperature <number>", "from 0, the likeliest words only, to 2", parseTemperature],
-  maxTokens: ["--max-tokens <number>", "longest answer", parseCount],
-  store: ["--store", "have the server keep the answer (see chat:read)"],
+  temperature: ["--temperature <number>", "0 (focused) to 2 (random)", parseTemperature],
+  maxTokens: ["--max-tokens <number>", "maximum length of the answer", parseCount],
+  store: ["--store", "store the answer at the server (see chat:read)"],
   stream: ["--no-stream", "wait for the whole answer"],
   json: ["--json", "with a prompt: print the completion as the API gives it"],
 } as const;
@@ -29,7 +29,7 @@ export const chatCommand = serverCommand({
   name: "chat",
   summary: "talk to a model in the terminal",
   description: "Ask a model once, or talk to it: without a prompt, at a terminal, a conversation begins.",
-  arguments: [["[prompt...]", "what to ask; - stands for standard input"]],
+  arguments: [["[prompt...]", "the prompt; - reads standard input"]],
   options: chatOptions,
   examples: [
     "headrace chat",
@@ -111,7 +111,7 @@ export function systemMessages(system: string | undefined): ChatMessage[] {
   return system === undefined || system === "" ? [] : [{ role: "system", content: system }];
 }
 
-/** The only model, or the first that can chat; the demo model comes after any other. */
+/** Chooses the first model that surely chats, then one that may; the demo model comes after both. */
 async function chooseModel(connection: Connection, signal: AbortSignal): Promise<string> {
   let models: readonly ListedModel[];
   try {
@@ -123,8 +123,8 @@ async function chooseModel(connection: Connection, signal: AbortSignal): Promise
   const able = models.filter(
     ({ capabilities, alias_of: model }) => capabilities?.chat !== false && model === undefined,
   );
-  const sure = able.filter(({ capabilities }) => capabilities?.chat === true);
-  const best = [...sure.filter(({ id }) => id !== demoId), ...sure, ...able][0];
+  const others = able.filter(({ id }) => id !== demoId);
+  const best = others.find(({ capabilities }) => capabilities?.chat === true) ?? others[0] ?? able[0];
   if (best) return best.id;
   const what =
     models.length === 0 ? "no model" : `no model that can chat (${models.map(({ id }) => printable(id)).join(", ")})`;

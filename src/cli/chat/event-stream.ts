@@ -10,6 +10,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, signal: Abor
   const reader = body.getReader();
   // Aborting the request does not always end a read that has begun.
   const aborted = Promise.withResolvers<never>();
+  // The race below gets the rejection; without a read under way nobody does.
   aborted.promise.catch(() => {});
   const onAbort = () => aborted.reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
@@ -22,6 +23,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, signal: Abor
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
+    // Nothing more is read, and the connection is given up.
     void reader.cancel().catch(() => {});
   }
 }

@@ -47,7 +47,7 @@ export interface Client {
   /** By which it is found on a machine; undefined: it is no program. */
   program: string | undefined;
   file: ClientFile | undefined;
-  /** Where it is told of servers of tools; undefined: in code alone. */
+  /** The client's settings for MCP servers; undefined: its users name MCP servers in code alone. */
   tools: ClientTools | undefined;
   /** Variables that it reads, of its environment. */
   environment(target: Target): Readonly<Record<string, string>>;

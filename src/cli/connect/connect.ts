@@ -27,21 +27,21 @@ const usualPrompt = 16_000;
 
 export const connectCommand = serverCommand({
   name: "connect",
-  summary: "make an agent such as Codex or Claude Code use this server, or its tools",
-  description: "Show what an agent or SDK is to be told to use this server, or write it into its configuration.",
+  summary: "set up an agent such as Codex or Claude Code for this server",
+  description: "Show the settings with which an agent or SDK uses this server, or write them into its configuration.",
   arguments: [["[client]", `one of ${clients.map(({ id }) => id).join(", ")}; without one, all are listed`]],
   options: {
-    model: ["--model <id>", "the model, or an alias of one; needed where the key may use several"],
-    tools: ["--tools", "in place of a model: the tools (MCP) that you may use here"],
-    write: ["--write", "write it into the client's configuration, after showing the change"],
-    undo: ["--undo", "take out of the client's configuration what was written there"],
-    printKey: ["--print-key", "print the key alone, for a variable of a shell"],
+    model: ["--model <id>", "the model or an alias; required if the key may use several models"],
+    tools: ["--tools", "the MCP tools that you may use here, in place of a model"],
+    write: ["--write", "write the settings into the client's configuration, after showing the change"],
+    undo: ["--undo", "remove the settings from the client's configuration"],
+    printKey: ["--print-key", "print only the key, for a shell variable"],
     yes: ["-y, --yes", "write without asking"],
     json: ["--json", "print one JSON object"],
   },
   examples: [
     "headrace connect                              which clients there are",
-    "headrace connect codex                        what Codex is to be told",
+    "headrace connect codex                        the settings for Codex",
     "headrace connect claude --model gpt-oss --write",
     "headrace connect claude --undo",
     "headrace connect codex --tools --write        the tools of this server for Codex",
@@ -49,13 +49,12 @@ export const connectCommand = serverCommand({
   ],
   help: [
     `\
-A key that a client can read from its environment is written into no file. A file as it
-was before stays beside it, as NAME.before-headrace, until --undo. Where nobody has changed
-the file since, that makes it what it was, to the byte; else it takes out all that was
-written into that file.`,
+If a client can read the key from its environment, the key is not written into a file. A
+copy of the earlier file stays beside it as NAME.before-headrace. If the file has not
+changed since, --undo restores that copy. Otherwise it removes only the written settings.`,
     `\
-With --tools an agent signs you in by itself where you use a login, and acts with your own
-accounts then. Where you use a key, it is the agent's, and needs the scope tools:use.`,
+With --tools and a login, the agent signs you in and uses your own accounts. With a key,
+the agent uses the key, which needs the scope tools:use.`,
   ],
   run: (call, id) => connectClient(call, id),
 });
@@ -71,7 +70,7 @@ async function connectClient(call: ConnectCall, id: string | undefined): Promise
   if (!client) {
     const known = clients.map((one) => one.id).join(", ");
     throw new CliError(
-      `There is no client "${printable(id)}" that is known here: give one of ${known}.`,
+      `headrace connect cannot set up "${printable(id)}": it knows ${known}. Any agent that takes an OpenAI base URL works: "headrace connect openai" prints the base URL and the key, and the guide "Agents" says where Copilot CLI, Cline, Qwen Code, Continue, pi, Kilo, Mistral Vibe, OpenHands, Aider, gptme and mini-swe-agent take them.`,
       exitCodes.usage,
     );
   }
@@ -162,6 +161,7 @@ function list({ context, terminal }: ConnectCall): MaybeOutcome {
       ["CONFIGURATION", ({ file }) => file ?? "variables alone"],
     ]);
     terminal.note("\nheadrace connect CLIENT shows what to set; with --write it is set for you, once you agree.");
+    terminal.note('Other agents, such as Aider or Cline: the guide "Agents" lists their settings.');
   };
   return { json: rows, show };
 }

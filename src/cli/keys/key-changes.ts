@@ -26,14 +26,14 @@ const newKey = keyRecord.extend({ key: z.string(), replaces: z.string().nullish(
 type NewKey = z.infer<typeof newKey>;
 
 const newKeyHelp = `\
-The key itself is printed once, alone on standard output; everything else goes to
+The key is printed once, alone on standard output. Everything else goes to
 standard error. Its secret cannot be shown again.`;
 
 export const createCommand = serverCommand({
   name: "create",
   summary: "make a key",
-  description: "Make a key, within what this key may do itself.",
-  arguments: [["<name>", "for people, to tell it apart"]],
+  description: "Make a key. It can do no more than the key or login that makes it.",
+  arguments: [["<name>", "a label"]],
   options: {
     ...keySettings({ clearable: false }),
     quiet: ["-q, --quiet", "print the key and nothing else"],
@@ -62,8 +62,8 @@ export const createCommand = serverCommand({
 
 export const rotateCommand = serverCommand({
   name: "rotate",
-  summary: "replace a key by a new one",
-  description: "Make a new key in place of one that stays valid for a while, and is then revoked.",
+  summary: "replace a key with a new one",
+  description: "Make a new key. The old one stays valid for a while and is then revoked.",
   arguments: [keyArgument],
   options: {
     overlap: [

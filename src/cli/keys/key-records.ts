@@ -106,10 +106,10 @@ export async function findKey(connection: Connection, wanted: string, signal: Ab
     const until = key.status === "active" && key.revoked_at ? `, until ${formatTime(key.revoked_at)}` : "";
     return `  ${key.id}  ${shownKey(key)}  ${key.status}${until}  ${printable(key.name)}`;
   });
-  throw new CliError(`Several keys fit. Name the one you mean by its id:\n${candidates.join("\n")}`);
+  throw new CliError(`Several keys match. Name the one you mean by its id:\n${candidates.join("\n")}`);
 }
 
 function noSuchKey(wanted: string | undefined): string {
   const what = wanted === undefined ? "the key on standard input" : `\`${printable(wanted)}\``;
-  return `No key fits ${what}: neither an id, nor a name, nor last four characters. headrace keys list --all shows those that this key may see.`;
+  return `No key matches ${what}: neither an id, nor a name, nor last four characters. headrace keys list --all shows those that this key may see.`;
 }

@@ -35,29 +35,28 @@ export const scopesHelp = `Scopes:
 ${accountScopes.map((scope) => `  ${scope.padEnd(12)}  ${scopeMeanings[scope]}`).join("\n")}`;
 
 /** How lists of tools are written. */
-export const toolsForm =
-  "server, or server/tool, either with an asterisk at its end, separated by commas; none, or all";
+export const toolsForm = "server or server/tool, or a prefix ending in *, separated by commas; none, or all";
 
 /** `clearable`: the key exists already, and what it has can be taken away again with `none`. */
 export function keySettings({ clearable }: { clearable: boolean }) {
   const scopesDefault = clearable ? "" : ` (default: ${defaultScopes.join(",")})`;
   const none = clearable ? ", or none" : "";
   return {
-    scopes: ["--scopes <scopes>", `what it may do, separated by commas${scopesDefault}`, parseNames],
+    scopes: ["--scopes <scopes>", `scopes, separated by commas${scopesDefault}`, parseNames],
     expires: [
       "--expires <when>",
-      "when it ends: a span such as 12h or 30d, a date (its end), a time, or never",
+      "when it expires: a span such as 12h or 30d, the end of a date, a time, or never",
       parseExpiry,
     ],
     allowedIps: [
       "--allowed-ips <addresses>",
-      `addresses and CIDR ranges it may be used from, separated by commas${none}`,
+      `client addresses and CIDR ranges that may use it, separated by commas${none}`,
       (text: string) => (text === "none" ? [] : parseNames(text)),
     ],
-    rateLimit: ["--rate-limit <number>", `requests per window of its own${none}`, orNone(parseCount)],
+    rateLimit: ["--rate-limit <number>", `its own rate limit, in requests per window${none}`, orNone(parseCount)],
     rateLimitWindow: [
       "--rate-limit-window <seconds>",
-      "length of that window, such as 60 or 1h (the server's default: 60)",
+      "window of the rate limit, such as 60 or 1h (the server's default: 60)",
       parseSeconds,
     ],
     quotas: [
@@ -67,31 +66,27 @@ export function keySettings({ clearable }: { clearable: boolean }) {
     ],
     models: [
       "--models <ids>",
-      `models it may use: ids, and beginnings of ids such as "gpt-*", separated by commas${clearable ? ", or all" : ""}`,
+      `models it may use: ids or prefixes such as "gpt-*", separated by commas${clearable ? ", or all" : ""}`,
       (text: string) => (text === "all" ? "none" : parseNames(text)),
     ],
     tools: ["--tools <names>", `tools it may use: ${toolsForm}`, parseTools],
-    neverLeaves: [
-      "--never-leaves <yes or no>",
-      "whether its requests go only to what an operator marked as local",
-      parseYesOrNo,
-    ],
+    neverLeaves: ["--never-leaves <yes or no>", "send its requests only to local servers", parseYesOrNo],
     priority: [
       "--priority <priority>",
-      `the highest that its requests may have: ${priorities.join(", ")}${clearable ? ", or tier for its tier's" : ""}`,
+      `maximum priority of its requests: ${priorities.join(", ")}${clearable ? ", or tier for its tier's" : ""}`,
       (text: string) => (clearable && text === "tier" ? "none" : parsePriority(text)),
     ],
     responseCache: [
       "--response-cache <on, off or model>",
-      "whether its requests get answers that are kept: on, off, or as each model says",
+      "use the response cache: on, off, or the setting of each model",
       parseResponseCache,
     ],
     tags: [
       "--tags <tags>",
-      `what its usage is counted under, separated by commas${none}`,
+      `tags to group its usage by, separated by commas${none}`,
       (text: string) => (text === "none" ? [] : parseNames(text)),
     ],
-    note: ["--note <text>", `what is to be known about it${clearable ? '; "" takes it away' : ""}`],
+    note: ["--note <text>", `a note${clearable ? '; "" removes it' : ""}`],
     ...byName(keyAmounts, (amount) => {
       const [value, parse] = amount.unit === "USD" ? (["usd", parseUsd] as const) : (["number", parseAmount] as const);
       const flag = `--${amount.wire.replaceAll("_", "-")} <${value}>`;

@@ -116,14 +116,14 @@ describe("the key that is meant", () => {
     api.keys.push(fakeKey({ name: "AbC1" }));
     const { code, stderr } = await keys(["revoke", "AbC1", "--yes"]);
     expect(code).toBe(1);
-    expect(stderr).toContain("Several keys fit");
+    expect(stderr).toContain("Several keys match");
     expect(sent("DELETE")).toEqual([]);
   });
 
   test("a key that does not exist is said to be missing, with where to look", async () => {
     const { code, stderr } = await keys(["show", "nobody"]);
     expect(code).toBe(1);
-    expect(stderr).toContain("No key fits `nobody`");
+    expect(stderr).toContain("No key matches `nobody`");
     expect(stderr).toContain("headrace keys list --all");
   });
 

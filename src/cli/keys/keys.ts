@@ -26,7 +26,7 @@ const listCommand = serverCommand({
   summary: "list the keys",
   description: "List the keys that this key may see.",
   options: {
-    all: ["--all", "also those that are revoked"],
+    all: ["--all", "include revoked keys"],
     json: ["--json", "print all of them as the API gives them, revoked ones included"],
   },
   examples: ["headrace keys list", "headrace keys list --all", "headrace keys list --json"],
@@ -47,7 +47,7 @@ const listCommand = serverCommand({
 const showCommand = serverCommand({
   name: "show",
   summary: "show one key",
-  description: "Show everything about one key but its secret.",
+  description: "Show one key without its secret.",
   arguments: [keyArgument],
   options: { json: ["--json", "print the key as the API gives it"] },
   examples: ["headrace keys show ci", "headrace keys show - < key.txt"],
@@ -67,8 +67,8 @@ const showCommand = serverCommand({
 
 const revokeCommand = serverCommand({
   name: "revoke",
-  summary: "end a key for good",
-  description: "Revoke a key: from then on it is refused, for good.",
+  summary: "revoke a key permanently",
+  description: "Revoke a key immediately and permanently.",
   arguments: [keyArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print the key as the API gives it"] },
   examples: ["headrace keys revoke ci", "headrace keys revoke x7Qp --yes"],

@@ -61,7 +61,7 @@ export function quotaFacts(
     const counted = unit === "usd" ? "" : ` ${unit}`;
     return [
       nameOf(quota),
-      `${share}${counted}${countedOf(quota, ", ")}, ${format(left)} left${opens == null ? "" : `, anew ${formatRelative(opens, nowSeconds)}`}`,
+      `${share}${counted}${countedOf(quota, ", ")}, ${format(left)} left${opens == null ? "" : `, resets ${formatRelative(opens, nowSeconds)}`}`,
     ];
   });
 }
@@ -88,12 +88,12 @@ function nameOf({ owner, per: span }: UsedQuota): string {
 }
 
 export const quotasHelp = `\
-Quotas are separated by commas, each an amount, what it is of, and per how long:
+A quota is an amount, a unit and a time span. Separate quotas by commas:
 "200 requests per 5h, 5 usd per day, 1000000 tokens per 12h rolling for gpt-* tiny".
-With "tagged team-a" at its end a quota counts only what has this tag.
-Spans are hour, 5h, day, week, month, or such as 90s, 12h and 30d; a window is that
-of the calendar (UTC) where there is one, else it begins with its first use.
-"5 usd per day hard" ends answers at the token where the quota is spent.`;
+A quota with "tagged team-a" at its end counts only requests with this tag.
+Time spans: hour, day, week, month, or a length such as 90s, 5h, 12h and 30d. Named spans
+follow the calendar (UTC); others begin with the first use.
+"5 usd per day hard" stops an answer at the token at which the quota is spent.`;
 
 const quotaPattern =
   /^(?<amount>\d{1,15}(?:\.\d{1,9})?) (?<unit>requests|tokens|usd) per (?<per>\w+)(?: (?<window>calendar|rolling))?(?<hard> hard)?(?: for (?<models>.+?))?(?: tagged (?<tag>\S+))?$/;

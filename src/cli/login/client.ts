@@ -22,10 +22,10 @@ const startCommand = "headrace serve";
 
 /** Help text on the connection, the same for every command that has one. */
 export const connectionHelp = `\
-Server and key are taken from --base-url and --api-key-stdin, else from
-HEADRACE_BASE_URL and HEADRACE_API_KEY, else from your headrace login, the last one
-unless a server is named, else from credentials.json, which headrace serve writes
-into the data directory. With --data-dir, from its credentials.json, not from a login.`;
+The server and the key each come from the first of these that has one: --base-url and
+--api-key-stdin; HEADRACE_BASE_URL and HEADRACE_API_KEY; your headrace login, at the named
+server or else the last one; credentials.json, which headrace serve writes to the data
+directory. With --data-dir, its credentials.json is used and not a login.`;
 
 /** A key is no option of its own: arguments can be read by every user of the machine. */
 export const connectionOptions = {

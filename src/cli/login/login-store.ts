@@ -100,7 +100,7 @@ export class LoginStore {
       await work();
     } catch (error) {
       throw new CliError(
-        `Logins cannot be kept in ${this.#folder} (${errorCode(error)}): the folder must be writable.`,
+        `Logins cannot be stored in ${this.#folder} (${errorCode(error)}): the folder must be writable.`,
       );
     }
   }

@@ -243,7 +243,7 @@ describe("a file of logins", () => {
     writeFileSync(join(parent, "config"), "");
     const { code, stderr } = await login();
     expect([code, server.revoked]).toEqual([1, ["refresh-1"]]);
-    expect(stderr).toContain(`Logins cannot be kept in ${folder}`);
+    expect(stderr).toContain(`Logins cannot be stored in ${folder}`);
   });
 
   test("a file of logins is where the system keeps settings", () => {
@@ -274,7 +274,7 @@ describe("logout", () => {
     await server.stop();
     const { code, stderr } = await run(["logout"]);
     expect(code).toBe(1);
-    expect(stderr).toContain("is forgotten here, but the server was not told (No server answers at");
+    expect(stderr).toContain("is deleted here, but the server could not be reached (No server answers at");
     expect(stderr).toContain(`revoke the command line tool at ${server.root}/settings`);
     expect(stored()).toEqual({});
   });

@@ -43,7 +43,7 @@ const loginOptions = {
   ],
   account: [
     "--account <name>",
-    "for which account, by id or name; you choose it in the browser, and it is checked here",
+    "account to sign in to, by id or name; you choose it in the browser, and it is checked here",
   ],
   open: ["--open", "open the page in a browser of this machine"],
   dataDir: ["--data-dir <path>", "sign in to the local server with this data directory"],
@@ -62,7 +62,7 @@ export const loginCommand = command({
   ],
   help: [
     ({ configFolder }) => `\
-The login is kept for you alone, one for each server, in ${new LoginStore(configFolder).path}
+The login is stored for you only, one for each server, in ${new LoginStore(configFolder).path}
 Commands use the last one until headrace logout. It ends after 30 days without use.`,
   ],
   run: ({ context, options }) => login(context, options),

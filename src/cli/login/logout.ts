@@ -14,7 +14,7 @@ export const logoutCommand = command({
   description: "End a login that headrace login made: at the server, and here.",
   options: {
     baseUrl: ["--base-url <url>", "base URL of the server (default: HEADRACE_BASE_URL, else that of the last login)"],
-    local: ["--local", "only forget it here; at the server it stays until it expires or is revoked there"],
+    local: ["--local", "only delete it here; at the server it stays until it expires or is revoked"],
   },
   examples: ["headrace logout", "headrace logout --base-url https://ai.example.com/v1", "headrace logout --local"],
   help: ["Keys are not touched, those made while signed in included: headrace keys revoke."],
@@ -24,7 +24,7 @@ export const logoutCommand = command({
     const failure = await interruptible((signal) => end(context, login, options.local === true, signal));
     if (failure !== undefined) {
       throw new CliError(
-        `The login at ${login.base_url} is forgotten here, but the server was not told (${failure.replace(/\.$/, "")}). It stays valid there for up to 30 days: revoke the command line tool at ${settingsOf(login)}.`,
+        `The login at ${login.base_url} is deleted here, but the server could not be reached (${failure.replace(/\.$/, "")}). It stays valid there for up to 30 days: revoke the command line tool at ${settingsOf(login)}.`,
       );
     }
     terminal.print(`${namedPerson(login.person)} is signed out of ${login.base_url}.`);

@@ -153,7 +153,7 @@ describe("role", () => {
 
   test("role of nobody is an error", async () => {
     const { code, stderr } = await members(["role", "eve@example.com", "owner"]);
-    expect([code, stderr]).toEqual([1, expect.stringContaining("headrace members list shows who is")]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("See headrace members list")]);
   });
 });
 

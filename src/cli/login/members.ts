@@ -46,8 +46,8 @@ its owners and admins as well.`;
 
 const listCommand = serverCommand({
   name: "list",
-  summary: "list the members, and who is invited",
-  description: "List the members of the account, and the invitations that nobody has followed yet.",
+  summary: "list members and invitations",
+  description: "List the members of the account and the pending invitations.",
   options: { json: ["--json", "print both lists as the API gives them"] },
   examples: ["headrace members list", "headrace members list --json"],
   async run({ connect, ask, terminal, nowSeconds }) {
@@ -76,8 +76,8 @@ const listCommand = serverCommand({
 
 const inviteCommand = serverCommand({
   name: "invite",
-  summary: "send or make a link with which somebody joins",
-  description: "Invite somebody into the account by a link that works once, for a week.",
+  summary: "invite a person by a link",
+  description: "Invite a person to the account by a link. The link works once, for a week.",
   arguments: [["<email>", "of whom it is for"]],
   options: {
     role: ["--role <role>", `one of ${roles.join(", ")}`, parseRole, "member"],
@@ -86,9 +86,9 @@ const inviteCommand = serverCommand({
   },
   examples: ["headrace members invite ada@example.com", "headrace members invite ada@example.com --role admin --quiet"],
   help: [
-    `Where the server sends mail, the link goes to the address and is not shown. Otherwise it
-is printed once, alone on standard output; everything else goes to standard error.
-Whoever has it can join: hand it over where nobody else reads it.`,
+    `If the server sends mail, it mails the link and does not show it. Otherwise the link is
+printed once, alone on standard output. Everything else goes to standard error.
+Anyone who has the link can join. Send it over a private channel.`,
     roleMeanings,
   ],
   async run({ connect, request, options, terminal, nowSeconds }, email) {
@@ -135,9 +135,8 @@ const roleCommand = serverCommand({
 
 const quotasCommand = serverCommand({
   name: "quotas",
-  summary: "say how much a member may use",
-  description:
-    "Give a member quotas per window, in place of those before, or none. For owners, and admins for members.",
+  summary: "set a member's quotas",
+  description: "Replace the quotas of a member, or remove them with none. For owners, and for admins about members.",
   arguments: [whoArgument, ["<quotas>", 'such as "200 requests per 5h, 5 usd per day", or none', parseGivenQuotas]],
   options: { json: ["--json", "print the member as the API gives it"] },
   examples: [
@@ -145,8 +144,8 @@ const quotasCommand = serverCommand({
     "headrace members quotas ada@example.com none",
   ],
   help: [
-    `They bound, in each environment, what the person does at the dashboard and with
-headrace login, with keys of their own and through apps that they allowed.`,
+    `The quotas apply in each environment to the dashboard, to headrace login, and to the
+person's own keys and apps together.`,
     quotasHelp,
   ],
   async run({ ask, connect, request, terminal }, who, quotas) {
@@ -163,8 +162,8 @@ headrace login, with keys of their own and through apps that they allowed.`,
 
 const toolsCommand = serverCommand({
   name: "tools",
-  summary: "say which tools a member may use",
-  description: "Bound the tools of servers (MCP) that a member may use. For owners, and admins for members.",
+  summary: "set the tools that a member may use",
+  description: "Set the MCP tools that a member may use. For owners, and for admins about members.",
   arguments: [whoArgument, ["<tools>", toolsForm, parseTools]],
   options: { json: ["--json", "print the member as the API gives it"] },
   examples: [
@@ -173,7 +172,7 @@ const toolsCommand = serverCommand({
     "headrace members tools ada@example.com all",
   ],
   help: [
-    "It bounds the person, keys of their own and apps that they allowed, beside the lists that those have themselves.",
+    "The list applies to the person, their keys and the apps that they allowed. Lists of those keys and apps also apply.",
   ],
   async run({ ask, connect, request, terminal }, who, given) {
     const connection = await connect();
@@ -193,14 +192,14 @@ const seesMeanings = { own: false, all: true } as const;
 
 const seesCommand = serverCommand({
   name: "sees",
-  summary: "say whose usage a member sees",
-  description: "Let a member see the usage and requests of the whole account, or their own alone. For owners.",
+  summary: "set whose usage a member sees",
+  description: "Set whether a member sees the usage and requests of the whole account or only their own. For owners.",
   arguments: [whoArgument, ["<whose>", "own or all", parseSees]],
   options: { json: ["--json", "print the member as the API gives it"] },
   examples: ["headrace members sees ada@example.com all", "headrace members sees ada@example.com own"],
   help: [
-    `Figures alone: what others asked and were answered stays theirs. Owners and admins
-see all of the account in any case.`,
+    `The member sees usage and metadata, never the content of others. Owners and admins always
+see the whole account.`,
   ],
   async run({ ask, request, terminal }, who, whose) {
     const one = await ask((connection, signal) => findMember(connection, who, signal));
@@ -213,8 +212,8 @@ see all of the account in any case.`,
 
 const removeCommand = serverCommand({
   name: "remove",
-  summary: "remove a member, or take an invitation back",
-  description: "Remove somebody from the account, or take back an invitation; one's own address: leave it.",
+  summary: "remove a member, or cancel an invitation",
+  description: "Remove a member, or cancel an invitation. With your own address you leave the account.",
   arguments: [whoArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
   examples: ["headrace members remove ada@example.com", "headrace members remove ada@example.com --yes"],
@@ -241,7 +240,7 @@ const removeCommand = serverCommand({
 export const membersCommand = command({
   name: "members",
   summary: "list, invite and remove the people of the account",
-  description: "Manage who is a member of the account. For its owners and admins, with headrace login.",
+  description: "Manage the members of the account. For owners and admins, with headrace login.",
   examples: [
     "headrace members list",
     "headrace members invite ada@example.com",
@@ -295,7 +294,7 @@ async function findOne(connection: Connection, who: string, signal: AbortSignal)
   const open = invited.map((raw) => understood(invitation, raw, connection, "list of invitations")).find(isMeant);
   if (open) return { kind: "invitation", one: open };
   throw new CliError(
-    `Nobody with the address or id \`${printable(who)}\` is a member or invited. headrace members list shows who is.`,
+    `No person with the address or id \`${printable(who)}\` is a member or invited. See headrace members list.`,
   );
 }
 

@@ -1,5 +1,5 @@
 // `headrace setup-link`: makes the link with which whoever has the data directory creates an operator's sign-in.
-import { loadDatabaseUrl } from "../../config/config.ts";
+import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
 import { makeSetupLink } from "../../upkeep/setup-link.ts";
 import { command, dataDirOption } from "../command.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
@@ -7,11 +7,14 @@ import { givenBaseUrl } from "./client.ts";
 
 export const setupLinkCommand = command({
   name: "setup-link",
-  summary: "make a link that creates an operator's sign-in",
+  summary: "make a link that creates an operator's account",
   description:
-    "Make a link in the data directory's database that creates a sign-in which may operate this installation. It works once, for 24 hours; those made before end.",
+    "Make a link that creates an operator's account, in the database of the data directory. It works once, for 24 hours. Earlier links stop working.",
   options: {
-    baseUrl: ["--base-url <url>", "where browsers reach the server (default: as in credentials.json)"],
+    baseUrl: [
+      "--base-url <url>",
+      "where browsers reach the server (default: HEADRACE_PUBLIC_URL, public_url, or as in credentials.json)",
+    ],
     ...dataDirOption,
     quiet: ["-q, --quiet", "print the link and nothing else"],
     json: ["--json", "print one JSON object: url, expires_at"],
@@ -31,11 +34,12 @@ in who has lost the password: with the same address, it becomes theirs again.`,
     const { url, expiresAt } = await makeSetupLink({
       dataDir: await context.dataDir(options.dataDir),
       databaseUrl: loadDatabaseUrl(context.env),
-      baseUrl: givenBaseUrl(options, {}),
+      baseUrl: givenBaseUrl(options, {}) ?? (await loadPublicUrl({ env: context.env })),
       nowSeconds,
     });
     const show = () => {
-      if (!options.quiet) terminal.note("Whoever opens this link first becomes an operator of the installation:");
+      if (!options.quiet)
+        terminal.note("The first person who opens this link becomes an operator of the installation:");
       terminal.print(terminal.out.bold(url));
       if (options.quiet) return;
       const until = formatTimeAndRelative(expiresAt, nowSeconds);

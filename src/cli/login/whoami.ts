@@ -24,8 +24,8 @@ export async function readSession(connection: Connection, signal: AbortSignal): 
 
 export const whoamiCommand = serverCommand({
   name: "whoami",
-  summary: "who is signed in, or which key is used",
-  description: "Show who is signed in, for which account, at which server; of an API key, which one it is.",
+  summary: "show who is signed in, or which key is used",
+  description: "Show who is signed in, to which account and server, or which API key is used.",
   options: { json: ["--json", "print one JSON object"] },
   examples: ["headrace whoami", "headrace whoami --json"],
   help: ["Exit code 1 when the server cannot be reached or refuses the login or key."],

@@ -56,7 +56,8 @@ function printComparison(terminal: Terminal, { kind, percent, start, end, own, o
       ["COST", ({ cost }) => (cost === null ? "-" : formatUsd(cost))],
     ],
   );
-  if (partial) terminal.note("Only the newest requests were looked at, as there are very many: give a shorter time.");
+  if (partial)
+    terminal.note("Only the newest requests were searched, because there are very many. Give a shorter time span.");
 }
 
 function timesText({ p50, p95 }: ComparisonWire["own"]["duration_ms"]): string {

@@ -13,7 +13,7 @@ const json = ["--json", "print the model as the API gives it"] as const;
 
 export const showCommand = serverCommand({
   name: "show",
-  summary: "show one model: price, places, who declares it, and its file",
+  summary: "show one model: price, deployments, source and file",
   description: `Show everything about one model, its file on the server's disk included. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { json },
@@ -33,7 +33,7 @@ export const addCommand = serverCommand({
   name: "add",
   summary: "declare a model under a new id",
   description: `Declare a model: a new name, or the id under which an upstream lists it. ${operatorNeeds}`,
-  arguments: [["<id>", "what clients send"]],
+  arguments: [["<id>", "the id that clients send"]],
   options: { ...modelSettings, ...policySettings, json },
   examples: [
     "headrace models add fast --deployment vllm=meta-llama/Llama-3.1-8B-Instruct",
@@ -48,8 +48,8 @@ export const addCommand = serverCommand({
 
 export const setCommand = serverCommand({
   name: "set",
-  summary: "set a model's price, places, stand-ins and the like",
-  description: `Change a model of any upstream; what is not given stays. What headrace.yaml declares is changed there alone. ${operatorNeeds}`,
+  summary: "set a model's price, deployments, fallbacks and other settings",
+  description: `Change a model of any upstream. Options that you leave out stay. Models in headrace.yaml are changed there only. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: { ...modelSettings, ...policySettings, json },
   examples: [
@@ -69,12 +69,12 @@ export const setCommand = serverCommand({
 
 export const removeCommand = serverCommand({
   name: "remove",
-  summary: "take back what was declared of a model, or delete its file",
+  summary: "remove a model's settings, or delete its file",
   description: `Remove what was declared of a model at the server, its price included; of one that was only pulled, delete the file. ${operatorNeeds}`,
   arguments: [modelArgument],
   options: {
-    file: ["--file", "delete the file that was pulled; what was declared stays"],
-    force: ["--force", "delete the file although requests are with the model: they end as usual"],
+    file: ["--file", "delete the pulled file; the settings stay"],
+    force: ["--force", "delete the file while requests use the model; they finish normally"],
     yes: ["-y, --yes", "do not ask"],
     json: ["--json", "print what the API gives"],
   },

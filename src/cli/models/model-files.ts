@@ -58,7 +58,7 @@ export function printFile(terminal: Terminal, file: PulledModelWire): void {
   const { memory, architecture, parameters, quantization, context_length: context } = file;
   const facts: [string, string][] = [
     ["File", `${formatBytes(file.bytes)}${quantization === null ? "" : `, stored as ${quantization}`}`],
-    ["From", file.source ?? "nobody knows"],
+    ["From", file.source ?? "unknown"],
     ["Pulled", formatTime(file.pulled_at)],
     [
       "Is",

@@ -8,6 +8,7 @@ import type { OptionValues } from "../command.ts";
 import { parseNames } from "../keys/key-settings.ts";
 import type { connectionOptions } from "../login/client.ts";
 import type { ServerCall } from "../login/server-command.ts";
+import { formatRate } from "../terminal/figures.ts";
 import { CliError, exitCodes } from "../terminal/terminal.ts";
 import { orNone } from "./model-settings.ts";
 
@@ -20,23 +21,23 @@ type Overflow = NonNullable<PoliciesRequest["overflow"]>;
 type Cache = NonNullable<PoliciesRequest["cache"]>;
 
 export const policySettings = {
-  policies: ["--policies <file>", "its policies as JSON, in a file or - for standard input; none: no more of them"],
-  continuation: ["--continuation <on|off>", "go on elsewhere with streams that are cut", ["on", "off"]],
+  policies: ["--policies <file>", "its policies as JSON, from a file or - for standard input; none removes them"],
+  continuation: ["--continuation <on|off>", "continue a stream on another server if its server fails", ["on", "off"]],
   overflow: [
     "--overflow <places>",
-    "upstreams behind all others, and when: cloud,after=5,tokens=30000,hours=18:00-08:00,request=0.5,spend=50/day",
+    "upstreams to use last, with conditions: cloud,after=5,tokens=30000,hours=18:00-08:00,request=0.5,spend=50/day",
     orNone(parseOverflow),
   ],
   cache: [
     "--cache <requests>",
-    "give answers again: deterministic, asked or all; ttl=3600 (seconds) and price=0.5 (a part) behind it",
+    "cache responses: deterministic, asked or all, then ttl=3600 (seconds) and price=0.5 (share of the price)",
     orNone(parseCache),
   ],
-  guardrails: ["--guardrails <names>", "guardrails of headrace.yaml, in this order", orNone(parseNames)],
-  shadow: ["--shadow <share>", "a model that gets requests as well, unseen: next=5 for 5 %", orNone(parseShare)],
+  guardrails: ["--guardrails <names>", "guardrails from headrace.yaml, in this order", orNone(parseNames)],
+  shadow: ["--shadow <share>", "send a copy of requests to another model: next=5 for 5 %", orNone(parseShare)],
   split: [
     "--split <shares>",
-    "models that answer in its place: next=10,other=5 for 10 and 5 %",
+    "send a share of requests to other models: next=10,other=5 for 10 and 5 %",
     orNone((text) => parseNames(text).map(parseShare)),
   ],
 } as const;
@@ -162,8 +163,8 @@ function overflowLine(overflow: NonNullable<PoliciesRequest["overflow"]>): strin
     ...(after == null ? [] : [`after ${after} s`]),
     ...(tokens == null ? [] : [`above ${tokens} tokens`]),
     ...(hours == null ? [] : [`${hours.join(" and ")} UTC`]),
-    ...(most == null ? [] : [`$${most} a request at most`]),
-    ...(spend == null ? [] : [`$${spend.usd} a ${spend.per} at most`]),
+    ...(most == null ? [] : [`${formatRate(most)} a request at most`]),
+    ...(spend == null ? [] : [`${formatRate(spend.usd)} a ${spend.per} at most`]),
   ];
   return [`overflows to ${to.map(({ upstream }) => upstream).join(", ")}`, ...said].join(", ");
 }

@@ -24,8 +24,8 @@ const filesMemory = z.object({ memory: modelMemoryShape });
 
 export const psCommand = serverCommand({
   name: "ps",
-  summary: "show what is loaded, loading or waiting for memory",
-  description: `Show the commands of the server that serve models, with their state and their memory. ${operatorNeeds}`,
+  summary: "show which models are loaded, loading or waiting for memory",
+  description: `Show the commands of the server that serve models, with their state and their memory. ${operatorNeeds} On the machine of a development server, its first key will do.`,
   options: { json },
   examples: ["headrace models ps", "headrace models ps --json"],
   async run({ connect, request, terminal, nowSeconds }) {
@@ -35,7 +35,9 @@ export const psCommand = serverCommand({
     const others = files.memory.held.filter(({ id }) => !data.some(({ name }) => name === id));
     const show = () => {
       if (data.length === 0) {
-        terminal.note("The server has no commands that serve models: engine.commands of headrace.yaml lists them.");
+        terminal.note(
+          "The server has no commands that serve models. List them under engine.commands in headrace.yaml.",
+        );
       } else printTable(terminal, data, nowSeconds());
       for (const { name, state, failure } of data) {
         if (failure !== null && state !== "loaded") terminal.note(`${printable(name)} failed: ${printable(failure)}`);
@@ -48,10 +50,10 @@ export const psCommand = serverCommand({
   },
 });
 
-export const loadCommand = changeCommand("load", { loaded: true }, "load one now, before a request comes");
-export const stopCommand = changeCommand("stop", { loaded: false }, "stop one, once nothing is in flight");
-export const pinCommand = changeCommand("pin", { pinned: true }, "load one, and never stop it for others");
-export const unpinCommand = changeCommand("unpin", { pinned: false }, "let one be stopped for others again");
+export const loadCommand = changeCommand("load", { loaded: true }, "load a model now, before a request needs it");
+export const stopCommand = changeCommand("stop", { loaded: false }, "stop a model after its last request");
+export const pinCommand = changeCommand("pin", { pinned: true }, "load a model, and keep it loaded");
+export const unpinCommand = changeCommand("unpin", { pinned: false }, "allow other models to replace a pinned model");
 
 function changeCommand(name: string, body: { loaded?: boolean; pinned?: boolean }, summary: string) {
   return serverCommand({
@@ -69,10 +71,10 @@ function changeCommand(name: string, body: { loaded?: boolean; pinned?: boolean 
 
 export const logCommand = serverCommand({
   name: "log",
-  summary: "show what a model server has written",
-  description: `Show the last lines that a command of the server has written, without credentials. ${operatorNeeds}`,
+  summary: "show the log of a model server",
+  description: `Show the last lines in the log of a model server, without credentials. ${operatorNeeds}`,
   arguments: [whichArgument],
-  options: { follow: ["-f, --follow", "go on with what it writes, until Ctrl-C"], json },
+  options: { follow: ["-f, --follow", "keep printing new lines, until Ctrl-C"], json },
   examples: ["headrace models log qwen3", "headrace models log qwen3 --follow"],
   async run({ ask, context, options, terminal }, which) {
     const read = (after: number) =>
@@ -116,7 +118,7 @@ function printTable(terminal: Terminal, processes: readonly ModelProcessWire[], 
 }
 
 function heldText({ id, state, bytes, pinned }: z.infer<typeof modelMemoryShape>["held"][number]): string {
-  return `${printable(id)} ${state}, ${formatBytes(bytes)}${pinned ? ", kept" : ""}`;
+  return `${printable(id)} ${state}, ${formatBytes(bytes)}${pinned ? ", pinned" : ""}`;
 }
 
 function processPath(which: string): string {

@@ -2,7 +2,7 @@
 import { type ManagedModelWire, managedModelShape } from "../../wire/models.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
-import { formatCount, formatTime } from "../terminal/figures.ts";
+import { formatCount, formatRate, formatTime } from "../terminal/figures.ts";
 import { wrapped } from "../terminal/fitted-text.ts";
 import { formatFacts, printable, type Terminal } from "../terminal/terminal.ts";
 import { policyLines } from "./model-policies.ts";
@@ -29,7 +29,7 @@ export function priceText(price: ManagedModelWire["price"]): string {
 }
 
 function usualText({ input, cached_input: cached, output }: NonNullable<ManagedModelWire["price"]>): string {
-  return `$${input} in${cached === undefined ? "" : ` ($${cached} cached)`}, $${output} out`;
+  return `${formatRate(input)} in${cached === undefined ? "" : ` (${formatRate(cached)} cached)`}, ${formatRate(output)} out`;
 }
 
 /** What `usualText` leaves out, in the words of headrace.yaml: the rates, and what holds at times. */
@@ -61,7 +61,7 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
     ["Status", model.status],
     ["Price", price ? `${usualText(price)} per million tokens` : "none: what it uses is not counted as spend"],
     ...otherRates(price).map((rate): [string, string] => ["", rate]),
-    ["Can do", abilities.join(", ") || "nobody says"],
+    ["Can do", abilities.join(", ") || "unknown"],
     ["Context", context === null ? "unknown" : `${formatCount(context)} tokens`],
     ["Environments", model.environments.join(", ") || "none"],
     ["Runs at", first],
@@ -82,7 +82,9 @@ export function printModel(terminal: Terminal, model: ManagedModelWire): void {
 function spendFacts({ overflow_spend: spend }: ManagedModelWire): [string, string][] {
   if (!spend) return [];
   const { spent, limit, per, ends_at: end } = spend;
-  return [["Overflow cost", `$${spent} of $${limit} in this ${per}, which ends ${formatTime(end)}`]];
+  return [
+    ["Overflow cost", `${formatRate(spent)} of ${formatRate(limit)} in this ${per}, which ends ${formatTime(end)}`],
+  ];
 }
 
 function sourceText({ source, overrides_database: hidesOne, created_at: at }: ManagedModelWire): string {

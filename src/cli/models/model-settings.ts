@@ -28,21 +28,25 @@ export const modelSettings = {
   priceOf: ["--price-of <name>", "a model of the price list, such as openai/gpt-5: headrace prices", orNone(String)],
   deployment: [
     "--deployment <place>",
-    "where it runs; can be given several times, and stands for all of them anew",
+    "where it runs; repeatable; replaces the current list",
     (text: string, before: OrNone<Deployment[]> | undefined): OrNone<Deployment[]> =>
       text === "none" ? text : [...(Array.isArray(before) ? before : []), parseDeployment(text)],
   ],
-  fallbacks: ["--fallbacks <ids>", "models that stand in for it, best first, separated by commas", orNone(parseNames)],
-  aliases: ["--aliases <names>", "other names for it; * at the end: all that begin so", orNone(parseNames)],
+  fallbacks: [
+    "--fallbacks <ids>",
+    "models to try when this one fails, best first, separated by commas",
+    orNone(parseNames),
+  ],
+  aliases: ["--aliases <names>", "other names for it, separated by commas; a name may end in *", orNone(parseNames)],
   capabilities: [
     "--capabilities <names>",
     `what it can do, of ${capabilityNames.join(", ")}; no-… for what it cannot`,
     orNone(parseCapabilities),
   ],
-  context: ["--context <tokens>", "prompt and answer together", orNone(parseTokens)],
+  context: ["--context <tokens>", "tokens of prompt and answer together", orNone(parseTokens)],
   environments: [
     "--environments <names>",
-    `whose keys may use it, of ${environments.join(", ")}`,
+    `environments that may use it: ${environments.join(", ")}`,
     orNone(parseEnvironments),
   ],
   owner: ["--owner <label>", "owner label in the list of models"],

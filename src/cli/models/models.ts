@@ -25,7 +25,7 @@ const listCommand = serverCommand({
     all: ["-a, --all", "all models with price, state and who declares them; for operators"],
     files: [
       "--files",
-      "files on the server's disk: size, memory that they need, whether they are loaded; for operators",
+      "files on the server's disk: size, memory that they need, whether they are loaded; for operators, and for the first key on its machine",
     ],
     json: ["--json", "print the list as the API gives it"],
   },
@@ -44,8 +44,8 @@ const listCommand = serverCommand({
 
 export const modelsCommand = command({
   name: "models",
-  summary: "list the models of a running server; set their prices and places",
-  description: "The models that a running Headrace serves, and what operators declare of them.",
+  summary: "list the models of a running server; set prices and deployments",
+  description: "List the models of a running Headrace, and change the settings of each.",
   examples: [
     "headrace models                              those that this key may use",
     "headrace models --all                        all, with price and state",

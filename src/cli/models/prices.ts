@@ -2,7 +2,7 @@
 import type { PriceWire } from "../../domain/models/price-text.ts";
 import { matchingPrices, priceList } from "../../prices/price-list.ts";
 import { command } from "../command.ts";
-import { formatCount } from "../terminal/figures.ts";
+import { formatCount, formatRate } from "../terminal/figures.ts";
 import { CliError, formatTable } from "../terminal/terminal.ts";
 
 /** More lines say less. */
@@ -47,7 +47,7 @@ export const pricesCommand = command({
           terminal.print(`\n${from} In headrace.yaml: price_of: ${only.name}`);
           return;
         }
-        const usd = (rate: number | undefined) => (rate === undefined ? "" : `$${rate}`);
+        const usd = (rate: number | undefined) => (rate === undefined ? "" : formatRate(rate));
         const rows = found
           .slice(0, mostRows)
           .map(({ name, context, price }) => [

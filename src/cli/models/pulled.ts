@@ -82,7 +82,7 @@ export const rmCommand = command({
     }
     const left = removed.flatMap((model) => model.left);
     if (left.length === 0) return;
-    throw new CliError(`These files could not be deleted, and are served no more: ${printable(left.join(", "))}`);
+    throw new CliError(`These files could not be deleted, but are not served now: ${printable(left.join(", "))}`);
   },
 });
 

@@ -28,12 +28,12 @@ Examples:
   headrace engine install vulkan
   headrace engine install cuda
 
-Of a GPU back-end it first says whether a device is to be seen here and how much
-will be fetched, and asks; without a terminal it wants --yes, as in a script or
-the build of an image, where the device is seldom there yet.
+For a GPU back-end, the command first shows whether a device is found and how much it will
+download, and asks. Without a terminal it needs --yes, for example in a script or in the
+build of an image, where the device is often missing.
 
-npm does the fetching, so its settings for registries and proxies hold. Run it
-again after installing a driver: it looks for devices anew and fetches nothing.`;
+npm does the download, with its settings for registries and proxies. After you install a
+driver, run the command again: it looks for devices and downloads nothing.`;
 
 const nameArgument = ["<name>", backends.join(", ")] as const;
 
@@ -42,7 +42,7 @@ const installCommand = command({
   summary: "install a back-end",
   description: "Install a back-end into the data directory and see whether a device answers.",
   arguments: [nameArgument],
-  options: { yes: ["-y, --yes", "do not ask before fetching"], ...dataDirOption },
+  options: { yes: ["-y, --yes", "do not ask before the download"], ...dataDirOption },
   help: [installHelp],
   run: ({ context, options }, name) => install(context, name, options),
 });
@@ -73,7 +73,8 @@ const removeCommand = command({
 export const engineCommand = command({
   name: "engine",
   summary: "install, list and remove back-ends of the built-in engine",
-  description: "Back-ends of the built-in engine. The default install computes on the CPU; a GPU needs one of these.",
+  description:
+    "Manage back-ends of the built-in engine. The default install computes on the CPU. A GPU needs one of these.",
   commands: [installCommand, listCommand, removeCommand],
 });
 
@@ -122,7 +123,7 @@ class InstallView implements InstallObserver {
     if (seen !== undefined) note(`A device for ${backend} seems to be here: ${seen}.`);
     else if (looked.length > 0) {
       note(yellow(`No device for ${backend} is to be seen on this machine: there is no ${looked.join(" or ")}.`));
-      note("Without one the CPU goes on computing, and nothing is gained.");
+      note("Without a device, the CPU computes as before.");
     }
     const size = formatBytes(bytes);
     // What the CPU needs is small, and nothing runs without it.
@@ -154,7 +155,7 @@ async function list(context: CliContext, options: { dataDir?: string }): Promise
   const dataDir = await context.dataDir(options.dataDir);
   const installed = await listBackends(dataDir);
   const used = await installedEngine(dataDir);
-  const byDefault = await defaultInstallComputes(currentPlatform());
+  const byDefault = defaultInstallComputes(currentPlatform());
   const available = availableBackends(currentPlatform());
   const names = backends.filter((name) => available.includes(name) || installed.some((one) => one.backend === name));
   if (names.length === 0) {

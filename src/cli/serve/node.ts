@@ -62,11 +62,11 @@ const joinCommand = command({
 
 const statusCommand = command({
   name: "status",
-  summary: "whether this machine is a node, and connected",
-  description: "Show which gateway this machine serves, and how the connection does.",
+  summary: "show whether this machine is a connected node",
+  description: "Show which gateway this machine serves, and the state of the connection.",
   options: { ...dataDirOption, json: ["--json", "print one JSON object"] },
   examples: ["headrace node status"],
-  help: ["Exit code 1 where it is not connected."],
+  help: ["Exit code 1 if it is not connected."],
   async run({ context, options, terminal, nowSeconds }) {
     const dataDir = await context.dataDir(options.dataDir);
     const identity = readNodeIdentity(dataDir);
@@ -82,7 +82,7 @@ const statusCommand = command({
 });
 
 function failureOf(identity: NodeIdentity | undefined, report: NodeLinkReport | undefined): string | undefined {
-  if (!identity) return "This machine is no node. To join a gateway: headrace node join <gateway> --token …";
+  if (!identity) return "This machine is not a node. To join a gateway: headrace node join <gateway> --token …";
   if (report?.status === "connected") return undefined;
   return report ? printable(report.message) : "No server runs here. Start it with: headrace serve";
 }
@@ -90,19 +90,19 @@ function failureOf(identity: NodeIdentity | undefined, report: NodeLinkReport | 
 const leaveCommand = command({
   name: "leave",
   summary: "stop being a node",
-  description: "Forget the gateway, and the key by which it knows this machine. A server that runs disconnects.",
+  description: "Delete the gateway's address and this machine's key for it. A running server disconnects.",
   options: { ...dataDirOption, yes: ["-y, --yes", "do not ask"] },
   examples: ["headrace node leave"],
   async run({ context, options, terminal, confirm }) {
     const dataDir = await context.dataDir(options.dataDir);
     const identity = readNodeIdentity(dataDir);
-    if (!identity) throw new CliError("This machine is no node.");
+    if (!identity) throw new CliError("This machine is not a node.");
     await confirm({
       question: `Leave ${identity.gateway_url}`,
       consequence: "Its requests end with an error. To come back, this machine needs a new token.",
     });
     deleteNodeIdentity(dataDir);
-    terminal.print("This machine is no node any more.");
+    terminal.print("This machine is not a node now.");
     terminal.note(
       `The gateway still lists it. Its operator removes it with: headrace nodes remove ${printable(identity.name)}`,
     );
@@ -111,8 +111,8 @@ const leaveCommand = command({
 
 export const nodeCommand = command({
   name: "node",
-  summary: "make this machine serve its models to a gateway",
-  description: "Make this machine a node: it serves its models to a gateway, over a connection that it opens.",
+  summary: "serve the models of this machine to a gateway",
+  description: "Make this machine a node. It opens a connection to a gateway and serves its models there.",
   examples: ["headrace node join https://ai.example.com --token hrn_…", "headrace node status", "headrace node leave"],
   commands: [joinCommand, statusCommand, leaveCommand],
 });
@@ -149,7 +149,9 @@ async function joinAndServe(context: CliContext, gatewayUrl: string, flags: Join
       show: (server, stop) => showNode(terminal, () => server.network.uplink.view(), stop),
     });
   } catch (error) {
-    terminal.note("The machine has joined, but its server did not start. Once it can, headrace serve connects it.");
+    terminal.note(
+      "The machine has joined, but its server did not start. headrace serve connects it at its next start.",
+    );
     throw error;
   }
 }

@@ -17,7 +17,7 @@ const listCommand = serverCommand({
   name: "list",
   isDefault: true,
   summary: "list the nodes (the default)",
-  description: "List the nodes, with what they announce and what of it they may serve.",
+  description: "List the nodes, with the models that they announce and those that are approved.",
   options: { json: ["--json", "print the list as the API gives it"] },
   examples: ["headrace nodes list", "headrace nodes --json"],
   async run({ connect, ask, terminal, nowSeconds }) {
@@ -47,17 +47,17 @@ const listCommand = serverCommand({
 
 const tokenCommand = serverCommand({
   name: "token",
-  summary: "make a token with which one machine joins, and print the command for it",
-  description: "Make a join token: it lets one machine in, once.",
+  summary: "make a join token, and print the command for the machine",
+  description: "Make a join token. One machine can join with it, once.",
   options: {
-    models: ["--models <ids>", "models that it may serve at once, separated by commas", parseIds],
-    allModels: new Option("--all-models", "whatever it announces, now and later").conflicts("models"),
+    models: ["--models <ids>", "models to approve immediately, separated by commas", parseIds],
+    allModels: new Option("--all-models", "all models that it announces, now and later").conflicts("models"),
     environments: [
       "--environments <names>",
-      `whose keys may use them, of ${environments.join(", ")}`,
+      `environments that may use them: ${environments.join(", ")}`,
       parseEnvironments,
     ],
-    expires: ["--expires <span>", "for how long it lets a machine in, such as 15m or 1d (default: 1h)", parseLife],
+    expires: ["--expires <span>", "how long the token is valid, such as 15m or 1d (default: 1h)", parseLife],
     quiet: ["-q, --quiet", "print nothing but the token"],
     json: ["--json", "print what the API gives, the token included"],
   },
@@ -100,11 +100,11 @@ function onOffer(approved: readonly string[]): string {
 
 const approveCommand = serverCommand({
   name: "approve",
-  summary: "say which models of a node are on offer",
-  description: "Say which models a node may serve, in place of what was approved before.",
+  summary: "approve models of a node",
+  description: "Approve models of a node. This replaces earlier approvals.",
   arguments: [whichArgument, ["[models...]", "ids of models, as the node announces them"]],
   options: {
-    all: ["--all", "whatever it announces, now and later"],
+    all: ["--all", "all models that it announces, now and later"],
     none: ["--none", "nothing"],
     json: ["--json", "print the node as the API gives it"],
   },
@@ -127,16 +127,16 @@ const approveCommand = serverCommand({
 
 const drainCommand = drainingCommand(true, {
   name: "drain",
-  summary: "send a node nothing new",
-  description: "Send a node nothing new; what it has goes on. It holds until undrain.",
+  summary: "stop sending new requests to a node",
+  description: "Stop sending new requests to a node. Running requests finish. Undo it with headrace nodes undrain.",
   told: ({ running }) =>
     `gets nothing new. ${running === 0 ? "It has no requests from here." : `It still has ${running} from here.`}`,
 });
 
 const undrainCommand = drainingCommand(false, {
   name: "undrain",
-  summary: "send a drained node requests again",
-  description: "Send a drained node requests again.",
+  summary: "send requests to a drained node again",
+  description: "Send requests to a drained node again.",
   told: () => "gets requests again.",
 });
 
@@ -159,15 +159,15 @@ function drainingCommand(draining: boolean, { told, ...fields }: DrainingFields)
 
 const markCommand = markingCommand(true, {
   name: "mark-local",
-  summary: "let a node have the requests that never leave",
+  summary: "mark a node as local",
   description:
-    "Mark a node as local: requests of keys with never_leaves may go there. It is your word that nothing that it is sent goes further, by none of its models.",
+    "Mark a node as local: requests of keys with never_leaves may go there. Do this only if none of its models sends requests further.",
   told: "is marked as local.",
 });
 
 const unmarkCommand = markingCommand(false, {
   name: "unmark-local",
-  summary: "keep the requests that never leave from a node",
+  summary: "mark a node as not local",
   description: "Mark a node as not local: requests of keys with never_leaves do not go there.",
   told: "is not marked as local.",
 });
@@ -191,8 +191,8 @@ function markingCommand(local: boolean, { told, ...fields }: MarkingFields): Com
 
 const removeCommand = serverCommand({
   name: "remove",
-  summary: "remove a node: it is cut off, and cannot come back",
-  description: "Remove a node. Its requests end with an error; drain it first to let them end.",
+  summary: "remove a node permanently",
+  description: "Remove a node. Its running requests fail; drain it first to let them finish.",
   arguments: [whichArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
   examples: ["headrace nodes remove gpu-1"],
@@ -210,7 +210,7 @@ const removeCommand = serverCommand({
 
 export const nodesCommand = command({
   name: "nodes",
-  summary: "list and manage the machines that serve this gateway",
+  summary: "manage the machines that serve this gateway",
   description:
     "Manage the nodes of a gateway: machines that serve their models to it. Needs a key with admin:manage, or an operator's headrace login.",
   examples: [

@@ -97,7 +97,7 @@ export async function startServer(
     throw explainStart(error, config);
   });
   configureLog(config, server);
-  releaseWhenQuiet(server);
+  releaseWhenQuiet(server, config.mode);
   const stop = followSignals(server, log, config.lameDuckSeconds, endsWithParent() ? launcher : undefined);
   const { baseUrl, url, port } = server;
   log.info("listening", {

@@ -16,8 +16,8 @@ Examples:
   headrace doctor --clients                         does it answer as the openai SDKs expect?
   headrace doctor --clients --model gpt-oss --base-url https://ai.example.com/v1
 
-It works whether the server runs or not, changes nothing and shows no secret. Give it
-the flags and variables that the server has: best within its container, or as its user.
+It works whether the server runs or not, changes nothing and shows no secret. Run it as
+root or as the server's user: it takes the flags and variables of the running server.
 Of a server elsewhere, which --base-url or HEADRACE_BASE_URL names, it can see only
 whether it answers; its own machine is where to run this.
 With --clients it asks the running server some thirty small requests with your key, about
@@ -52,8 +52,8 @@ type DoctorFlags = OptionValues<typeof doctorOptions & typeof modelOption> & Con
 
 export const doctorCommand = command({
   name: "doctor",
-  summary: "what is wrong with this installation, and what to do about it",
-  description: "Look at everything that a server needs, and say what is wrong and what to do about it.",
+  summary: "show what is wrong with this installation, and how to fix it",
+  description: "Check everything that a server needs. Show what is wrong and how to fix it.",
   options: { ...doctorOptions, ...ofServe, ...modelOption },
   help: [help],
   run: ({ context, options }) => {

@@ -40,7 +40,7 @@ export function queuesOf({ id, deployments }: z.infer<typeof modelQueues>): Mode
 /** Those where somebody waits, the longest first. */
 export function queueFacts(queues: readonly ModelQueue[]): [name: string, value: string][] {
   const busy = queues.filter(({ waiting }) => waiting > 0).sort((a, b) => b.waiting - a.waiting);
-  if (busy.length === 0) return [["Waiting", "nobody"]];
+  if (busy.length === 0) return [["Waiting", "none"]];
   const facts = busy
     .slice(0, shownQueues)
     .map((queue, index): [string, string] => [index === 0 ? "Waiting" : "", queueText(queue)]);

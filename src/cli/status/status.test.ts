@@ -91,14 +91,14 @@ describe("status", () => {
         "",
         "  Checks         database ok, engines ok",
         "  Models         2: qwen, tiny-demo",
-        "  Waiting        nobody",
+        "  Waiting        none",
         `  Key            sk_live_hr_…${api.key.slice(-4)} "own", from HEADRACE_API_KEY`,
         "  Scopes         chat:write, keys:manage, usage:read",
         "  Expires        never",
         "  Account        Default (acct_1)",
         "  Tier           Pro",
         "  Environment    live",
-        "  Requests       97 of 100 left, whole again in 2 s",
+        "  Requests       97 of 100 left, full again in 2 s",
         "  Tokens         unlimited",
         "  Month, tokens  █████░░░░░░░░░░░░░░░ 25 %, 1,250,000 of 5,000,000",
         "  Month, spend   $12.30 used, unlimited",
@@ -133,10 +133,10 @@ describe("status", () => {
     answers["/account"] = () => Response.json({ ...account, quotas });
     const { stdout } = await run(["status"]);
     expect(stdout).toContain(
-      "  Account, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, anew in 1",
+      "  Account, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, resets in 1",
     );
     expect(stdout).toContain(
-      "  Key, day            ████████████████████ 100 %, $5.00 of $5.00 for gpt-*, $0.00 left, anew in 1 min\n",
+      "  Key, day            ████████████████████ 100 %, $5.00 of $5.00 for gpt-*, $0.00 left, resets in 1 min\n",
     );
     expect(stdout).toContain("  Member, 90 seconds  ░░░░░░░░░░░░░░░░░░░░ 0 %, 0 of 200 requests, 200 left\n");
   });
@@ -181,9 +181,9 @@ describe("status", () => {
     answers["/account"] = () => refusal(403, "insufficient_scope", "API key lacks required scope: usage:read");
     answers["/limits"] = () => Response.json(limits);
     const { stdout } = await run(["status"]);
-    expect(stdout).toContain("  Requests        97 of 100 left, whole again in 2 s\n");
+    expect(stdout).toContain("  Requests        97 of 100 left, full again in 2 s\n");
     expect(stdout).toContain(
-      "  Key, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, anew in 1 h\n",
+      "  Key, 5 hours    █████░░░░░░░░░░░░░░░ 25 %, 50 of 200 requests, 150 left, resets in 1 h\n",
     );
     expect(stdout).toContain("Not shown: account and tier (API key lacks required scope: usage:read).");
     expect(JSON.parse((await run(["status", "--json"])).stdout)).toMatchObject({ account: null, limits });
@@ -250,7 +250,7 @@ describe("limits", () => {
     expect(code).toBe(0);
     expect(stdout.split("\n")).toEqual([
       "  Environment  live",
-      "  Requests     97 of 100 left, whole again in 2 s",
+      "  Requests     97 of 100 left, full again in 2 s",
       "  Tokens       unlimited",
       "",
       "OF       QUOTA                                                            USED   LEFT  OPENS",

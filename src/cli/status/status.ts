@@ -12,7 +12,7 @@ import { account, printStatus, type StatusReport } from "./status-view.ts";
 
 export const statusCommand = serverCommand({
   name: "status",
-  summary: "whether the server is ready, and what this key may do",
+  summary: "show whether the server is ready, and what this key may do",
   description: "Show whether the server is ready, and the account, limits and quota of this key.",
   options: { json: ["--json", "print one JSON object"] },
   examples: ["headrace status", "headrace status --json", `headrace status > /dev/null || echo "not ready"`],

@@ -13,7 +13,7 @@ test("the link to the first sign-in is shown where there is one, in a line of it
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
     const record = { prefix: "sk_dev_hr_", last4: "AbC1", environment: "dev" } as const;
-    const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
+    const server = { baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
     const config = { dataDir, mode: "development", upstreams: [], databaseUrl: undefined } as const;
     const shown = (link?: string) => banner(config, server, [], plain, link);
     expect(shown(`${url}/setup/abc`)).toContain(`\n  Create your sign-in: ${url}/setup/abc (works once, 24 h)\n`);
@@ -27,12 +27,26 @@ test("a replica that did not make the first key says who has it", () => {
   const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
   try {
     const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" } as const;
-    const server = { url, baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
+    const server = { baseUrl: `${url}/v1`, firstKey: { record }, catalog: { list: () => [] } };
     const config = { dataDir, mode: "production", upstreams: [], databaseUrl: "postgres://db/headrace" } as const;
     const shown = banner(config, server, [], plain);
     expect(shown).toContain(
       "sk_live_hr_…AbC1   (shown by the replica that started first, and in its credentials.json)",
     );
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+test("the dashboard and the docs are shown under the public URL, where actions in a browser are accepted", () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "headrace-banner-"));
+  try {
+    const record = { prefix: "sk_live_hr_", last4: "AbC1", environment: "live" } as const;
+    const server = { baseUrl: "https://ai.example.com/v1", firstKey: { record }, catalog: { list: () => [] } };
+    const config = { dataDir, mode: "production", upstreams: [], databaseUrl: undefined } as const;
+    const shown = banner(config, server, [], plain);
+    expect(shown).toContain("  Dashboard  https://ai.example.com/\n");
+    expect(shown).toContain("  Docs       https://ai.example.com/docs\n");
   } finally {
     rmSync(dataDir, { recursive: true });
   }

@@ -10,7 +10,6 @@ import type { Style } from "./terminal.ts";
 
 /** What is told of the server that runs. */
 interface ShownServer {
-  readonly url: string;
   readonly baseUrl: string;
   readonly firstKey: ShownKey;
   readonly catalog: Pick<RunningServer["catalog"], "list">;
@@ -32,14 +31,15 @@ export function banner(
   style: Style,
   setupLink?: string,
 ): string {
-  const { firstKey, baseUrl, url } = server;
+  const { firstKey, baseUrl } = server;
+  // The address that browsers must use: under another one, the server refuses what a signed-in person does.
+  const url = baseUrl.replace(/\/v1$/, "");
   const file = credentialsPath(config.dataDir);
   // Only what the key that is shown may use.
   const models = server.catalog.list().filter((model) => model.environments.includes(firstKey.record.environment));
-  const chatModel =
-    models.find((model) => model.id !== demoId && model.capabilities?.chat) ??
-    models.find((model) => model.id === demoId) ??
-    models.find((model) => model.capabilities?.chat !== false);
+  const able = models.filter((model) => model.capabilities?.chat !== false);
+  const others = able.filter((model) => model.id !== demoId);
+  const chatModel = others.find((model) => model.capabilities?.chat) ?? others[0] ?? able[0];
   const { prefix, last4 } = firstKey.record;
   const key = firstKey.key
     ? `${style.bold(firstKey.key)}   ${style.dim(`(shown only now; also in ${file})`)}`

@@ -2,11 +2,13 @@
 import { describe, expect, test } from "bun:test";
 import {
   formatCount,
+  formatRate,
   formatRelative,
   formatSpan,
   formatTime,
   formatTimeAndRelative,
   formatUsd,
+  formatUsdColumn,
   parseDate,
   parseSpan,
   parseTime,
@@ -110,4 +112,17 @@ describe("what people write", () => {
     expect(parseTime("20 Nov 2026")).toBeUndefined();
     expect(parseTime("2026-11-20T25:00")).toBeUndefined();
   });
+});
+
+test("a rate is shown as it was set, without the digits that binary fractions add", () => {
+  expect([2.5000000000000004, 0.1 + 0.2, 0.003625, 15, 1e-9].map(formatRate)).toEqual([
+    ...["$2.5", "$0.3", "$0.003625", "$15", "$1e-9"],
+  ]);
+});
+
+test("a column of costs has the digits of the longest, two at least, and separators", () => {
+  const column = (...costs: string[]) => costs.map(formatUsdColumn(costs));
+  expect(column("29.498531200", "1234567.500000000")).toEqual(["29.4985312", "1,234,567.5000000"]);
+  expect(column("0.000000000", "12.500000000")).toEqual(["0.00", "12.50"]);
+  expect(column("0.000000001", "3.000000000")).toEqual(["0.000000001", "3.000000000"]);
 });

@@ -19,6 +19,20 @@ export function formatUsd(value: number | null | undefined, digits = usdDigits([
   return `${value < 0 ? "-" : ""}$${formatCount(Number(whole))}.${fraction}`;
 }
 
+/** A rate or an amount as somebody set it, without the digits that binary fractions add: `$2.5`. */
+export function formatRate(usd: number): string {
+  return `$${Number(usd.toPrecision(12))}`;
+}
+
+/** Amounts of USD as exact texts, with the digits that the longest of them needs, so that a column of them adds up. */
+export function formatUsdColumn(costs: readonly string[]): (cost: string) => string {
+  const digits = Math.max(2, ...costs.map((cost) => (cost.split(".")[1] ?? "").replace(/0+$/, "").length));
+  return (cost) => {
+    const [whole = "", fraction = ""] = cost.split(".");
+    return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${fraction.slice(0, digits).padEnd(digits, "0")}`;
+  };
+}
+
 /** Digits after the point that show every amount: a request often costs less than a cent, so two of its own count. */
 export function usdDigits(values: readonly (number | null | undefined)[]): number {
   const needed = values.map((value) => {

@@ -32,27 +32,40 @@ function pieces(word: string, width: number): string[] {
 /** So narrow, a column says nothing any more: rather the line is too long. */
 const leastWidth = 8;
 
+/** Reports whether a word is a figure, a date or a time, of which a part would read as another one. */
+function isFigure(word: string): boolean {
+  return /\p{N}/u.test(word) && !/\p{L}/u.test(word);
+}
+
 /**
- * Widths of columns that fit into a line, two blanks apart: first those give way whose cells can be broken between
- * words, then the widest. `rows`: with the header.
+ * Returns widths of columns that fit into a line, two blanks apart. Columns narrow in this order: those whose cells can be
+ * broken between words, those of texts, the names of columns of figures. No figure is broken: rather the line is too long.
+ * `rows`: with the header; `figures`: the columns of figures, by number from 0.
  */
-export function fittedWidths(rows: readonly (readonly string[])[], lineWidth: number | undefined): number[] {
+export function fittedWidths(
+  rows: readonly (readonly string[])[],
+  lineWidth: number | undefined,
+  figures: readonly number[] = [],
+): number[] {
   const columns = (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ""));
   const widths = columns.map((cells) => widest(cells));
   if (lineWidth === undefined) return widths;
   const room = lineWidth - 2 * (widths.length - 1);
   const words = columns.map((cells) => widest(cells.flatMap((cell) => cell.split(" "))));
+  const whole = columns.map((cells) => widest(cells.flatMap((cell) => cell.split(" ")).filter(isFigure)));
+  const least = widths.map((width, column) => Math.max(Math.min(width, leastWidth), whole[column] ?? 0));
   narrow(widths, words, room);
   narrow(
     widths,
-    widths.map((width) => Math.min(width, leastWidth)),
+    widths.map((width, column) => (figures.includes(column) ? width : (least[column] ?? width))),
     room,
   );
+  narrow(widths, least, room);
   return widths;
 }
 
 function widest(texts: readonly string[]): number {
-  return Math.max(...texts.map((text) => Bun.stringWidth(text)));
+  return Math.max(0, ...texts.map((text) => Bun.stringWidth(text)));
 }
 
 /** Takes from the widest that is above its least width, one by one. */

@@ -116,7 +116,7 @@ export function formatTable(
   figures: readonly number[] = [],
 ): string {
   const clean = [header, ...rows].map((row) => row.map(printable));
-  const widths = fittedWidths(clean, style.columns);
+  const widths = fittedWidths(clean, style.columns, figures);
   const lines = clean.map((row) => {
     const cells = row.map((cell, column) => wrapped(cell, widths[column] ?? 1));
     const height = Math.max(...cells.map((cell) => cell.length));

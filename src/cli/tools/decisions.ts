@@ -26,8 +26,8 @@ export async function readDefinitions(
 
 export const changesCommand = serverCommand({
   name: "changes",
-  summary: "show what waits for approval, beside what was approved",
-  description: `Show what is new or has changed of what servers say of themselves and of their tools and prompts. ${operatorNeeds}`,
+  summary: "show changes that wait for approval",
+  description: `Show new and changed descriptions of servers, tools and prompts. ${operatorNeeds}`,
   arguments: [["[name]", "name of a server; without one, those of all"]],
   options: { json: ["--json", "print the definitions as the API gives them"] },
   examples: ["headrace tools changes", "headrace tools changes weather"],
@@ -55,14 +55,14 @@ export const changesCommand = serverCommand({
 
 export const approveCommand = decisionCommand("approved", {
   name: "approve",
-  summary: "offer what a server says of its tools now",
-  description: `Approve what a server says of its tools and prompts, as it is shown. ${operatorNeeds}`,
+  summary: "approve tools as the server describes them now",
+  description: `Approve tools and prompts of a server as they are shown. ${operatorNeeds}`,
   examples: ["headrace tools approve weather forecast", "headrace tools approve weather --all --yes"],
 });
 
 export const refuseCommand = decisionCommand("refused", {
   name: "refuse",
-  summary: "do not offer tools of a server",
+  summary: "refuse tools of a server",
   description: `Refuse tools and prompts of a server as they are shown, approved ones included: nobody may use them then. Of a server that is asked as each person, what waits is refused by itself; what is approved, with all other texts of it. ${operatorNeeds}`,
   examples: ["headrace tools refuse weather forecast", "headrace tools refuse weather --all --yes"],
 });
@@ -75,15 +75,15 @@ function decisionCommand(
     ...said,
     arguments: [serverArgument, ["[tools...]", "names of tools or prompts, as the server has them; or instructions"]],
     options: {
-      all: ["--all", "all that waits for approval"],
+      all: ["--all", "everything that waits for approval"],
       yes: ["-y, --yes", "do not ask"],
-      json: ["--json", "print the definitions that were decided about as the API gives them"],
+      json: ["--json", "print the decided definitions as the API gives them"],
     },
-    help: [whatIsSeen(), "Where the server says something else by the time of the answer, nothing is decided of that."],
+    help: [whatIsSeen(), "If a description changes before you answer, it is not decided and waits for you again."],
     async run(call, server, names) {
       for (const argument of [server, ...names]) refuseSecret(argument);
       if (call.options.all ? names.length > 0 : names.length === 0) {
-        throw new CliError("Name the tools, or give --all for all that waits.", exitCodes.usage);
+        throw new CliError("Name the tools, or give --all for everything that waits.", exitCodes.usage);
       }
       const which = call.options.all ? "waiting" : "all";
       const { definitions } = await call.ask((connection, signal) =>
@@ -139,7 +139,7 @@ async function decide(
 }
 
 async function serversWithChanges(connection: Connection, signal: AbortSignal): Promise<string[]> {
-  const servers = await requestWholeList(connection, serversPath, "list of servers of tools", signal);
+  const servers = await requestWholeList(connection, serversPath, "list of MCP servers", signal);
   return servers
     .map((one) => understoodServer(one, connection))
     .filter(({ waiting }) => waiting > 0)
@@ -170,6 +170,6 @@ function countOf(definitions: readonly DefinitionWire[]): string {
 
 function whatIsSeen(): string {
   return `\
-What was approved is marked with -, what is said now with +. What no terminal shows, and
-models read all the same, is written out: \\u{200b}.`;
+- marks the approved text, + the new one. Characters that a terminal hides but models read
+are written as codes such as \\u{200b}.`;
 }

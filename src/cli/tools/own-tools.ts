@@ -20,7 +20,7 @@ export const mineCommand = serverCommand({
   name: "mine",
   summary: "list the tools that you may use, and your own accounts at their servers",
   description: "List the tools that this key or login may use. Needs the scope tools:use.",
-  options: { json: ["--json", "print one JSON object: tools, and of a person connections"] },
+  options: { json: ["--json", "print one JSON object: tools, and your connections if you are signed in"] },
   examples: ["headrace tools mine", "headrace tools mine --json"],
   async run({ ask, terminal, nowSeconds }) {
     const { listOffered } = await import("./offered-tools.ts");
@@ -28,7 +28,7 @@ export const mineCommand = serverCommand({
       Promise.all([listOffered(connection, signal), ownConnections(connection, signal)]),
     );
     const show = () => {
-      if (tools.length === 0) terminal.note("There are no tools for you yet: an operator says who may use which.");
+      if (tools.length === 0) terminal.note("You have no tools yet. An operator decides who may use which tools.");
       else {
         printRows(terminal, tools, [
           ["TOOL", ({ name }) => unhidden(name)],
@@ -49,12 +49,12 @@ export const mineCommand = serverCommand({
 
 export const connectCommand = serverCommand({
   name: "connect",
-  summary: "connect your own account at a server of tools, in a browser",
-  description: `Connect your own account at a server of tools: it acts with your rights there then, and only for you. ${peopleNeed}`,
+  summary: "connect your own account at an MCP server, in a browser",
+  description: `Connect your own account at an MCP server. Its tools then act with your rights, and only for you. ${peopleNeed}`,
   arguments: [["<server>", "name of the server, as headrace tools mine lists it"]],
   options: { json: ["--json", "print the connection as the API gives it"] },
   examples: ["headrace tools connect crm"],
-  help: ["It opens the page of the dashboard on which you do that, and waits until it is done."],
+  help: ["It opens a page of the dashboard and waits until you have connected the account there."],
   async run(call, server) {
     refuseSecret(server);
     const { terminal, context, connect } = call;
@@ -74,8 +74,8 @@ export const connectCommand = serverCommand({
 
 export const disconnectCommand = serverCommand({
   name: "disconnect",
-  summary: "end the connection of your own account at a server of tools",
-  description: `End what a server of tools may do with your own account there. ${peopleNeed}`,
+  summary: "disconnect your own account from an MCP server",
+  description: `Disconnect your own account from an MCP server. ${peopleNeed}`,
   arguments: [["<server>", "name of the server, as headrace tools mine lists it"]],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
   examples: ["headrace tools disconnect crm"],
@@ -91,13 +91,13 @@ export const disconnectCommand = serverCommand({
     const there = revoked ? "" : " What was allowed there may go on to count: end it there as well.";
     return {
       json: answer,
-      show: () => terminal.print(`Your account at ${printable(server)} is not connected any more.${there}`),
+      show: () => terminal.print(`Your account at ${printable(server)} is disconnected.${there}`),
     };
   },
 });
 
 function stateText({ state, broken_because: reason }: ToolConnectionWire): string {
-  if (state === "unused") return "kept, but not used: headrace tools disconnect";
+  if (state === "unused") return "stored but not used; remove it with headrace tools disconnect";
   if (state === "none") return "not connected: headrace tools connect";
   return state === "broken" ? `broken: ${reason ?? "connect it again"}` : state;
 }
@@ -121,7 +121,7 @@ async function findOwn({ ask }: ServerCall<unknown>, server: string): Promise<To
   const one = own.find((each) => each.server === server);
   if (one) return one;
   const others = own.length === 0 ? "There is none." : `Those are: ${own.map((each) => each.server).join(", ")}.`;
-  throw new CliError(`${server} is no server of tools at which you have an account of your own. ${others}`);
+  throw new CliError(`${server} is no MCP server at which you have an account of your own. ${others}`);
 }
 
 /** Rejects with a CliError where nobody has done it in time. */

@@ -1,4 +1,4 @@
-// `headrace tools add`, `set` and `remove`: what operators change of servers of tools.
+// `headrace tools add`, `set` and `remove`: what operators change of MCP servers.
 import { type Outcome, refuseNoChange } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
@@ -11,9 +11,9 @@ const json = ["--json", "print the server as the API gives it"] as const;
 
 export const addCommand = serverCommand({
   name: "add",
-  summary: "add a server of tools",
-  description: `Add a server of tools (MCP) at an address, or at a node. ${operatorNeeds}`,
-  arguments: [["<name>", "begins the names of its tools: lower-case letters, digits and hyphens"]],
+  summary: "add an MCP server",
+  description: `Add an MCP server at an address, or at a node. ${operatorNeeds}`,
+  arguments: [["<name>", "prefix for its tools: lower-case letters, digits and hyphens"]],
   options: { ...serverSettings, json },
   examples: [
     "headrace tools add weather --url https://tools.example.com/mcp",
@@ -21,7 +21,7 @@ export const addCommand = serverCommand({
     "headrace tools add crm --url https://crm.example.com/mcp --oauth",
     "headrace tools add files --node studio/files --tools 'read_*,list_*' --approval each",
   ],
-  help: [secretsHelp, "Programs of the server's machine are named in headrace.yaml alone."],
+  help: [secretsHelp, "Only headrace.yaml can start programs on the server's machine."],
   async run(call, name) {
     refuseSecret(name);
     const { url, node } = call.options;
@@ -43,8 +43,8 @@ export const addCommand = serverCommand({
 
 export const setCommand = serverCommand({
   name: "set",
-  summary: "change a server of tools",
-  description: `Change a server of tools; what is not given stays. What headrace.yaml declares is changed there alone. ${operatorNeeds}`,
+  summary: "change an MCP server",
+  description: `Change an MCP server. Options that you leave out stay. Servers in headrace.yaml are changed there only. ${operatorNeeds}`,
   arguments: [serverArgument],
   options: { ...serverSettings, json },
   examples: [
@@ -64,8 +64,8 @@ export const setCommand = serverCommand({
 
 export const removeCommand = serverCommand({
   name: "remove",
-  summary: "remove a server of tools that was added",
-  description: `Remove a server of tools. ${operatorNeeds}`,
+  summary: "remove an MCP server that was added",
+  description: `Remove an MCP server. ${operatorNeeds}`,
   arguments: [serverArgument],
   options: { yes: ["-y, --yes", "do not ask"], json: ["--json", "print what the API gives"] },
   examples: ["headrace tools remove weather", "headrace tools remove weather --yes"],
@@ -73,11 +73,11 @@ export const removeCommand = serverCommand({
     refuseSecret(name);
     const server = understoodServer(await request(serverPath(name)), await connect());
     await confirm({
-      question: `Remove the server of tools ${name}`,
+      question: `Remove the MCP server ${name}`,
       consequence: `What was approved of it goes with it${server.credentials === "person" ? ", and so do the accounts that people connected there" : ""}.`,
     });
     const answer = await request(serverPath(name), { method: "DELETE" });
-    return { json: answer, show: () => terminal.print(`The server of tools ${printable(name)} is removed.`) };
+    return { json: answer, show: () => terminal.print(`The MCP server ${printable(name)} is removed.`) };
   },
 });
 

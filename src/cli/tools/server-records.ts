@@ -1,4 +1,4 @@
-// Servers of tools as operators see them: where they are, reading one, and showing it.
+// MCP servers as operators see them: where they are, reading one, and showing it.
 import { type ToolServerWire, toolServerShape } from "../../wire/tools/tool-servers.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
@@ -13,7 +13,7 @@ export function serverPath(name: string): string {
 }
 
 export function understoodServer(answer: unknown, connection: Connection): ToolServerWire {
-  return understood(toolServerShape, answer, connection, "server of tools");
+  return understood(toolServerShape, answer, connection, "MCP server");
 }
 
 export function placeText({ place, url, node }: ToolServerWire): string {
@@ -52,6 +52,7 @@ export function printServer(terminal: Terminal, server: ToolServerWire): void {
     ["Approval", approvalMeanings[server.approval]],
     ["Waiting", waiting === 0 ? "nothing" : `${waiting}: headrace tools changes ${name}`],
     ["Connections", server.sharing === "all" ? "shared by all" : "one for each person"],
+    ["Revision", server.protocol_version ?? "the newest that it knows"],
     ["Offers", tools?.join(", ") ?? "all of its tools"],
     ["Environments", environments?.join(", ") ?? "all"],
     ["Accounts", accounts?.join(", ") ?? "all"],

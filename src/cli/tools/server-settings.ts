@@ -1,8 +1,8 @@
-// The options of a server of tools, and the members of a request that they become.
+// The options of an MCP server, and the members of a request that they become.
 import { InvalidArgumentError } from "commander";
 import { substitute } from "../../config/substitute.ts";
 import { environments } from "../../domain/api-key.ts";
-import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/tool-server.ts";
 import type { UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
 import type { OptionValues } from "../command.ts";
 import { parseCount, parseNames, parseSeconds, parseUsd } from "../keys/key-settings.ts";
@@ -21,67 +21,67 @@ export const sampleHeader = `'authorization: Bearer \${TOKEN}'`;
 export const headerOption = {
   header: [
     "--header <name: value>",
-    "a header of each request to it; can be given several times",
+    "a header for each request; repeatable",
     (text: string, before: readonly Header[] | "none" | undefined): Header[] | "none" =>
       text === "none" ? text : [...(Array.isArray(before) ? before : []), parseHeader(text)],
   ],
 } as const;
 
 export const serverSettings = {
-  url: ["--url <url>", "its address over streamable HTTP, such as https://tools.example.com/mcp"],
-  node: ["--node <node/server>", "in place of --url: a server that a node has in its own configuration", parsePlace],
-  title: ["--title <text>", "its name for people, or none"],
-  description: ["--description <text>", "what it is for, or none"],
+  url: ["--url <url>", "its URL (streamable HTTP), such as https://tools.example.com/mcp"],
+  node: ["--node <node/server>", "a server in the configuration of a node, in place of --url", parsePlace],
+  title: ["--title <text>", "display name, or none"],
+  description: ["--description <text>", "description, or none"],
   header: [
     headerOption.header[0],
-    `${headerOption.header[1]}, and stands for all of them anew; none: no more of them`,
+    `${headerOption.header[1]}; replaces the current headers; none removes them`,
     headerOption.header[2],
   ],
-  oauth: ["--oauth", "in place of headers: each person connects an account of their own there"],
-  noOauth: ["--no-oauth", "no accounts of people any more; those that are connected end"],
+  oauth: ["--oauth", "each person connects their own account there, in place of headers"],
+  noOauth: ["--no-oauth", "stop using people's own accounts, and disconnect them"],
   issuer: [
     "--issuer <url>",
-    "with --oauth: its authorization server, which may be inside of your network, or none: the one that it names",
+    "with --oauth: its authorization server, which may be in your network; none: the one that the server names",
   ],
-  clientId: ["--client-id <id>", "with --oauth: a client that you registered there, or none"],
+  clientId: ["--client-id <id>", "with --oauth: the client id that you registered there, or none"],
   clientSecret: ["--client-secret <secret>", "with --client-id: its secret, or none"],
-  scopes: [
-    "--scopes <scopes>",
-    "with --oauth: what people are asked for, separated by commas, or none",
-    orNone(parseNames),
-  ],
+  scopes: ["--scopes <scopes>", "with --oauth: scopes to request, separated by commas, or none", orNone(parseNames)],
   approval: [
     "--approval <which>",
-    "what is offered of what it says: first (as it was at first, changes wait), each (nothing unapproved) or all",
+    "what to approve by itself: first (the first version; changes wait), each (nothing) or all",
     toolApprovals,
   ],
-  sharing: ["--sharing <who>", "who shares a connection to it: person (nobody with anybody) or all", toolSharings],
+  sharing: ["--sharing <who>", "who shares a connection: person (one for each person) or all", toolSharings],
+  protocolVersion: [
+    "--protocol-version <revision>",
+    "protocol revision to use; none: the newest that the server knows",
+    [...toolProtocolVersions, "none"],
+  ],
   tools: [
     "--tools <names>",
-    "tools that are offered at all: names, and beginnings with an asterisk, separated by commas, or all",
+    "tools to offer: names or prefixes ending in *, separated by commas, or all",
     orAll(parseNames),
   ],
   environments: [
     "--environments <names>",
-    `whose keys may use it, of ${environments.join(", ")}, or all`,
+    `environments that may use it: ${environments.join(", ")}, or all`,
     orAll(parseEnvironments),
   ],
   accounts: ["--accounts <ids>", "accounts that may use it, separated by commas, or all", orAll(parseNames)],
   timeout: ["--timeout <seconds>", "how long one call may take, such as 60 or 5m", parseSeconds],
-  maxResult: ["--max-result <bytes>", "the largest result of a call", parseCount],
-  concurrency: ["--concurrency <calls>", "calls at a time", parseCount],
-  pricePerCall: ["--price-per-call <usd>", "what one call costs, such as 0.005, or none", orNone(parseUsd)],
-  local: ["--local", "nothing that it is asked leaves what you run: keys that never leave may use it"],
-  noLocal: ["--no-local", "what it is asked leaves what you run"],
-  enabled: ["--enabled", "it may be used"],
-  disabled: ["--disabled", "nobody may use it for now"],
+  maxResult: ["--max-result <bytes>", "maximum size of a result", parseCount],
+  concurrency: ["--concurrency <calls>", "maximum concurrent calls", parseCount],
+  pricePerCall: ["--price-per-call <usd>", "price of one call in USD, such as 0.005, or none", orNone(parseUsd)],
+  local: ["--local", "a local server: keys with never_leaves may use it"],
+  noLocal: ["--no-local", "not a local server"],
+  enabled: ["--enabled", "allow its use"],
+  disabled: ["--disabled", "disable it for now"],
 } as const;
 
 export const secretsHelp = `\
-Other users of this machine can read arguments. In the value of a header and in a
-client's secret \${NAME} stands for a variable of your environment, within single quotes,
-and - alone for a line of standard input. The server keeps them sealed and shows them to
-nobody.`;
+Other users of this machine can read the arguments of a command. For a secret, write
+'\${NAME}' in single quotes to use an environment variable, or - to read a line of standard
+input. The server stores secrets encrypted and does not show them again.`;
 
 type SettingOptions = OptionValues<typeof serverSettings>;
 /** Where the values of secrets come from. */
@@ -108,6 +108,7 @@ export async function serverFields(options: SettingOptions, source: SecretSource
     tools: options.tools,
     approval: options.approval,
     sharing: options.sharing,
+    protocol_version: options.protocolVersion,
     timeout_seconds: options.timeout,
     max_result_bytes: options.maxResult,
     max_concurrency: options.concurrency,

@@ -1,4 +1,4 @@
-// `headrace tools test`: asks a server of tools what it has, whether it was added or not, and tells what came of it.
+// `headrace tools test`: asks an MCP server what it has, whether it was added or not, and tells what came of it.
 import { type ToolServerTestWire, toolServerTestShape } from "../../wire/tools/tool-servers.ts";
 import { printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
@@ -14,34 +14,35 @@ const testTimeoutMs = 60_000;
 
 export const testCommand = serverCommand({
   name: "test",
-  summary: "ask a server of tools what it has, and tell what came of it",
-  description: `Connect to a server of tools, one that there is or any other by its address. ${operatorNeeds}`,
+  summary: "connect to an MCP server, and show the result",
+  description: `Connect to an MCP server, by its name or by any address. ${operatorNeeds}`,
   arguments: [["[name]", "name of a server, as headrace tools lists it"]],
   options: {
-    url: ["--url <url>", "in place of a name: any server, before it is added"],
+    url: ["--url <url>", "test a server by its address, before you add it"],
     node: serverSettings.node,
     ...headerOption,
+    protocolVersion: serverSettings.protocolVersion,
     json: ["--json", "print the result as the API gives it"],
   },
   examples: [
     "headrace tools test weather",
     `headrace tools test --url https://tools.example.com/mcp --header ${sampleHeader}`,
   ],
-  help: [secretsHelp, "Exit code 1 where the server does not work."],
+  help: [secretsHelp, "Exit code 1 if the server does not work."],
   async run(call, name) {
     const { options, request, connect, terminal } = call;
     if (name !== undefined) refuseSecret(name);
-    const { url, node } = options;
+    const { url, node, protocolVersion: revision } = options;
     if ([name, url, node].filter((one) => one !== undefined).length !== 1) {
       throw new CliError("Say which server: by its name, or by --url or --node for any other.", exitCodes.usage);
     }
     if (name !== undefined && options.header !== undefined) {
-      throw new CliError("--header goes with --url: a server that there is has headers of its own.", exitCodes.usage);
+      throw new CliError("--header needs --url: an existing server has its own headers.", exitCodes.usage);
     }
     const headers = await givenHeaders(options.header, call);
-    const body = { name, url, node, headers };
+    const body = { name, url, node, headers, protocol_version: revision === "none" ? null : revision };
     const answer = await request("/admin/tool-server-tests", { method: "POST", body, timeoutMs: testTimeoutMs });
-    const result = understood(toolServerTestShape, answer, await connect(), "test of a server of tools");
+    const result = understood(toolServerTestShape, answer, await connect(), "test of an MCP server");
     const show = () => printTest(terminal, result);
     return { json: answer, show, ...(result.ok ? {} : { failure: failureOf(result, name ?? url ?? "It") }) };
   },

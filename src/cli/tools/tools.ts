@@ -1,4 +1,4 @@
-// `headrace tools`: servers of tools (MCP) as operators manage them; what people have of them is in own-tools.ts.
+// `headrace tools`: MCP servers as operators manage them; what people have of them is in own-tools.ts.
 import { command, printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { requestJson, requestWholeList } from "../login/api-request.ts";
@@ -24,18 +24,18 @@ import { testCommand } from "./server-test.ts";
 const listCommand = serverCommand({
   name: "list",
   isDefault: true,
-  summary: "list the servers of tools (the default)",
-  description: `List the servers of tools. ${operatorNeeds}`,
+  summary: "list the MCP servers (the default)",
+  description: `List the MCP servers. ${operatorNeeds}`,
   options: { json: ["--json", "print all of them as the API gives them"] },
   examples: ["headrace tools", "headrace tools list --json"],
-  help: ["The tools that you may use yourself are listed by headrace tools mine."],
+  help: ["headrace tools mine lists the tools that you may use yourself."],
   async run({ ask, connect, terminal }) {
     const connection = await connect();
-    const raw = await ask((_, signal) => requestWholeList(connection, serversPath, "list of servers of tools", signal));
+    const raw = await ask((_, signal) => requestWholeList(connection, serversPath, "list of MCP servers", signal));
     const show = () => {
       const servers = raw.map((one) => understoodServer(one, connection));
       if (servers.length === 0) {
-        return terminal.note("There is no server of tools yet. Add one with: headrace tools add <name> --url <url>");
+        return terminal.note("There is no MCP server yet. Add one with: headrace tools add <name> --url <url>");
       }
       printRows(terminal, servers, [
         ["NAME", ({ name }) => name],
@@ -53,8 +53,8 @@ const listCommand = serverCommand({
 
 const showCommand = serverCommand({
   name: "show",
-  summary: "show one server of tools, and what it says of its tools",
-  description: `Show everything about one server of tools but its secrets, and its tools as they were seen last. ${operatorNeeds}`,
+  summary: "show one MCP server and its tools",
+  description: `Show one MCP server without its secrets, and the tools that it listed last. ${operatorNeeds}`,
   arguments: [serverArgument],
   options: { json: ["--json", "print the server as the API gives it, with its definitions"] },
   examples: ["headrace tools show weather"],
@@ -70,7 +70,7 @@ const showCommand = serverCommand({
     const show = () => {
       printServer(terminal, understoodServer(server, connection));
       if (definitions.length === 0) {
-        return terminal.note("\nIts tools are on record once a client has listed them, such as headrace tools mine.");
+        return terminal.note("\nIts tools appear once a client has listed them, for example with headrace tools mine.");
       }
       terminal.print("");
       const now = nowSeconds();
@@ -89,8 +89,8 @@ const showCommand = serverCommand({
 
 export const toolsCommand = command({
   name: "tools",
-  summary: "manage servers of tools (MCP); approve what they say, and connect accounts",
-  description: "The servers of tools (MCP) behind a running Headrace, and the tools that you may use.",
+  summary: "manage MCP servers, approve their tools, connect accounts",
+  description: "Manage the MCP servers of a running Headrace, and list the tools that you may use.",
   examples: [
     "headrace tools                               the servers, for operators",
     "headrace tools mine                          the tools that you may use",
@@ -101,7 +101,7 @@ export const toolsCommand = command({
     "headrace tools connect crm                   your own account there",
   ],
   help: [
-    "Which tools a key may use is said with headrace keys update KEY --tools,\nof a member with headrace members tools.",
+    "To limit the tools of a key: headrace keys update KEY --tools.\nTo limit the tools of a member: headrace members tools.",
   ],
   commands: [
     ...[listCommand, showCommand, testCommand, addCommand, setCommand, removeCommand],

@@ -20,13 +20,10 @@ import { countsText } from "./backup-view.ts";
 
 const backupOptions = {
   ...dataDirOption,
-  keep: ["--keep <number>", "afterwards delete all but the newest of those named by the time in the folder", parseKeep],
-  includeSecret: [
-    "--include-secret",
-    "add the secret: the backup alone is then enough to use every sealed value in it",
-  ],
-  force: ["--force", "replace the backup that is at PATH"],
-  quiet: ["-q, --quiet", "print the path alone, and nothing on the way"],
+  keep: ["--keep <number>", "then keep only this many of the newest dated backups in the folder", parseKeep],
+  includeSecret: ["--include-secret", "include the secret; the backup alone then decrypts every value in it"],
+  force: ["--force", "replace an existing backup at PATH"],
+  quiet: ["-q, --quiet", "print only the path"],
   json: ["--json", "print one JSON object: path, bytes, seconds, manifest, deleted"],
 } as const;
 type BackupFlags = OptionValues<typeof backupOptions>;
@@ -158,7 +155,7 @@ function tell(
   terminal.note(
     hasSecret
       ? terminal.err.yellow(
-          "The secret is in it: whoever has this backup can use every sealed value. Keep it as safe as the server.",
+          "It contains the secret: anyone who has this backup can decrypt every value in it. Keep it as safe as the server.",
         )
       : "The secret is not in it (HEADRACE_SECRET, or the file `secret`): keep that elsewhere. Without it every key is refused after a restore.",
   );

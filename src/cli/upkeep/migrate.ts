@@ -69,7 +69,7 @@ async function migrate(context: CliContext, flags: { dataDir?: string; json?: bo
   if (moved.isSame) return;
   const names = moved.tables.filter(({ differences }) => differences.length > 0).map(({ table }) => table);
   throw new CliError(
-    `The databases differ in ${names.join(", ")}, so no server starts on the new one. Somebody else has written into it: make a new, empty database (dropdb, createdb), and run the command again.`,
+    `The databases differ in ${names.join(", ")}, so no server starts on the new one. Another program has written to it: make a new, empty database (dropdb, createdb), and run the command again.`,
   );
 }
 

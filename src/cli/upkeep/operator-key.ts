@@ -15,15 +15,14 @@ const longestName = 100;
 
 export const operatorKeyCommand = command({
   name: "operator-key",
-  summary: "make a key that may operate this installation",
-  description:
-    "Make an API key with every scope, admin:manage included, in the data directory's database. Whoever may write there is an operator.",
+  summary: "make an API key for an operator",
+  description: "Make an API key with every scope, including admin:manage, in the database of the data directory.",
   options: {
-    name: ["--name <name>", "for people, to tell it apart", parseName, "Operator"],
+    name: ["--name <name>", "a label", parseName, "Operator"],
     environment: ["--environment <name>", "live, test or dev (default: as the key in credentials.json)", environments],
     expires: [
       "--expires <when>",
-      "when it ends: a span such as 12h or 30d, a date (its end), a time, or never (default: never)",
+      "when it expires: a span such as 12h or 30d, the end of a date, a time, or never (default: never)",
       parseExpiry,
     ],
     ...dataDirOption,
@@ -36,7 +35,7 @@ export const operatorKeyCommand = command({
     `export HEADRACE_API_KEY="$(headrace operator-key --quiet)"`,
   ],
   help: [
-    `The key itself is printed once, alone on standard output; everything else goes to
+    `The key is printed once, alone on standard output. Everything else goes to
 standard error. A server that runs accepts it at once. Where the server is given
 HEADRACE_SECRET, this command needs the same.`,
   ],

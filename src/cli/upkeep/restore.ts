@@ -17,14 +17,14 @@ const shownCredentials = 20;
 
 const restoreOptions = {
   ...dataDirOption,
-  replace: ["--replace", "move the records that are there aside; nothing is deleted"],
+  replace: ["--replace", "move the current records aside; nothing is deleted"],
   json: ["--json", "print one JSON object: data_dir, replaced, secret, valid_again, manifest"],
 } as const;
 
 export const restoreCommand = command({
   name: "restore",
-  summary: "put a backup back",
-  description: "Put a backup in the place of the records of a data directory. Stop the server first.",
+  summary: "restore a backup",
+  description: "Restore a backup into a data directory. Stop the server first.",
   arguments: [["<path>", ""]],
   options: restoreOptions,
   examples: [
@@ -32,9 +32,9 @@ export const restoreCommand = command({
     "headrace restore ./backups/before-schema-9-20261121T101500Z --replace",
   ],
   help: [
-    `Everything is as of the backup: keys, sessions and what apps were allowed that ended
-since are VALID AGAIN; usage since then counts against no quota. The secret has to be
-the one of then: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
+    `All records are as they were at the backup. Keys, sessions and app grants that ended since
+then are VALID AGAIN, and usage since then counts against no quota. The secret must be that
+of the backup: HEADRACE_SECRET, or the file \`secret\` of the data directory.`,
   ],
   run: ({ context, options }, path) => restore(context, path, options),
 });
@@ -88,40 +88,34 @@ function tell(terminal: Terminal, { replaced, secret, validAgain }: Restored, da
   terminal.print(`Restored into ${dataDir}.`);
   if (replaced !== undefined) {
     terminal.note(
-      `What was there is in ${replaced}. Usage since the backup that counts: headrace spool drain ${join(replaced, "spool")} takes over what had not reached the database.`,
+      `The earlier records are in ${replaced}. To recover usage that had not reached the database: headrace spool drain ${join(replaced, "spool")}`,
     );
   }
-  terminal.note(
-    yellow(bold("Keys, logins and what apps were allowed that were revoked since the backup are VALID AGAIN.")),
-  );
+  terminal.note(yellow(bold("Keys, logins and app grants that were revoked since the backup are VALID AGAIN.")));
   tellCredentials(terminal, validAgain);
   terminal.note(
-    "Keys, people and settings made since are gone, credentials.json may name such a key. Usage since counts against no quota; rate limits begin anew.",
+    "Keys, people and settings made since the backup are gone; credentials.json may hold such a key. Usage since then counts against no quota, and rate limits start at zero.",
   );
   if (secret === "unknown") {
     terminal.note(
       yellow(
-        "Whether the secret is the one of then could not be checked. Before the start, set HEADRACE_SECRET to it, or put the file `secret` into the data directory: under another one the server does not start.",
+        "The secret could not be checked. The server starts only with the secret of the backup. Before the start, set HEADRACE_SECRET to that secret, or put the file `secret` into the data directory.",
       ),
     );
   }
-  terminal.note("Start the server: it takes over the usage that was on its way when the backup was made.");
+  terminal.note("Start the server. It adds the usage that was not yet in the database when the backup was made.");
 }
 
 function tellCredentials(terminal: Terminal, validAgain: Restored["validAgain"]): void {
   if (validAgain === undefined) {
-    terminal.note(
-      "Which ones cannot be told from here: revoke them again from your own notes, with headrace keys revoke.",
-    );
+    terminal.note("It is unknown which ones. Revoke them again from your own notes, with headrace keys revoke.");
     return;
   }
   if (validAgain.length === 0) {
-    terminal.note("By the records that were there, none was.");
+    terminal.note("The earlier records show none.");
     return;
   }
-  terminal.note(
-    "By the records that were there, these; end them again with headrace keys revoke, or at the dashboard:",
-  );
+  terminal.note("The earlier records show these. Revoke them again with headrace keys revoke or in the dashboard:");
   for (const { id, kind, name } of validAgain.slice(0, shownCredentials)) {
     terminal.note(`  ${printable(id)}  ${printable(kind)}  ${printable(name)}`);
   }

@@ -49,7 +49,7 @@ const forgetOldCommand = command({
   description: "Leave only the secret in use in the data directory, once nothing is under the older ones.",
   options: {
     ...dataDirOption,
-    force: ["--force", "even where keys are still under an older one: they are refused from then on"],
+    force: ["--force", "even if keys still use an older secret; those keys stop working"],
   },
   async run({ context, options, terminal }) {
     const place = await placeOf(context, options);
@@ -57,7 +57,7 @@ const forgetOldCommand = command({
     const lost = figures.keysUnderOlder + figures.appSecretsUnderOlder;
     if (lost > 0) terminal.note(`${formatCount(lost)} keys and secrets of apps are refused from the next start on.`);
     if (file === undefined) {
-      terminal.print("What nobody can open was given up. Leave only the first secret in HEADRACE_SECRET.");
+      terminal.print("Values that no secret opens were given up. Leave only the first secret in HEADRACE_SECRET.");
     } else if (forgotten === 0) terminal.print(`${file} holds one secret: there was nothing to forget.`);
     else terminal.print(`${file} holds the secret in use alone. Restart the server.`);
   },
@@ -65,8 +65,8 @@ const forgetOldCommand = command({
 
 export const secretCommand = command({
   name: "secret",
-  summary: "replace the secret behind keys and sealed values",
-  description: "Replace the secret from which key digests and seals are derived, without ending a key.",
+  summary: "rotate the secret behind keys and encrypted values",
+  description: "Replace the secret behind key digests and encrypted values. All keys stay valid.",
   help: [help],
   commands: [rotateCommand, statusCommand, forgetOldCommand],
 });
@@ -95,9 +95,7 @@ function printStatus(terminal: Terminal, { figures, file, isWaiting, keys }: Sec
     terminal.print(`  ${id}  ${printable(name)}, ${when}`);
   }
   if (keys.length > 0) {
-    terminal.note(
-      "A key comes under the secret in use when it is used next. One that nobody uses can be replaced, or given up.",
-    );
+    terminal.note("A key moves to the current secret at its next use. Replace a key that is not used, or give it up.");
   }
 }
 

@@ -43,7 +43,7 @@ nothing is counted twice; what is in the database is deleted from the directory.
     }
     if (tooOld > 0) {
       terminal.note(
-        `${formatCount(tooOld)} requests are older than requests are kept (retention.requests_days), so nobody can tell whether they were counted. They are left out.`,
+        `${formatCount(tooOld)} requests are older than requests are kept (retention.requests_days), so it is unknown whether they were counted. They are left out.`,
       );
     }
     const show = () => {
@@ -58,7 +58,7 @@ nothing is counted twice; what is in the database is deleted from the directory.
 
 export const spoolCommand = command({
   name: "spool",
-  summary: "bring usage of a lost server into the database",
-  description: "Work on the files in which a server keeps the usage that is not in the database yet.",
+  summary: "recover the usage records of a lost server",
+  description: "Manage the spool: files with usage records that are not in the database yet.",
   commands: [drainCommand],
 });

@@ -17,9 +17,9 @@ type UsedQuota = z.infer<typeof usedQuota>;
 
 export const limitsCommand = serverCommand({
   name: "limits",
-  summary: "what limits and quotas hold for this key, and what is left of each",
+  summary: "show the limits and quotas of this key, and what is left",
   description:
-    "Show the rate limits and quotas that hold for this key, its own, its maker's and the account's: what is used, what is left, and when each opens. Works with any key that may use models (chat:write), and counts against nothing.",
+    "Show the rate limits and quotas of this key, of the key that made it and of the account: what is used, what is left, and when each resets. Needs a key with the scope chat:write.",
   options: { json: ["--json", "print what the API gives"] },
   examples: ["headrace limits", "headrace limits --json"],
   async run({ connect, request, context, terminal }) {

@@ -6,6 +6,6 @@ export const rate = z.object({ limit: z.number(), remaining: z.number(), reset_s
 
 export function rateText(state: z.infer<typeof rate>): string {
   if (!state) return "unlimited";
-  const whole = state.reset_seconds > 0 ? `, whole again in ${formatSpan(Math.ceil(state.reset_seconds))}` : "";
+  const whole = state.reset_seconds > 0 ? `, full again in ${formatSpan(Math.ceil(state.reset_seconds))}` : "";
   return `${formatCount(state.remaining)} of ${formatCount(state.limit)} left${whole}`;
 }

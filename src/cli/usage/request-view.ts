@@ -63,9 +63,9 @@ function widthOf(table: string): number {
   return Math.max(...table.split("\n").map((line) => Bun.stringWidth(line)));
 }
 
-/** `completed`, `completed, kept` of an answer that was kept, `refused 429`. */
+/** `completed`, `completed, cached` of the response cache, `refused 429`. */
 function endingOf({ outcome, error_status: status, from_cache: isKept }: ListedRequest): string {
-  if (isKept) return `${outcome}, kept`;
+  if (isKept) return `${outcome}, cached`;
   return status == null ? outcome : `${outcome} ${status}`;
 }
 
@@ -109,7 +109,7 @@ function figuresOf(request: RequestDetail): [string, string][] {
   const answer = withParts(`${count(completion_tokens)} out`, part(request.reasoning_tokens, "of them thought"));
   const tokens = `${prompt}, ${answer}${estimated ? ", estimated" : ""}`;
   return [
-    ["Answered by", request.from_cache ? "an answer that was kept" : (upstream ?? "none")],
+    ["Answered by", request.from_cache ? "the response cache" : (upstream ?? "none")],
     ["Tokens", tokens],
     ...detailsOf(request),
     ["Cost", request.cost === null ? "the model has no price" : formatUsd(request.cost)],
@@ -171,6 +171,7 @@ const results: Readonly<Record<string, string>> = {
   masked: "something was masked",
   blocked: "the answer was ended",
   noted: "something was noted",
+  over_quota: "not asked: it costs more than a quota has left",
 };
 
 const guarded: ReadonlySet<string> = new Set(["masked", "blocked", "noted"]);

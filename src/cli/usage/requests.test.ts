@@ -72,11 +72,11 @@ describe("headrace requests", () => {
     expect(lines[2]).toEndWith(`refused 429  llama       0      1 ms  ${idOf(2)}  key_9`);
   });
 
-  test("headrace requests marks answers that were kept, and headrace requests show says that one was", async () => {
+  test("headrace requests marks answers from the response cache, also in headrace requests show", async () => {
     rows = [row(1, { from_cache: true, upstream: null, attempts: 0 }), row(2, { from_cache: false })];
     const lines = (await run([])).stdout.split("\n");
-    expect([lines[1], lines[2]].map((line) => line?.includes("completed, kept"))).toEqual([true, false]);
-    expect((await run(["show", idOf(1)])).stdout).toMatch(/Answered by +an answer that was kept/);
+    expect([lines[1], lines[2]].map((line) => line?.includes("completed, cached"))).toEqual([true, false]);
+    expect((await run(["show", idOf(1)])).stdout).toMatch(/Answered by +the response cache/);
     expect((await run(["show", idOf(2)])).stdout).toMatch(/Answered by +up/);
   });
 

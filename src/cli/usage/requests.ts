@@ -25,12 +25,12 @@ const notFound =
 
 const listOptions = {
   limit: ["--limit <number>", "how many to list", parseLimit, defaultLimit],
-  model: ["--model <id>", "only those for this model"],
-  key: ["--key <key>", "only those of this key: its id, name or last four characters"],
-  app: ["--app <id>", "only those of this app"],
-  tag: ["--tag <name>", "only those that have this tag"],
-  outcome: ["--outcome <word>", "only those that ended so", outcomes],
-  stream: ["--stream <yes>", "only those that were streamed, or were not", ["true", "false"]],
+  model: ["--model <id>", "only requests for this model"],
+  key: ["--key <key>", "only requests of this key: id, name or last four characters"],
+  app: ["--app <id>", "only requests of this app"],
+  tag: ["--tag <name>", "only requests with this tag"],
+  outcome: ["--outcome <word>", "only requests with this outcome", outcomes],
+  stream: ["--stream <yes>", "true: only streamed requests; false: only the others", ["true", "false"]],
   start: ["--start <when>", "first day or time", parseStart],
   end: ["--end <when>", "last day, or time (default: now)", parseEnd],
   json: ["--json", "print them as the API gives them"],
@@ -39,8 +39,8 @@ type ListOptions = OptionValues<typeof listOptions>;
 
 const showCommand = serverCommand({
   name: "show",
-  summary: "one request: what was tried, or why it was refused",
-  description: "Show one request with its trail: which model servers were tried, and what came of each.",
+  summary: "show one request: its attempts, or why it was refused",
+  description: "Show one request and its attempts: which model servers were tried, and the result of each.",
   arguments: [["<id>", "the x-request-id of its answer, req_…"]],
   options: { json: ["--json", "print the request as the API gives it"] },
   examples: ["headrace requests show req_01935a7c-2f10-7c3a-9b1e-5f0a4c2d7e11"],
@@ -66,7 +66,7 @@ with the scope admin:manage.`,
 
 export const requestsCommand = serverCommand({
   name: "requests",
-  summary: "single requests, and why one ended as it did",
+  summary: "list requests, and show why one failed",
   description: "List the requests that ended or were refused, newest first. Needs a key with the scope usage:read.",
   options: listOptions,
   examples: [

@@ -1,4 +1,4 @@
-// `headrace statement`: what a month's usage cost, in lines that add up; of the account, or, for operators, of any.
+// `headrace statement`: shows the usage of a month with its cost; for one account, or for any account if the caller is an operator.
 import { InvalidArgumentError } from "commander";
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
@@ -7,7 +7,7 @@ import type { OptionValues } from "../command.ts";
 import { requestText, understood } from "../login/api-request.ts";
 import type { connectionOptions } from "../login/client.ts";
 import { type ServerCall, serverCommand } from "../login/server-command.ts";
-import { formatCount, formatTimeAndRelative } from "../terminal/figures.ts";
+import { formatCount, formatTimeAndRelative, formatUsdColumn } from "../terminal/figures.ts";
 import { CliError, exitCodes, formatTable, printable } from "../terminal/terminal.ts";
 
 const figures = z.object({
@@ -44,22 +44,22 @@ type Line = z.infer<typeof line>;
 type Column = StatementGroup | "account";
 
 const options = {
-  month: ["--month <month>", "such as 2026-10 (default: the one that is not over yet)", parseMonth],
-  by: ["--by <names>", `a line for each ${statementGroups.join(", ")}; several with commas`, parseGroups],
-  key: ["--key <id>", "what was used with this key alone"],
-  person: ["--person <id>", "what this person used alone, `usr_…`"],
-  app: ["--app <id>", "what was used through this app alone"],
-  tag: ["--tag <tag>", "the usage of requests with this tag alone"],
-  account: ["--account <id>", "of any account, or all for a line for each; for operators"],
-  environment: ["--environment <name>", "with --account: of which environment", environments],
-  csv: ["--csv", "print CSV as the API gives it, all lines and the total"],
+  month: ["--month <month>", "such as 2026-10 (default: the current month)", parseMonth],
+  by: ["--by <names>", `group by ${statementGroups.join(", ")}; several with commas`, parseGroups],
+  key: ["--key <id>", "only usage of this key"],
+  person: ["--person <id>", "only usage of this person, `usr_…`"],
+  app: ["--app <id>", "only usage of this app"],
+  tag: ["--tag <tag>", "only usage with this tag"],
+  account: ["--account <id>", "any account, or all for one line each; for operators"],
+  environment: ["--environment <name>", "with --account: the environment", environments],
+  csv: ["--csv", "print all lines and the total as CSV"],
   json: ["--json", "print the statement as the API gives it"],
 } as const;
 type Options = OptionValues<typeof options & typeof connectionOptions>;
 
 export const statementCommand = serverCommand({
   name: "statement",
-  summary: "what a month's usage cost, in lines that add up",
+  summary: "show the monthly statement by key, person, model, tag or app",
   description: "Show the statement of a month. Needs a key with the scope usage:read, or headrace login.",
   options,
   examples: [
@@ -97,7 +97,10 @@ function pathOf({ month, by, key, person, app, tag, account, environment }: Opti
     throw new CliError("--environment is for --account: a key is of one environment.", exitCodes.usage);
   }
   if (account === "all" && (by ?? key ?? person ?? app ?? tag) !== undefined) {
-    throw new CliError("--account all has a line for each account, and no others.", exitCodes.usage);
+    throw new CliError(
+      "--account all always groups by account. Leave out --by, --key, --person, --app and --tag.",
+      exitCodes.usage,
+    );
   }
   const query = new URLSearchParams();
   const asked = { month, group_by: by?.join(","), key, person, app, tag, environment };
@@ -150,6 +153,7 @@ interface Figure {
 function shownFigures(all: readonly z.infer<typeof figures>[]): Figure[] {
   const counted = (head: string, name: Exclude<keyof z.infer<typeof figures>, "cost">, isPart = false): Figure[] =>
     isPart && !all.some((sums) => sums[name] > 0) ? [] : [{ head, text: (sums) => formatCount(sums[name]) }];
+  const costText = formatUsdColumn(all.map(({ cost }) => cost));
   return [
     ...counted("REQUESTS", "requests"),
     ...counted("INPUT", "prompt_tokens"),
@@ -158,7 +162,7 @@ function shownFigures(all: readonly z.infer<typeof figures>[]): Figure[] {
     ...counted("OUTPUT", "completion_tokens"),
     ...counted("REASONING", "reasoning_tokens", true),
     ...counted("NO PRICE", "unpriced_requests", true),
-    { head: "USD", text: ({ cost }) => cost },
+    { head: "USD", text: ({ cost }) => costText(cost) },
   ];
 }
 

@@ -70,7 +70,13 @@ export function printUsage(terminal: Terminal, rows: readonly UsageRow[], option
     ...["REQUESTS", "PROMPT", ...(hasCached ? ["CACHED"] : []), "COMPLETION", "TOKENS", "COST", "ERRORS"],
   ];
   const numeric = header.map((_, column) => column).slice(groups.length + 1);
-  const [first = "", ...lines] = formatTable(header, cells, out, numeric).split("\n");
+  const table = formatTable(header, cells, out, numeric);
+  const [first = "", ...lines] = table.split("\n");
+  // On a narrow terminal a row takes several lines, so that bars would stand beside the wrong ones.
+  if (lines.length !== cells.length) {
+    terminal.print(table);
+    return;
+  }
   const drawn = withBars(lines, rows, terminal);
   terminal.print([first, ...drawn.slice(0, rows.length), ...drawn.slice(rows.length).map(out.bold)].join("\n"));
 }

@@ -97,7 +97,7 @@ test("usage by model says of one without a price that it has none, and names tho
   const { stdout, stderr } = await run(["usage", "--group-by", "model"]);
   const costs = stdout.split("\n").map((line) => / (no price|\$[\d.]+) +\d+$/.exec(line)?.[1]);
   expect(costs).toEqual([undefined, "no price", "$0.015", "$0.000", "$0.015", undefined]);
-  expect(stderr).toBe("No part of the cost is what models without a price use: tiny-demo.\n");
+  expect(stderr).toBe("These models have no price, so the cost does not include them: tiny-demo.\n");
   api.answer = (method, path, url) =>
     path === "/models" ? refusal(403, "insufficient_scope", "models:read") : usage?.(method, path, url);
   expect((await run(["usage", "--group-by", "model"])).stdout).not.toContain("no price");
@@ -256,6 +256,15 @@ describe("bars", () => {
     const [, small = "", large = ""] = stdout.split("\n");
     expect(large).toEndWith(`  ${"█".repeat(30)}`);
     expect(small).toEndWith(`  ${"█".repeat(6)}`);
+  });
+
+  test("a table too wide for 80 columns keeps every figure and date whole", async () => {
+    const { stdout } = await run(["usage", "--days", "7", "--group-by", "key,model"], { isTTY: true, columns: 60 });
+    const words = stdout.split(/\s+/);
+    const wide = (await run(["usage", "--days", "7", "--group-by", "key,model"])).stdout;
+    const figures = wide.split(/\s+/).filter((word) => /^[\d$.,:-]*\d[\d$.,:-]*$/.test(word));
+    expect(figures.length).toBeGreaterThan(5);
+    for (const figure of figures) expect(words).toContain(figure);
   });
 
   test.each([

@@ -17,18 +17,18 @@ import { costsNothing, printUsage, type UsageRow, usageRow } from "./usage-table
 const daySeconds = 86_400;
 
 const usageHelp = `\
-Hours, days and months are those of UTC. A date is a whole day, the last one
-included; a time such as 2026-11-20T18:00 is of this machine's zone. Without
---days or --start it is the last 30 days. By tag, a request that has several
-is in the row of each, and once in the total.`;
+Hours, days and months are in UTC. A date is a whole day, and the last one is included.
+A time such as 2026-11-20T18:00 is in this machine's zone. Without --days or --start, the
+last 30 days are shown. With --group-by tag, a request with several tags is in the row of
+each tag and once in the total.`;
 
 const usageOptions = {
-  days: ["--days <number>", "the last days, today included", parseCount],
+  days: ["--days <number>", "number of days, including today", parseCount],
   start: ["--start <when>", "first day or time to count", parseStart],
   end: ["--end <when>", "last day, or time, to count (default: now)", parseEnd],
-  bucket: ["--bucket <size>", "length of the rows' time (default: day)", usageBuckets],
-  groupBy: ["--group-by <names>", `separate rows for each ${usageGroups.join(", ")}; several with commas`, parseGroups],
-  tag: ["--tag <name>", "only requests that have this tag"],
+  bucket: ["--bucket <size>", "time span of a row (default: day)", usageBuckets],
+  groupBy: ["--group-by <names>", `group by ${usageGroups.join(", ")}; several with commas`, parseGroups],
+  tag: ["--tag <name>", "only requests with this tag"],
   csv: ["--csv", "print CSV as the API gives it"],
   json: ["--json", "print the rows as the API gives them"],
 } as const;
@@ -67,7 +67,7 @@ export function usageCommand(fields: UsageFields): CommandEntry {
 }
 
 export const accountUsageCommand = usageCommand({
-  summary: "what this account has used",
+  summary: "show what this account has used",
   description: "Show what the account has used. Needs a key with the scope usage:read.",
   examples: [
     "headrace usage --days 7",
@@ -107,7 +107,8 @@ async function showUsage(
   const isUnpriced = models && ((model: string) => models.get(model) !== true);
   printUsage(terminal, named, { bucket, groups, whole, isUnpriced });
   const without = [...(models ?? [])].filter(([, hasPrice]) => !hasPrice).map(([id]) => id);
-  if (without.length > 0) terminal.note(`No part of the cost is what models without a price use: ${namesOf(without)}.`);
+  if (without.length > 0)
+    terminal.note(`These models have no price, so the cost does not include them: ${namesOf(without)}.`);
 
   /** A request that has several tags is in several rows. */
   async function readWhole(): Promise<UsageRow[]> {

@@ -31,7 +31,7 @@ const deliveryPage = z.object({ data: z.array(z.unknown()) });
 type Delivery = z.infer<typeof delivery>;
 
 const idArgument = ["<id>", "id of the webhook, whk_…"] as const;
-const operators = ["--operators", "the webhooks of the operators, which need a key of theirs or a login"] as const;
+const operators = ["--operators", "webhooks of the server, for operators"] as const;
 /** An attempt takes 15 s at most, and the server begins it at once. */
 const testWaitMs = 20_000;
 const testPollMs = 250;
@@ -67,11 +67,11 @@ const listCommand = serverCommand({
 const createCommand = serverCommand({
   name: "create",
   summary: "make a webhook",
-  description: "Make a webhook: events are posted to its address, signed as Standard Webhooks has it.",
+  description: "Make a webhook. Events are posted to its URL, signed as Standard Webhooks specifies.",
   arguments: [["<url>", "an https address on the public internet"]],
   options: {
-    events: ["--events <types>", "the types that it gets, separated by commas (default: all)", parseNames],
-    description: ["--description <text>", "what tells it from others"],
+    events: ["--events <types>", "event types to send, separated by commas (default: all)", parseNames],
+    description: ["--description <text>", "a label"],
     operators,
     quiet: ["-q, --quiet", "print the secret and nothing else"],
     json: ["--json", "print what the API gives, the secret included"],
@@ -109,7 +109,7 @@ standard error. It cannot be shown again.`,
 
 const testCommand = serverCommand({
   name: "test",
-  summary: "send a test event, and tell what came of it",
+  summary: "send a test event, and show the result",
   description: "Send the event webhook.test to one webhook, and wait for its first attempt.",
   arguments: [idArgument],
   options: { operators, json: ["--json", "print the delivery as the API gives it"] },
@@ -163,7 +163,7 @@ async function firstAttempt(
 
 const deliveriesCommand = serverCommand({
   name: "deliveries",
-  summary: "list what was delivered to a webhook",
+  summary: "list the deliveries of a webhook",
   description: "List the last 50 deliveries to one webhook, newest first.",
   arguments: [idArgument],
   options: { operators, json: ["--json", "print them as the API gives them"] },
@@ -194,7 +194,7 @@ const deliveriesCommand = serverCommand({
 const deleteCommand = serverCommand({
   name: "delete",
   summary: "delete a webhook",
-  description: "Delete a webhook. What waits for it is not sent any more.",
+  description: "Delete a webhook. Pending deliveries are dropped.",
   arguments: [idArgument],
   options: {
     operators,
@@ -221,9 +221,9 @@ function cameOf({ attempts }: Delivery): string {
 
 export const webhooksCommand = command({
   name: "webhooks",
-  summary: "be told of quotas, keys, failing requests, upstreams and nodes",
+  summary: "manage webhooks for quotas, keys, errors, upstreams and nodes",
   description:
-    "Manage webhooks: addresses that are told when a quota is nearly used up, a key ends, requests fail, or, for operators, an upstream or a node is away. Needs a login as an owner or admin, or a key with the scope keys:manage.",
+    "Manage webhooks: URLs that receive events when a quota is nearly used up, a key expires, requests fail, or, for operators, an upstream or a node is down. Needs a login as an owner or admin, or a key with the scope keys:manage.",
   examples: [
     "headrace webhooks create https://hooks.example.com/headrace",
     "headrace webhooks test whk_01a2",

@@ -22,7 +22,10 @@ const s3 = field(
       fix: "Give the name as the store shows it.",
     }),
     endpoint: field(
-      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      z
+        .string()
+        .trim()
+        .refine((text) => parseHttpUrl(text) !== undefined),
       {
         doc: "Where the store is; left out: Amazon's, by `region`.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",

@@ -94,7 +94,10 @@ const guardrail = field(
       fix: "Write a sentence such as: Nothing about other customers.",
     }).optional(),
     url: field(
-      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      z
+        .string()
+        .trim()
+        .refine((text) => parseHttpUrl(text) !== undefined),
       {
         doc: "Of `http`: the address that each text is posted to.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",

@@ -1,4 +1,4 @@
-// The part of headrace.yaml about servers of tools (MCP).
+// The part of headrace.yaml about MCP servers.
 import * as z from "zod";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
@@ -15,6 +15,7 @@ import {
   type ToolPlace,
   type ToolServer,
   toolApprovals,
+  toolProtocolVersions,
   toolSharings,
 } from "../../domain/tools/tool-server.ts";
 import { toolServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
@@ -42,7 +43,10 @@ const server = field(
       fix: "Write a sentence, or leave it out.",
     }).optional(),
     url: field(
-      z.string().refine((text) => parseHttpUrl(text) !== undefined),
+      z
+        .string()
+        .trim()
+        .refine((text) => parseHttpUrl(text) !== undefined),
       {
         doc: "Its address over streamable HTTP. Left out: it is started by `command`.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
@@ -68,7 +72,7 @@ const server = field(
         }),
         server: field(z.string().regex(texts.name.pattern), {
           doc: "Name of the server in the node's own `tools.servers`, which says `share: true` of it.",
-          must: "the name of a server of tools",
+          must: "the name of an MCP server",
           fix: "Give a name such as files.",
         }),
       }),
@@ -148,6 +152,10 @@ const server = field(
       "Who shares a connection to it, or a process of it: nobody with anybody else (`person`), or `all` who use it.",
       oneOf(toolSharings),
     ).default("person"),
+    protocol_version: said(
+      "The only revision of the protocol that is spoken with it. Left out: the newest that it knows.",
+      oneOf(toolProtocolVersions),
+    ).optional(),
     timeout_seconds: said("How long one call may take.", whole([1, 3_600], usualSeconds, "seconds")).default(
       usualSeconds,
     ),
@@ -163,7 +171,7 @@ const server = field(
     }).optional(),
     enabled: said("Whether it may be used.", trueOrFalse()).default(true),
   }),
-  entry("A server of tools.", "name, and url, command or node"),
+  entry("An MCP server.", "name, and url, command or node"),
 );
 
 export const tools = field(
@@ -223,6 +231,7 @@ export function toolServerOf(given: FileServer): ToolServer {
     tools: given.tools ?? null,
     approval: given.approval,
     sharing: given.sharing,
+    protocolVersion: given.protocol_version ?? null,
     timeoutMs: given.timeout_seconds * 1_000,
     maxResultBytes: given.max_result_bytes,
     maxConcurrency: given.max_concurrency,

@@ -9,6 +9,7 @@ import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, messagesSaid, piecesSaid, readTold } from "../openai/said.ts";
 import { readAnswer } from "../openai/whole-answer.ts";
 import { estimatePromptTokens, isMediaPart } from "../prompt-tokens.ts";
+import { isStream, streamedAnswer } from "../translation/translated-answer.ts";
 import { ChunkCollector } from "./chunk-collector.ts";
 import { chatFormat } from "./format.ts";
 
@@ -46,12 +47,22 @@ export const chat: Dialect = {
   itemBytes: 0,
   idOf: chatIdOf,
   encode: () => false,
-  readAnswer,
+  readAnswer: (bytes, request, serving, names) =>
+    isStream(bytes)
+      ? streamedAnswer(bytes, request, serving, names, chatFormat)
+      : readAnswer(bytes, request, serving, names),
+  long: undefined,
   stream: streamChunks,
   tellsPromptFirst: false,
   keepAlive: comment,
   errorEvent: (rendered) => `data: ${rendered}\n\n`,
-  kept: { as: "chat", ofAllEvents: true, collector: () => new ChunkCollector(), members: () => undefined },
+  kept: {
+    as: "chat",
+    ofAllEvents: true,
+    collector: () => new ChunkCollector(),
+    members: () => undefined,
+    unkept: (answer) => answer,
+  },
   namesKept: undefined,
 
   asked: messagesSaid,

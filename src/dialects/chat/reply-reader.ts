@@ -1,15 +1,15 @@
 // Reads the answers of engines that speak chat completions: chunks of a stream, and whole answers.
-import { GatewayError } from "../../base/errors.ts";
 import { ClientCalls } from "../conversation/call-names.ts";
 import type { CallNames } from "../conversation/conversation.ts";
 import type { EngineWords } from "../conversation/format.ts";
 import type { ReplyEnd, ReplyReader, ReplySink } from "../conversation/reply.ts";
-import { toldFault } from "../engine-fault.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 import { plainReasoning, reasoningDetails, tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
 import { ReplyCalls } from "./reply-calls.ts";
 import { readUsage } from "./reply-usage.ts";
+import { failedMidway, requireNoFailure } from "./strict-choices.ts";
 
 /** Why an answer ended, in the words of OpenAI and of servers that have their own. */
 const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
@@ -21,8 +21,6 @@ const reasons: Readonly<Record<string, ReplyEnd["reason"]>> = {
   tool_use: "calls",
   content_filter: "filter",
 };
-/** The server gave up: OpenRouter, vLLM, DeepSeek. */
-const failures = new Set(["error", "abort", "insufficient_system_resource"]);
 /** An answer that was cut, or withheld, did not end with its calls, though it may have some. */
 const cutReasons = new Set<ReplyEnd["reason"]>(["length", "context", "filter"]);
 
@@ -35,6 +33,7 @@ export class ChatReplyReader implements ReplyReader {
   #sink: ReplySink | undefined;
   #refused = false;
   #ended = false;
+  isOver = false;
   /** Whether a member of plain text tells the thought that goes on: then its details repeat it. */
   #plainThought = false;
 
@@ -48,6 +47,8 @@ export class ChatReplyReader implements ReplyReader {
     this.#refuseFault(data);
     const choice = firstChoice(data);
     readUsage(data, choice, sink);
+    // Usage in a chunk of its own comes last.
+    this.isOver = this.#ended && !choice && isObject(data["usage"]);
     // Some servers repeat the end. What they say behind it would come after the answer that was told.
     if (!choice || this.#ended) return;
     const { delta, message } = choice;
@@ -56,6 +57,10 @@ export class ChatReplyReader implements ReplyReader {
     else if (isObject(message)) this.#message(message, choice, sink);
     const reason = textOf(choice["finish_reason"]);
     if (reason !== undefined) this.#end(reason, choice, sink);
+  }
+
+  isPart(data: Json): boolean {
+    return firstChoice(data) !== undefined;
   }
 
   whole(answer: Json, given: ReplySink): void {
@@ -139,10 +144,10 @@ export class ChatReplyReader implements ReplyReader {
 
   #end(told: string, choice: Json, sink: ReplySink): void {
     if (this.#ended) return;
-    if (failures.has(told)) throw new GatewayError("upstream_error", failedMidway, { detail: `it ended by "${told}"` });
+    requireNoFailure(choice, this.#engine);
     this.#ended = true;
     this.#calls.end(sink);
-    sink.end(this.#endOf(reasons[told] ?? "stop", choice));
+    sink.end(this.#endOf(reasons[told.toLowerCase()] ?? "stop", choice));
   }
 
   #endOf(reason: ReplyEnd["reason"], choice: Json): ReplyEnd {
@@ -154,15 +159,11 @@ export class ChatReplyReader implements ReplyReader {
     return sequence === undefined ? { reason: "stop" } : { reason: "sequence", sequence };
   }
 
-  /** The second form is vLLM's. */
   #refuseFault(data: Json): void {
-    const { error } = data;
-    if ((error === undefined || error === null) && data["object"] !== "error") return;
+    if (!tellsFault(data)) return;
     throw toldFault(JSON.stringify(data), this.#engine, failedMidway);
   }
 }
-
-const failedMidway = "The model server failed in the middle of the answer.";
 
 function isTold(value: unknown): boolean {
   return value !== undefined && value !== null && !(Array.isArray(value) && value.length === 0);
@@ -174,7 +175,7 @@ function firstChoice({ choices }: Json): Json | undefined {
   if (!Array.isArray(choices)) throw malformed("choices that are no list");
   for (const choice of choices) {
     if (!isObject(choice)) throw malformed("a choice that is no object");
-    if ((choice["index"] ?? 0) === 0) return choice;
+    if (Number(choice["index"] ?? 0) === 0) return choice;
   }
   return undefined;
 }

@@ -163,7 +163,7 @@ test("a fault ends the stream as the gateway's own do, behind what was told", ()
   stream.text("a");
   const [, text, fault] = eventsOf(stream.failure({ status: 502, code: "upstream_error", message: "It broke." }));
   expect(text).toMatchObject({ choices: [{ delta: { content: "a" } }] });
-  expect(fault).toEqual({ error: { message: "It broke.", type: "api_error", param: null, code: "upstream_error" } });
+  expect(fault).toEqual({ error: { message: "It broke.", type: "api_error", code: "upstream_error" } });
 });
 
 describe("thoughts", () => {

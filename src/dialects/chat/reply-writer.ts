@@ -90,7 +90,7 @@ class ChatReplyWriter implements ReplyWriter {
 
   failure({ status, code, message, param }: ReplyFault): string {
     const rest = this.take();
-    return `${rest}data: ${JSON.stringify({ error: { message, type: typeOf(status), param: param ?? null, code } })}\n\n`;
+    return `${rest}data: ${JSON.stringify({ error: { message, type: typeOf(status), param, code } })}\n\n`;
   }
 
   whole(usage: ReplyUsage): Record<string, unknown> {

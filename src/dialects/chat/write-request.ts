@@ -20,7 +20,6 @@ const neverThinks = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9]))/;
 const alwaysThinks = /gpt-oss/i;
 /** The least budgets in tokens for which more than a low, and more than a medium effort is asked. */
 const [mediumBudget, highBudget] = [4_096, 16_384];
-const noParameters = { type: "object", properties: {} } as const;
 
 /** Whether a model wants `max_completion_tokens`, and not by its older name. */
 export function refusesOlderLimit(model: string): boolean {
@@ -61,7 +60,7 @@ function toolMembers(conversation: Conversation, tools: EngineTools): Json {
   return {
     tools: conversation.tools.map((tool) => {
       const { name, description, parameters, strict } = tools.functionOf(tool);
-      const described = { name, description, parameters: parameters ?? noParameters, strict: strict || undefined };
+      const described = { name, description, parameters, strict: strict || undefined };
       return { type: "function", function: described };
     }),
     tool_choice: toolChoice && choiceOf(toolChoice, tools),

@@ -43,6 +43,7 @@ export const completion: Dialect = {
   idOf: (requestId) => `cmpl-${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer,
+  long: undefined,
   stream: streamChunks,
   tellsPromptFirst: false,
   keepAlive: comment,

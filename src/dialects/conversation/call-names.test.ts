@@ -127,3 +127,12 @@ test("a custom call of an engine that knows custom tools has its text as it is",
   calls.end({ reason: "calls" });
   expect(reply.parts).toMatchObject([{ input: '{"input":"x"}' }]);
 });
+
+test("shortens a function's own name above 64 characters, and tells its calls back under it", () => {
+  const [long, other] = [`mcp__server__${"x".repeat(80)}_read`, `mcp__other__${"x".repeat(80)}_read`];
+  const tools = new EngineTools([tool(long), tool(other)]);
+  const names = [tools.nameOf(tool(long)), tools.nameOf(tool(other))];
+  expect(names.map((name) => name.length)).toEqual([64, 64]);
+  expect(new Set(names).size).toBe(2);
+  expect(tools.names.get(names[0] ?? "")).toMatchObject({ kind: "function", name: long });
+});

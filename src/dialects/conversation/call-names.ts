@@ -1,4 +1,5 @@
 // Tools as an engine knows them that has functions alone and no groups of them, and the way back of its calls.
+import { toolSchema } from "../../domain/tools/tool-schema.ts";
 import type { CallNames, CallPart, Tool } from "./conversation.ts";
 import type { ReplyCall, ReplySink } from "./reply.ts";
 import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
@@ -14,7 +15,8 @@ const foreign = /[^A-Za-z0-9_-]/g;
 export interface EngineFunction {
   readonly name: string;
   readonly description?: string | undefined;
-  readonly parameters?: Readonly<Record<string, unknown>> | undefined;
+  /** A schema that `toolSchema` gives. */
+  readonly parameters: Readonly<Record<string, unknown>>;
   readonly strict?: boolean | undefined;
 }
 
@@ -45,8 +47,9 @@ export class EngineTools {
     const known = this.#names.get(key);
     if (known !== undefined) return known;
     const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
-    // A function of the client's own keeps even a name that only some servers take: they say so themselves.
-    const keepsName = namespace === undefined && kind === "function" && !this.#taken.has(name);
+    // A function of the client's own keeps a name with characters that only some servers take: they say so themselves.
+    const isOwn = namespace === undefined && kind === "function";
+    const keepsName = isOwn && name.length <= longestName && !this.#taken.has(name);
     const given = keepsName ? name : this.#free(wanted);
     this.#names.set(key, given);
     this.#taken.add(given);
@@ -58,7 +61,7 @@ export class EngineTools {
     const name = this.nameOf(tool);
     if (tool.kind === "function") {
       const { description, parameters, strict } = tool;
-      return { name, description, parameters, strict };
+      return { name, description, parameters: toolSchema(parameters, strict), strict };
     }
     return { name, description: customDescription(tool), parameters: inputSchema };
   }

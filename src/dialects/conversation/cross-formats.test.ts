@@ -330,3 +330,44 @@ describe.each(pairs)("from %s to %s", (a, b) => {
     );
   });
 });
+
+describe("a tool without arguments", () => {
+  const schemas = [
+    "left out",
+    null,
+    {},
+    [],
+    { type: "object" },
+    { type: "object", properties: null },
+    { properties: [] },
+  ];
+  const requestOf: Readonly<Record<FormatName, (schema: unknown) => Json>> = {
+    chat: (parameters) => ({
+      ...{ model: "m", messages: [{ role: "user", content: "a" }] },
+      tools: [{ type: "function", function: { name: "now", parameters } }],
+    }),
+    response: (parameters) => ({
+      ...{ model: "m", input: "a" },
+      tools: [{ type: "function", name: "now", parameters }],
+    }),
+    message: (inputSchema) => ({
+      ...{ model: "m", max_tokens: 9, messages: [{ role: "user", content: "a" }] },
+      tools: [{ name: "now", input_schema: inputSchema }],
+    }),
+  };
+  const schemaOf: Readonly<Record<FormatName, (tool: Json) => unknown>> = {
+    chat: (tool) => (tool["function"] as Json)["parameters"],
+    response: (tool) => tool["parameters"],
+    message: (tool) => tool["input_schema"],
+  };
+
+  test.each(pairs)("of %s is an object with properties to a server of %s", (from, to) => {
+    for (const schema of schemas) {
+      const request = requestOf[from](schema === "left out" ? undefined : schema);
+      const body = JSON.parse(JSON.stringify(request)) as Json;
+      const written = formats[to].writeRequest(formats[from].readRequest(body, seal), "m").body;
+      const [tool] = (JSON.parse(written) as { tools: Json[] }).tools;
+      expect([schema, schemaOf[to](tool as Json)]).toEqual([schema, { type: "object", properties: {} }]);
+    }
+  });
+});

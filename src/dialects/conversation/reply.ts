@@ -68,8 +68,12 @@ export interface ReplyUsage {
  * in the stream is returned by `fault`.
  */
 export interface ReplyReader {
+  /** Whether the last event of the format came. */
+  readonly isOver: boolean;
   /** The data of one event of a stream, parsed. */
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
+  /** Whether the event is a part of an answer: a heartbeat is none, and an event of another format. */
+  isPart(data: Readonly<Record<string, unknown>>): boolean;
   /** A whole answer, parsed. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;
   /**

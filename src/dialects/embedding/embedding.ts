@@ -9,7 +9,8 @@ import { comment } from "../keep-alive.ts";
 import { malformed } from "../malformed.ts";
 import { streamChunks } from "../openai/chunks.ts";
 import { choicesSaid, piecesSaid, readTold, textsSaid } from "../openai/said.ts";
-import { readAnswer } from "../openai/whole-answer.ts";
+import { reportedUsage } from "../openai/usage.ts";
+import { editedMember, readAnswer, usageOf } from "../openai/whole-answer.ts";
 import { estimatePromptTokens } from "../prompt-tokens.ts";
 
 export const embedding: Dialect = {
@@ -46,6 +47,13 @@ export const embedding: Dialect = {
   idOf: (requestId) => requestId,
   encode: encodeAsAsked,
   readAnswer,
+  long: {
+    items: ({ body, hasMedia }) => (hasMedia ? undefined : countTexts(body["input"])),
+    encoder: encoderFor,
+    edited: editedMember,
+    usage: ({ usage, service_tier: tier }, _items, request, { context }) =>
+      usageOf(reportedUsage(usage, tier, false), request, [], context),
+  },
   stream: streamChunks,
   tellsPromptFirst: false,
   keepAlive: comment,
@@ -69,30 +77,49 @@ function hasObjects(input: unknown): boolean {
  * whether it did. An embedding that is missing or no list of numbers would reach the client as a wrong vector, so it is
  * refused. How many there are of inputs that are no texts is for the engine to say.
  */
-function encodeAsAsked(items: unknown[], { body, hasMedia }: AskedRequest): boolean {
-  const { input, encoding_format: encoding } = body;
-  const base64 = encoding === "base64";
-  if (!base64 && encoding !== "float" && encoding !== undefined && encoding !== null) return false;
-  const wanted = countTexts(input);
-  if (!hasMedia && items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
+function encodeAsAsked(items: unknown[], request: AskedRequest): boolean {
+  const encode = encoderFor(request);
+  if (!encode) return false;
+  const wanted = countTexts(request.body["input"]);
+  if (!request.hasMedia && items.length !== wanted) throw malformed(`${items.length} embeddings for ${wanted} inputs`);
   let changed = false;
-  for (const item of items as { embedding?: unknown }[]) {
-    const embedding = item?.embedding;
-    if (Array.isArray(embedding)) {
-      if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
-      if (!base64) continue;
-      item.embedding = encodeEmbedding(embedding as number[]);
-    } else if (typeof embedding === "string") {
-      if (base64) continue;
-      const values = decodeEmbedding(embedding);
-      if (!values) throw malformed("an embedding that is not base64 of float32");
-      item.embedding = values;
-    } else {
-      throw malformed("an item without an embedding");
-    }
-    changed = true;
-  }
+  for (const item of items) changed = encode(item) || changed;
   return changed;
+}
+
+/** Gives one item the encoding that the request asks for; undefined if the encoding is one that only the engine knows. */
+function encoderFor({ body }: AskedRequest): ((item: unknown) => boolean) | undefined {
+  const { encoding_format: encoding } = body;
+  if (encoding === "base64") return asBase64;
+  return encoding === "float" || encoding === undefined || encoding === null ? asNumbers : undefined;
+}
+
+function asBase64(value: unknown): boolean {
+  const item = requireEmbedding(value);
+  if (typeof item.embedding === "string") return false;
+  item.embedding = encodeEmbedding(item.embedding);
+  return true;
+}
+
+function asNumbers(value: unknown): boolean {
+  const item = requireEmbedding(value);
+  if (typeof item.embedding !== "string") return false;
+  const numbers = decodeEmbedding(item.embedding);
+  if (!numbers) throw malformed("an embedding that is not base64 of float32");
+  item.embedding = numbers;
+  return true;
+}
+
+/** Throws `upstream_error` for an item without a text or a list of numbers. */
+function requireEmbedding(value: unknown): { embedding: string | number[] } {
+  const item = value as { embedding?: unknown } | null;
+  const embedding = item?.embedding;
+  if (Array.isArray(embedding)) {
+    if (!embedding.every(isFloat32)) throw malformed("an embedding with something that is no number");
+  } else if (typeof embedding !== "string") {
+    throw malformed("an item without an embedding");
+  }
+  return item as { embedding: string | number[] };
 }
 
 function isFloat32(value: unknown): boolean {

@@ -1,5 +1,4 @@
 // Messages: Anthropic's format, in which each message is a list of blocks.
-import { quote } from "../../base/text/json-bytes.ts";
 import { generates } from "../../domain/models/operation.ts";
 import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import type { AnswerStream } from "../answer.ts";
@@ -14,6 +13,7 @@ import { messageFormat } from "./format.ts";
 import { isPlain } from "./plain-request.ts";
 import { openedMessages } from "./read-messages.ts";
 import { FollowedMessage } from "./stopped-message.ts";
+import { StrictMessage, strictMessage } from "./strict-message.ts";
 import { UsageReading } from "./usage.ts";
 
 /** Claude Code gives a stream up after minutes without a byte. */
@@ -26,17 +26,23 @@ const events: PassedEvents = {
   format: messageFormat,
   holder: "message",
   last: new Set(["message_stop", "error"]),
+  forgotten: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
   errorEvent,
+  repair: (head) => new StrictMessage(head),
   follower: () => new FollowedMessage(),
 };
+
+const call = Buffer.from('"tool_use"');
 
 const whole: PassedWhole = {
   format: messageFormat,
   list: "content",
+  strict: strictMessage,
   isUsual: (found) =>
     found.isText("type", "message") &&
-    found.firstByteOf("stop_reason") === quote &&
-    !found.isText("stop_reason", "") &&
+    // The two reasons of most answers; any other may be a word that Anthropic's API does not have.
+    (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
+    !found.holds("content", call) &&
     found.isNothing("error") &&
     // Errors of other servers have one.
     found.isNothing("object"),
@@ -78,6 +84,7 @@ export const message: Dialect = {
   idOf: (requestId) => `msg_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
+  long: undefined,
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: true,
   keepAlive: ping,

@@ -203,10 +203,10 @@ describe("a stream", () => {
 
   test.each([
     ["an event without a type", [{ data: 1 }]],
-    ["a piece of a block that did not begin", [piece(0, { type: "text_delta", text: "x" })]],
+    ["a piece of a block that did not begin", [piece(0, { type: "input_json_delta", partial_json: "x" })]],
     ["a block without a type", [begin(0, {})]],
     ["an event of a block without its index", [{ type: "content_block_stop" }]],
-    ["a call without id or name", [begin(0, { type: "tool_use", id: 3 })]],
+    ["a call without a name", [begin(0, { type: "tool_use", id: "a" })]],
   ])("with %s cannot be read", (detail, events) => {
     expect(() => notesOf(events)).toThrow(expect.objectContaining({ code: "upstream_error", detail }));
   });
@@ -246,6 +246,58 @@ describe("an error in the stream", () => {
       error: { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" },
     };
     expect(faultOf(full, engine)).toMatchObject({ engineCode: "context_length_exceeded" });
+  });
+});
+
+describe("a lenient server's", () => {
+  const call = (id: unknown, input: unknown) => ({ type: "tool_use", id, name: "look", input });
+  const named = (index: number, callId: unknown) => ["call", index, { callId, kind: "function", name: "look" }];
+  const made = expect.stringMatching(/^toolu_[0-9a-f]{32}$/);
+
+  test.each([
+    ["call without an id", [call(undefined, { a: 1 })], [named(0, made), ["arguments", '{"a":1}', 0]]],
+    ["call with an empty id", [call("", { a: 1 })], [named(0, made), ["arguments", '{"a":1}', 0]]],
+    [
+      "calls with one id",
+      [call("a", {}), call("a", {})],
+      [named(0, "a"), ["arguments", "{}", 0], named(1, made), ["arguments", "{}", 1]],
+    ],
+    ["input as JSON", [call("a", '{"a":1}')], [named(0, "a"), ["arguments", '{"a":1}', 0]]],
+    ["input that is null", [call("a", null)], [named(0, "a"), ["arguments", "{}", 0]]],
+  ])("%s is completed, whole and streamed, and ends by calls whatever it says", (_, content, told) => {
+    const all = [...told, ["end", { reason: "calls" }]];
+    expect(wholeNotes({ type: "message", content, stop_reason: "end_turn" }).told).toEqual(all);
+    const blocks = content.flatMap((block, index) => [begin(index, block), stop(index)]);
+    expect(notesOf([start(), ...blocks, end("end_turn"), over]).told).toEqual(all);
+  });
+
+  test("piece of input that is an object is read as its JSON", () => {
+    const events = [begin(0, call("a", {})), piece(0, { type: "input_json_delta", partial_json: { a: 1 } }), stop(0)];
+    expect(notesOf([start(), ...events, over]).told[1]).toEqual(["arguments", '{"a":1}', 0]);
+  });
+
+  test.each([
+    ["stop", "stop"],
+    ["length", "length"],
+    ["content_filter", "filter"],
+    ["", "stop"],
+  ])("stop reason %j ends the answer by %s", (told, reason) => {
+    const content = [{ type: "text", text: "Hi" }];
+    expect(wholeNotes({ content, stop_reason: told }).told.at(-1)).toEqual(["end", { reason }]);
+    expect(notesOf([start(), begin(0, { type: "text", text: "Hi" }), end(told), over]).told.at(-1)).toEqual([
+      "end",
+      { reason },
+    ]);
+  });
+
+  test("content in the first event is told if no block follows, and a text alone as a whole content", () => {
+    const told = [
+      ["text", "Hi"],
+      ["end", { reason: "stop" }],
+    ];
+    const first = { type: "message_start", message: { content: [{ type: "text", text: "Hi" }] } };
+    expect(notesOf([first, end("end_turn"), over]).told).toEqual(told);
+    expect(wholeNotes({ content: "Hi", stop_reason: "end_turn" }).told).toEqual(told);
   });
 });
 

@@ -9,11 +9,13 @@ import { malformed } from "../malformed.ts";
 import { countOf } from "../told-parts.ts";
 import { isObject, type Json, objectOf, textOf } from "./json.ts";
 import { endOf } from "./stop-reasons.ts";
+import { blocksOf, CallIds, inputPiece, strictBlock } from "./strict-block.ts";
 import { UsageReading } from "./usage.ts";
 
 /** A block of which more may come. */
 interface OpenBlock {
   readonly type: string;
+  readonly id: unknown;
   /** The call that it is. */
   readonly call: number;
   /** The input that a call began with, told at its end unless it came in pieces. */
@@ -32,10 +34,16 @@ export class MessageReader implements ReplyReader {
   readonly #blocks = new Map<number, OpenBlock>();
   readonly #usage = new UsageReading();
   #sink: { readonly told: ReplySink; readonly calls: ReplySink } | undefined;
+  readonly #ids = new CallIds();
   #calls = 0;
+  /** The content that the message began with, told at its end unless blocks came. */
+  #firstContent: unknown;
+  #hasBlocks = false;
   /** Claude shows summaries of what it thinks; what other models have behind this format is their thinking itself. */
   #isSummary = false;
-  #isOver = false;
+  /** True once the model server has said why the answer ended. */
+  #hasEnded = false;
+  isOver = false;
 
   constructor(names: CallNames, engine?: EngineWords) {
     this.#names = names;
@@ -47,22 +55,24 @@ export class MessageReader implements ReplyReader {
     switch (data["type"]) {
       case "message_start":
         this.#begin(objectOf(data["message"]), told);
+        this.#firstContent ??= objectOf(data["message"])["content"];
         break;
       case "content_block_start":
         this.#start(indexOf(data), blockOf(data["content_block"]), told);
         break;
       case "content_block_delta":
-        this.#delta(this.#blockAt(indexOf(data)), objectOf(data["delta"]), told);
+        this.#delta(this.#blockAt(indexOf(data), objectOf(data["delta"]), told), objectOf(data["delta"]), told);
         break;
       case "content_block_stop":
         this.#stop(indexOf(data), told);
         break;
       case "message_delta":
         if (isObject(data["usage"])) told.usage(this.#usage.add(data["usage"]));
-        this.#end(objectOf(data["delta"]), told);
+        this.#end(isObject(data["delta"]) ? data["delta"] : data, told);
         break;
       case "message_stop":
         this.#close(told);
+        this.isOver = true;
         break;
       case "error":
         throw this.#fault(data);
@@ -71,18 +81,26 @@ export class MessageReader implements ReplyReader {
     }
   }
 
+  isPart({ type }: Json): boolean {
+    return typeof type === "string" && parts.test(type);
+  }
+
   whole(answer: Json, sink: ReplySink): void {
     const told = this.#sinkFor(sink);
     if (answer["type"] === "error") throw this.#fault(answer);
-    const { content } = answer;
-    if (!Array.isArray(content)) throw malformed("a message without content");
+    const content = blocksOf(answer["content"]);
+    if (!content) throw malformed("a message without content");
     this.#begin(answer, told);
-    for (const [index, block] of content.entries()) {
-      this.#start(index, blockOf(block), told);
-      this.#stop(index, told);
-    }
+    this.#tellBlocks(content, told);
     this.#end(answer, told);
     this.#close(told);
+  }
+
+  #tellBlocks(blocks: readonly unknown[], sink: ReplySink): void {
+    for (const [index, block] of blocks.entries()) {
+      this.#start(index, blockOf(block), sink);
+      this.#stop(index, sink);
+    }
   }
 
   #sinkFor(sink: ReplySink): ReplySink {
@@ -96,10 +114,14 @@ export class MessageReader implements ReplyReader {
     if (isObject(usage)) sink.usage(this.#usage.add(usage));
   }
 
-  #start(index: number, block: Json, sink: ReplySink): void {
-    const type = textOf(block["type"]) ?? "";
+  #start(index: number, told: Json, sink: ReplySink): void {
+    const type = textOf(told["type"]) ?? "";
+    const before = this.#blocks.get(index);
+    if (before?.type === type && before.id === told["id"]) return;
+    this.#hasBlocks = true;
+    const block = strictBlock(told, this.#ids);
     const signature = textOf(block["signature"]) ?? "";
-    const open = { type, call: this.#calls, input: block["input"], hasArguments: false, signature };
+    const open = { type, id: told["id"], call: this.#calls, input: block["input"], hasArguments: false, signature };
     this.#blocks.set(index, open);
     if (type === "text") {
       sink.block();
@@ -112,8 +134,8 @@ export class MessageReader implements ReplyReader {
       sink.proof({ kind: "redacted", data: textOf(block["data"]) ?? "" });
     } else if (type === "tool_use") {
       const { id, name } = block;
-      if (typeof id !== "string" || typeof name !== "string") throw malformed("a call without id or name");
-      sink.call(this.#calls++, { callId: id, kind: "function", name });
+      if (typeof name !== "string") throw malformed("a call without a name");
+      sink.call(this.#calls++, { callId: String(id), kind: "function", name });
     }
   }
 
@@ -121,7 +143,7 @@ export class MessageReader implements ReplyReader {
     if (block.type === "text") {
       this.#tellText(textOf(delta["text"]), sink);
     } else if (block.type === "tool_use") {
-      const piece = textOf(delta["partial_json"]);
+      const piece = inputPiece(delta["partial_json"]);
       if (!piece) return;
       block.hasArguments = true;
       sink.arguments(block.call, piece);
@@ -154,22 +176,28 @@ export class MessageReader implements ReplyReader {
   /** The answer is over as soon as the reason is told: some servers end there, and with blocks that they did not end. */
   #end({ stop_reason, stop_sequence, stop_details }: Json, sink: ReplySink): void {
     const reason = textOf(stop_reason);
-    if (reason === undefined || this.#isOver) return;
-    this.#isOver = true;
+    if (!reason || this.#hasEnded) return;
+    this.#hasEnded = true;
+    if (!this.#hasBlocks) this.#tellBlocks(blocksOf(this.#firstContent) ?? [], sink);
     for (const index of this.#blocks.keys()) this.#stop(index, sink);
     const explanation = textOf(objectOf(stop_details)["explanation"]);
     if (reason === "refusal" && explanation) sink.refusal(explanation);
-    sink.end(endOf(reason, textOf(stop_sequence)));
+    const end = endOf(reason, textOf(stop_sequence));
+    sink.end(end.reason === "stop" && this.#calls > 0 ? { reason: "calls" } : end);
   }
 
   #close(sink: ReplySink): void {
     this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
   }
 
-  #blockAt(index: number): OpenBlock {
-    const block = this.#blocks.get(index);
+  /** A text or a thought may begin with its first piece. */
+  #blockAt(index: number, delta: Json, sink: ReplySink): OpenBlock {
+    const known = this.#blocks.get(index);
+    if (known) return known;
+    const block = begunBy(delta);
     if (!block) throw malformed("a piece of a block that did not begin");
-    return block;
+    this.#start(index, block, sink);
+    return this.#blockAt(index, delta, sink);
   }
 
   #fault(data: Json): GatewayError {
@@ -184,6 +212,8 @@ export class MessageReader implements ReplyReader {
   }
 }
 
+const parts = /^(?:message_(?:start|delta|stop)|content_block_(?:start|delta|stop))$/;
+
 function indexOf(data: Json): number {
   const index = countOf(data["index"]);
   if (index === undefined) throw malformed("an event of a block without its index");
@@ -193,4 +223,11 @@ function indexOf(data: Json): number {
 function blockOf(value: unknown): Json {
   if (!isObject(value) || typeof value["type"] !== "string") throw malformed("a block without a type");
   return value;
+}
+
+/** The block that a piece belongs to; undefined of a call, whose name it does not tell. */
+export function begunBy({ type }: Json): Json | undefined {
+  if (type === "text_delta") return { type: "text", text: "" };
+  const isThought = type === "thinking_delta" || type === "signature_delta";
+  return isThought ? { type: "thinking", thinking: "", signature: "" } : undefined;
 }

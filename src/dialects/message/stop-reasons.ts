@@ -9,6 +9,11 @@ const reasons: ReadonlyMap<string | undefined, ReplyEnd["reason"]> = new Map([
   ["pause_turn", "pause"],
   ["refusal", "refusal"],
   ["model_context_window_exceeded", "context"],
+  // Words of OpenAI's API, which some servers leave as they are.
+  ["stop", "stop"],
+  ["length", "length"],
+  ["tool_calls", "calls"],
+  ["content_filter", "filter"],
 ]);
 
 const names: Readonly<Record<ReplyEnd["reason"], string>> = {
@@ -26,6 +31,13 @@ const names: Readonly<Record<ReplyEnd["reason"], string>> = {
 export function endOf(stopReason: string | undefined, sequence: string | undefined): ReplyEnd {
   const reason = reasons.get(stopReason) ?? "stop";
   return reason === "sequence" ? { reason, sequence } : { reason };
+}
+
+/** Returns Anthropic's word for what a server told, or the server's own where that is not known. */
+export function strictReason(told: string | undefined, hasCalls: boolean): string {
+  const reason = told ? reasons.get(told) : "stop";
+  if (reason === "stop" && hasCalls) return names.calls;
+  return reason ? names[reason] : (told as string);
 }
 
 /**

@@ -13,7 +13,7 @@ export class FollowedMessage implements StreamFollower {
   see({ type, index }: Json): void {
     const place = numberOf(index);
     if (place === undefined) return;
-    if (type === "content_block_start") this.#open.add(place);
+    if (type === "content_block_start" || type === "content_block_delta") this.#open.add(place);
     else if (type === "content_block_stop") this.#open.delete(place);
   }
 

@@ -63,6 +63,22 @@ export function deltaUsage(usage: ReplyUsage, promptTokens: number): Json {
   return changing(usage, promptTokens);
 }
 
+/**
+ * Returns the usage that a server told, with the figures of `counted` in place of those that it left out; the same object
+ * where it has the figures that SDKs read. Without `counted` undefined where it lacks the tokens of the answer.
+ */
+export function strictUsage<Counted extends Json | undefined>(told: unknown, counted: Counted): Json | Counted {
+  const usage = objectOf(told);
+  const hasOutput = countOf(usage["output_tokens"]) !== undefined;
+  if (hasOutput && (!counted || countOf(usage["input_tokens"]) !== undefined)) return usage;
+  if (!counted) return counted;
+  const known = Object.entries(usage).filter(([, value]) => value !== null && value !== undefined);
+  return {
+    ...counted,
+    ...Object.fromEntries(known.filter(([name, value]) => !name.endsWith("_tokens") || countOf(value) !== undefined)),
+  };
+}
+
 /** The usage of a message. SDKs since 1.0 have all of these members, empty or not. */
 export function messageUsage(usage: ReplyUsage, promptTokens: number): Json {
   return {

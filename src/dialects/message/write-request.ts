@@ -78,8 +78,7 @@ function toolOf(tool: Tool, tools: EngineTools): Json {
   return {
     name,
     description,
-    // Anthropic wants an object's schema, and of functions without parameters as well.
-    input_schema: parameters?.["type"] === undefined ? { properties: {}, ...parameters, type: "object" } : parameters,
+    input_schema: parameters,
     strict: strict || undefined,
     ...marked(tool.cache),
   };

@@ -9,7 +9,9 @@ import type { SseReader } from "../../base/text/sse.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
-import { toldFault } from "../engine-fault.ts";
+import { failedMidway, type Mended, requireNoFailure, StrictChoices } from "../chat/strict-choices.ts";
+import { endMark, isEndMark } from "../end-mark.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
 import { lastPart, streamUsage } from "../stream-usage.ts";
 import { ChunkTemplate } from "./chunk-template.ts";
 import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
@@ -33,8 +35,6 @@ interface Rendered {
   rewritten: boolean;
 }
 
-/** The data of the last event. */
-const endMark = "[DONE]";
 const usageNull = ',"usage":null}';
 /** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
 const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
@@ -56,8 +56,11 @@ export class ChunkTranslator implements AnswerStream {
   deliveredBytes = 0;
   deliveredPieces = 0;
   finishSeen = false;
+  isOver = false;
   /** Indices of the choices that have ended: a server may say so twice. */
   readonly #finished = new Set<unknown>();
+  /** Reasons of choices whose calls have no arguments yet, by their index: the client gets them at the end. */
+  #heldReasons: Map<unknown, unknown> | undefined;
   /** What is told of usage at the end is of all of it; not where we end it. */
   #isStopped = false;
   cut: CutPart[] | undefined;
@@ -71,6 +74,8 @@ export class ChunkTranslator implements AnswerStream {
   readonly #request: AskedRequest;
   readonly #names: AnswerNames;
   readonly #wantsUsage: boolean;
+  #hasCalls = false;
+  #strict: StrictChoices | undefined;
   /** Index of the first choice that had a delta; mostly there is no other. */
   #firstIndex: unknown;
   #otherIndices: Set<unknown> | undefined;
@@ -129,15 +134,14 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    return data === endMark;
+    return isEndMark(data);
   }
 
   translate(received: string, raw: string | undefined): string {
     const text = decodeByteText(received);
     const chunk = parseChunk(text);
-    // The second form is vLLM's.
-    if ((chunk["error"] !== undefined && chunk["error"] !== null) || chunk["object"] === "error") {
-      throw toldFault(text, this.#serving?.deployment.engine, "The model server failed in the middle of the answer.");
+    if (tellsFault(chunk)) {
+      throw toldFault(text, this.#serving?.deployment.engine, failedMidway);
     }
     this.#serving?.trace?.chunk(chunk);
     const said = chunk["usage"] ?? groqUsage(chunk);
@@ -148,15 +152,36 @@ export class ChunkTranslator implements AnswerStream {
     }
     const { choices } = chunk;
     // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
-    if (!Array.isArray(choices) || choices.length === 0) return "";
+    if (!Array.isArray(choices) || choices.length === 0) {
+      // Some servers forget the mark behind it.
+      this.isOver = usage !== undefined && !this.isOpen;
+      return "";
+    }
+    let mended = this.#mend(choices);
+    if (this.finishSeen && choices.every((choice, position) => this.#isRepeatedEnd(choice, position))) return "";
     this.#observe(choices);
+    if (this.finishSeen && this.#holdReasons(choices)) mended = "once";
     if (!this.cut) this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
-    const { event } = this.#render(text, chunk, choices);
+    const { event } = this.#render(text, chunk, choices, mended !== "not");
     this.#template = undefined;
     const listener = this.#names.said;
     if (listener) for (const choice of choices) tellSaid(choice as Record<string, unknown>, listener);
-    if (raw !== undefined && !usage && choices.length === 1) this.#learn(received, raw, choices[0]);
+    const isAlike = raw !== undefined && !usage && choices.length === 1 && mended !== "once";
+    if (isAlike) this.#learn(received, raw, choices[0]);
     return encodeByteText(event);
+  }
+
+  /** Throws for a choice that its server gave up. */
+  #mend(choices: readonly unknown[]): Mended {
+    if (!this.#request.dialect.isConversation) return "not";
+    for (const choice of choices) requireNoFailure(choice, this.#serving?.deployment.engine);
+    this.#strict ??= new StrictChoices(this.#names.id);
+    return this.#strict.chunk(choices);
+  }
+
+  #isRepeatedEnd(choice: StreamedChoice | null, position: number): boolean {
+    const isRepeated = choice?.finish_reason && this.#finished.has(choice.index ?? position);
+    return isRepeated ? deliveredBytes(choice) === 0 : false;
   }
 
   #observe(choices: readonly unknown[]): void {
@@ -166,16 +191,37 @@ export class ChunkTranslator implements AnswerStream {
       const bytes = deliveredBytes(choice);
       this.deliveredBytes += bytes;
       if (bytes > 0) this.deliveredPieces++;
+      this.#hasCalls ||= choice.delta?.["tool_calls"] !== undefined;
       if (!choice.finish_reason) continue;
       this.finishSeen = true;
       this.#finished.add(choice.index ?? position);
     }
   }
 
-  #render(text: string, chunk: Chunk, choices: unknown[]): Rendered {
+  /**
+   * Takes out the reasons of choices whose calls have no arguments yet; reports whether there were any. Some servers give a
+   * reason with each piece, so that arguments may still come.
+   */
+  #holdReasons(choices: readonly unknown[]): boolean {
+    let areHeld = false;
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice;
+      const { finish_reason: reason, index = position } = choice;
+      if (!reason) continue;
+      this.#heldReasons?.delete(index);
+      if (!this.#strict?.lacksArguments(index, reason)) continue;
+      this.#heldReasons ??= new Map();
+      this.#heldReasons.set(index, reason);
+      choice.finish_reason = null;
+      areHeld = true;
+    }
+    return areHeld;
+  }
+
+  #render(text: string, chunk: Chunk, choices: unknown[], isMended: boolean): Rendered {
     // JSON over several data lines: one line has to do for clients that read line by line.
     const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
-    const rewritten = this.#complete(choices);
+    const rewritten = this.#complete(choices) || isMended;
     const edits = this.#edits(chunk);
     if (rewritten) edits["choices"] = JSON.stringify(choices);
     return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
@@ -250,11 +296,12 @@ export class ChunkTranslator implements AnswerStream {
     const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
     const chunk = parseChunk(text);
     const choices = chunk.choices as unknown[];
+    const isMended = this.#mend(choices) !== "not";
     const otherBytes = deliveredBytes(choices[0]) - probe.length;
     if (bytes + otherBytes !== deliveredBytes(choice)) return;
     // Whoever is told what was said is told of the text that grows, as the answer.
     if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
-    const { event, rewritten } = this.#render(text, chunk, choices);
+    const { event, rewritten } = this.#render(text, chunk, choices, isMended);
     const sent = encodeByteText(event);
     const at = sent.indexOf(probe);
     if (at < 0 || sent.includes(probe, at + 1)) return;
@@ -296,18 +343,40 @@ export class ChunkTranslator implements AnswerStream {
   }
 
   ending(): string {
-    return `${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
+    const held = [...(this.#heldReasons ?? [])].map(([index, reason]) => this.#lastOf([index], reason, undefined));
+    return `${held.join("")}${this.#unsaidReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
   }
 
   stopped(mark: StopMark | undefined): string {
-    const { width, dialect } = this.#request;
-    const said = dialect.isConversation ? { delta: {} } : { text: "" };
-    const open = Array.from({ length: width }, (_, index) => index).filter((index) => !this.#finished.has(index));
-    const choices = open.map((index) => ({ index, ...said, logprobs: null, finish_reason: "length" }));
-    const usage = this.#wantsUsage ? { usage: null } : {};
+    const open = Array.from({ length: this.#request.width }, (_, index) => index);
+    const last = this.#lastOf(
+      open.filter((index) => !this.#finished.has(index)),
+      "length",
+      mark,
+    );
     this.#isStopped = true;
+    return `${last}${this.ending()}`;
+  }
+
+  /** The reasons of choices that a server ended with the mark alone: clients take an answer without one for cut off. */
+  #unsaidReasons(): string {
+    if (this.#isStopped || this.deliveredPieces === 0) return "";
+    const begun = this.#firstIndex === undefined ? [0] : [this.#firstIndex, ...(this.#otherIndices ?? [])];
+    const open = begun.filter((index) => !this.#finished.has(index));
+    return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
+  }
+
+  /** The chunk that tells why these choices ended. */
+  #lastOf(indices: readonly unknown[], reason: unknown, mark: StopMark | undefined): string {
+    const isWhole = reason !== "length";
+    const said = (index: unknown) =>
+      this.#request.dialect.isConversation
+        ? { delta: (isWhole && this.#strict?.unsaidArguments(index)) || {} }
+        : { text: "" };
+    const choices = indices.map((index) => ({ index, ...said(index), logprobs: null, finish_reason: reason }));
+    const usage = this.#wantsUsage ? { usage: null } : {};
     const last = JSON.stringify({ ...this.#head(), choices, ...usage, ...(mark && { headrace: mark }) });
-    return `data: ${encodeByteText(last)}\n\n${this.ending()}`;
+    return `data: ${encodeByteText(last)}\n\n`;
   }
 
   errorEvent(error: string): string {
@@ -358,8 +427,15 @@ function isSaid(value: unknown): boolean {
 function wholeAsChunk(text: string, name: string): string {
   const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
   const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
-    message ? { ...choice, delta: message } : choice;
+    message ? { ...choice, delta: withIndices(message as Record<string, unknown>) } : choice;
   return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+}
+
+/** Pieces of calls say which call they belong to; whole calls do not. */
+function withIndices(message: Record<string, unknown>): Record<string, unknown> {
+  const { tool_calls: calls } = message;
+  if (!Array.isArray(calls)) return message;
+  return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
 }
 
 /** Groq tells usage there where nobody asked for it. */

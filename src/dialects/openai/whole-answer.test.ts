@@ -114,3 +114,16 @@ test("a byte-order mark is not passed on", async () => {
   const text = JSON.stringify(completion);
   expect(read(`\ufeff${text}`).text).toBe(text);
 });
+
+test.each([{ code: 200, message: "success" }, { errors: [] }, { detail: "ok" }])(
+  "embeddings that say %j beside their list are the answer",
+  (more) => {
+    const answer = {
+      ...{ object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
+      ...{ usage: { prompt_tokens: 1, total_tokens: 1 }, ...more },
+    };
+    const text = JSON.stringify(answer);
+    const request = decodedRequest({ model: "m", input: "Hello" }, "embedding");
+    expect(readAnswer(ByteSpan.of(text), request, servedAs("m"), names).text).toBe(text);
+  },
+);

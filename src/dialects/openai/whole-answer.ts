@@ -2,11 +2,13 @@
 
 import { type ByteSpan, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
+import type { Model } from "../../domain/models/model.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import { scanAnswer } from "../answer-scan.ts";
-import { toldFault } from "../engine-fault.ts";
-import { atLeastDelivered, mayBeUnderstated } from "../least-usage.ts";
+import { mendWhole, requireNoFailure } from "../chat/strict-choices.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
+import { comparedUsage, needsComparison } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
@@ -24,11 +26,16 @@ export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Servin
   // Some servers begin with one.
   const bytes = withoutMark(all);
   serving.trace?.answer(bytes);
-  return plainAnswer(bytes, request, serving.model.id, names) ?? parsedAnswer(bytes, request, serving, names);
+  return plainAnswer(bytes, request, serving.model, names) ?? parsedAnswer(bytes, request, serving, names);
 }
 
 /** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
-function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, names: AnswerNames): Answer | undefined {
+function plainAnswer(
+  bytes: ByteSpan,
+  request: AskedRequest,
+  { id: model, context }: Serving["model"],
+  names: AnswerNames,
+): Answer | undefined {
   const { dialect } = request;
   if (!dialect.generates || names.ownId) return undefined;
   const found = scanAnswer(bytes);
@@ -36,15 +43,31 @@ function plainAnswer(bytes: ByteSpan, request: AskedRequest, model: string, name
   if (!found.isNothing("error") || !found.isFilledList("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
+  // Calls may have to be completed, and a choice without a message is none.
+  if (dialect.isConversation && !found.hasPlainMessages) return undefined;
   const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
   const isPlain = found.usage && servedOf(tier) === undefined;
   const usage = isPlain ? found.usage : wholeUsage(found.parsedValueOf("usage"), tier);
   const choicesBytes = found.endOf("choices") - found.startOf("choices");
-  if (!usage || mayBeUnderstated(usage, choicesBytes, request)) return undefined;
+  if (!usage || needsComparison(usage, choicesBytes, request, context)) return undefined;
   if (found.isText("model", model)) return new ReadAnswer(bytes, usage);
   const start = found.startOf("model");
   if (start === 0) return undefined;
   return new ReadAnswer(new PatchedSpan(bytes, start, found.endOf("model"), modelNameJson(model)), usage);
+}
+
+/** Makes choices strict in place; reports whether one changed. Throws for a choice without a message, or one that was given up. */
+function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
+  for (const choice of choices) {
+    if (!isMessage((choice as { message?: unknown } | null)?.message))
+      throw malformed("a chat completion without a message");
+    requireNoFailure(choice, engine);
+  }
+  return mendWhole(choices, id);
+}
+
+function isMessage(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Undefined where something of it is missing. */
@@ -56,13 +79,14 @@ function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
 function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
   const { text } = bytes;
   const body = parseObject(text);
-  if (body["error"] !== undefined && body["error"] !== null) {
+  const { dialect } = request;
+  if (tellsFault(body, dialect.answerList)) {
     throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
-  const { dialect } = request;
   const list = body[dialect.answerList];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");
   if (list.length === 0) throw malformed("no choice and no embedding");
+  const isMended = dialect.isConversation && strictWhole(list, serving.deployment.engine, names.id);
 
   const edits: Record<string, string | null> = {};
   const { id: model } = serving.model;
@@ -76,19 +100,34 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
     if (typeof body["created"] !== "number") edits["created"] = String(names.created);
   }
   if (body["object"] !== dialect.answerObject) edits["object"] = JSON.stringify(dialect.answerObject);
-  if (dialect.encode(list, request)) edits[dialect.answerList] = JSON.stringify(list);
+  if (dialect.encode(list, request) || isMended) edits[dialect.answerList] = JSON.stringify(list);
   return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
 }
 
+/** The JSON that a member of a long list of embeddings gets, as `parsedAnswer` gives it to a short one. */
+export function editedMember(
+  name: string,
+  value: unknown,
+  request: AskedRequest,
+  { id, context }: Pick<Model, "id" | "context">,
+): string | undefined {
+  const { dialect } = request;
+  if (name === "model") return JSON.stringify(id);
+  if (name === "object") return JSON.stringify(dialect.answerObject);
+  if (name !== "usage") return undefined;
+  const reported = reportedUsage(value, undefined, dialect.generates);
+  const usage = usageOf(reported, request, [], context);
+  if (usage !== reported) return JSON.stringify(usageObject(usage, dialect));
+  return hasTotal(value) ? undefined : JSON.stringify(withTotal(value, usage));
+}
+
 /** What was reported, as far as it can be; else an estimate. */
-function usageOf(
+export function usageOf(
   reported: TokenUsage | undefined,
   request: AskedRequest,
   choices: readonly unknown[],
   context: number | undefined,
 ): TokenUsage {
   const bytes = choices.reduce<number>((sum, choice) => sum + deliveredBytes(choice), 0);
-  const tokens = estimateTokens(bytes);
-  if (reported) return atLeastDelivered(reported, request, { bytes, tokens }, context);
-  return { promptTokens: request.promptTokens, completionTokens: tokens, estimated: true };
+  return comparedUsage(reported, request, { bytes, tokens: estimateTokens(bytes) }, context);
 }

@@ -182,6 +182,91 @@ describe("a stream", () => {
     expect(readEvents(events).ended).toEqual({ reason: "stop" });
   });
 
+  const call = (id: string, text: string) => ({
+    type: "function_call",
+    id: `fc_${id}`,
+    call_id: id,
+    name: "f",
+    arguments: text,
+  });
+  const told = (id: string, text: string) =>
+    expect.objectContaining({ type: "call", callId: id, name: "f", input: text });
+  const text = { type: "text", text: "Hi" };
+  const hi = message(said("Hi"));
+
+  test.each([
+    [
+      "arguments in their last event alone",
+      [
+        added(0, call("a", "")),
+        { type: "response.function_call_arguments.done", output_index: 0, arguments: "[1]" },
+        ended(),
+      ],
+      [told("a", "[1]")],
+    ],
+    [
+      "arguments in the last event of the answer alone",
+      [added(0, call("a", "")), ended({ output: [call("a", "[1]")] })],
+      [told("a", "[1]")],
+    ],
+    [
+      "arguments under another id there",
+      [added(0, call("a", "")), ended({ output: [call("b", "[1]")] })],
+      [told("a", "[1]")],
+    ],
+    [
+      "a text in its last event alone",
+      [
+        added(0, message()),
+        { type: "response.output_text.done", output_index: 0, content_index: 0, text: "Hi" },
+        done(0, hi),
+        ended(),
+      ],
+      [text],
+    ],
+    [
+      "an item in the last event of the answer alone",
+      [added(0, message()), delta("output_text", 0, "Hi"), done(0, hi), ended({ output: [hi, call("a", "[1]")] })],
+      [text, told("a", "[1]")],
+    ],
+    [
+      "a text without its item, which the end repeats",
+      [{ type: "response.output_text.delta", delta: "Hi" }, ended({ output: [hi] })],
+      [text],
+    ],
+    [
+      "whole calls at one place",
+      [done(0, call("a", "[1]")), done(0, call("b", "[2]")), ended({ output: [call("a", "[1]"), call("b", "[2]")] })],
+      [told("a", "[1]"), told("b", "[2]")],
+    ],
+    ["a message whose content is a string", [ended({ output: [{ ...hi, content: "Hi" }] })], [text]],
+    ["an item twice", [done(0, hi), done(0, hi), ended({ output: [hi] })], [text]],
+  ] as const)("reads %s once and in full", (_, events, parts) => {
+    expect(readEvents(events as readonly Json[]).parts).toEqual([...parts] as never);
+  });
+
+  test.each([
+    ["completed", { error: { message: "boom" } }],
+    ["completed", {}],
+    [undefined, { error: { message: "boom" } }],
+  ])("fails by its last event's type if that says status %s", (status, more) => {
+    const events = [
+      delta("output_text", 0, "Hel"),
+      { type: "response.failed", response: { status, output: [], ...more } },
+    ];
+    expect(() => readEvents(events)).toThrow(GatewayError);
+  });
+
+  test.each([
+    ["response.incomplete", "completed", "filter"],
+    ["response.incomplete", undefined, "filter"],
+    ["response.completed", undefined, "filter"],
+    ["response.completed", "completed", "stop"],
+  ])("of the last event %s with status %s ended by %s", (type, status, reason) => {
+    const response = { status, output: [hi], incomplete_details: { reason: "content_filter" }, usage };
+    expect(readEvents([{ type, response }]).ended).toEqual({ reason } as never);
+  });
+
   test("that does not end tells no end", () => {
     expect(readEvents([added(0, message()), delta("output_text", 0, "a")]).ended).toBeUndefined();
   });

@@ -13,12 +13,17 @@ export class ResponseReader implements ReplyReader {
   readonly #names: CallNames;
   readonly #engine: EngineWords | undefined;
   #sink: ClientCalls | undefined;
-  /** Places of items that began, and of those that were told piece by piece: what comes of them whole is known. */
-  readonly #begun = new Set<unknown>();
-  readonly #told = new Set<unknown>();
+  /** Places of items that began, with what tells the item; and of those that were told piece by piece: what comes of them whole is known. */
+  readonly #begun = new Map<number, unknown>();
+  readonly #told = new Set<number>();
+  /** Places of items whose texts so far came without deltas, each at its end. */
+  readonly #toldAtEnd = new Set<number>();
+  /** Places whose last item came whole. */
+  readonly #over = new Set<number>();
+  #itemCount = 0;
   #hasCalls = false;
   #hasRefusal = false;
-  #isOver = false;
+  isOver = false;
 
   /** `engine`: keeps secrets out of its words, which do not reach the client without it. */
   constructor(names: CallNames, engine?: EngineWords) {
@@ -29,25 +34,33 @@ export class ResponseReader implements ReplyReader {
   event(data: Json, to: ReplySink): void {
     this.#sink ??= new ClientCalls(to, this.#names);
     const sink = this.#sink;
-    const { type, delta, item, output_index: index } = data;
+    const { type, delta, item } = data;
+    const index = placeOf(data);
     if (type === "error") throw this.#fault(data);
     // Nothing follows the end.
-    if (this.#isOver) return;
+    if (this.isOver) return;
     if (typeof delta === "string") {
+      // A call that did not begin has no name yet: its item tells all of it.
+      if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
       if (delta !== "") this.#told.add(index);
+      this.#toldAtEnd.delete(index);
       this.#delta(String(type), delta, data, sink);
     } else if (type === "response.output_item.added" && isObject(item)) this.#added(item, index, sink);
     else if (type === "response.output_item.done" && isObject(item)) this.#done(item, index, sink);
     else if (type === "response.content_part.added") this.#partAdded(data, sink);
+    else if (typeof type === "string" && type in wholeTexts) this.#tellAtEnd(type, data, sink);
     else if (type === "response.reasoning_summary_part.added" && isLater(data["summary_index"])) {
       sink.reasoning(parting, true);
     } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
       const { response } = data;
       if (!isObject(response)) throw malformed("an event without its response");
-      // Some servers tell nothing before.
-      if (this.#begun.size === 0) this.#items(response, sink);
-      this.#end(response, sink);
+      this.#finishItems(response, sink);
+      this.#end(response, type, sink);
     } else if (typeof type !== "string") throw malformed("an event without a type");
+  }
+
+  isPart({ type }: Json): boolean {
+    return typeof type === "string" && type.startsWith("response.");
   }
 
   whole(answer: Json, to: ReplySink): void {
@@ -55,12 +68,44 @@ export class ResponseReader implements ReplyReader {
     const { output, status } = answer;
     if (!Array.isArray(output)) throw malformed("a response without output");
     if (status === "queued" || status === "in_progress") throw malformed("a response that is not finished");
-    this.#items(answer, sink);
-    this.#end(answer, sink);
+    for (const [index, item] of objectsOf(output).entries()) this.#done(item, index, sink);
+    this.#end(answer, undefined, sink);
   }
 
-  #items({ output }: Json, sink: ReplySink): void {
-    for (const [index, item] of objectsOf(output).entries()) this.#done(item, index, sink);
+  /** Tells the items that the stream left out. Some servers tell all of them in the last event alone. */
+  #finishItems({ output }: Json, sink: ReplySink): void {
+    const items = objectsOf(output);
+    // The last event may give an item another id, so items count as left out only if more items end than began.
+    const areMore = items.length > this.#itemCount;
+    const arePlacesTrue = !areMore && this.#begun.size === this.#itemCount;
+    const hasBareText = this.#itemCount === 0 && this.#told.size > 0;
+    for (const [position, item] of items.entries()) {
+      const place = this.#placeOf(item) ?? (arePlacesTrue ? position : undefined);
+      if (place !== undefined && this.#begun.has(place)) {
+        if (!this.#over.has(place)) this.#done(item, place, sink);
+      } else if (areMore && !this.#begun.has(position) && (!hasBareText || isCall(item))) {
+        this.#done(item, position, sink);
+      }
+    }
+  }
+
+  #placeOf(item: Json): number | undefined {
+    const id = idOf(item);
+    if (id === undefined) return undefined;
+    for (const [place, known] of this.#begun) if (known === id) return place;
+    return undefined;
+  }
+
+  /** Tells a text or arguments of which no delta came, only the event that ends them. */
+  #tellAtEnd(type: string, data: Json, sink: ReplySink): void {
+    const index = placeOf(data);
+    const [delta, member] = wholeTexts[type] ?? [];
+    const text = member && textOf(data[member]);
+    if (!delta || !text || (this.#told.has(index) && !this.#toldAtEnd.has(index))) return;
+    if (member === "arguments" && !this.#begun.has(index)) return;
+    this.#told.add(index);
+    this.#toldAtEnd.add(index);
+    this.#delta(delta, text, data, sink);
   }
 
   /** Each part of a message is a text of its own; those of reasoning are paragraphs. */
@@ -71,7 +116,7 @@ export class ResponseReader implements ReplyReader {
   }
 
   #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
-    const index = numberOf(data["output_index"]) ?? 0;
+    const index = placeOf(data);
     switch (type) {
       case "response.output_text.delta": {
         const { logprobs } = data;
@@ -96,13 +141,18 @@ export class ResponseReader implements ReplyReader {
     }
   }
 
-  #added(item: Json, index: unknown, sink: ReplySink): void {
+  #added(item: Json, index: number, sink: ReplySink): void {
     const { type } = item;
-    this.#begun.add(index);
+    const id = idOf(item);
+    if (id !== undefined && this.#begun.get(index) === id) return;
+    // The server may give all items the same place.
+    if (this.#begun.has(index)) for (const places of [this.#told, this.#toldAtEnd, this.#over]) places.delete(index);
+    this.#begun.set(index, id);
+    this.#itemCount++;
     if (type === "message" || type === "reasoning") sink.block();
-    if (type !== "function_call" && type !== "custom_tool_call") return;
+    if (!isCall(item)) return;
     this.#hasCalls = true;
-    sink.call(numberOf(index) ?? 0, {
+    sink.call(index, {
       callId: textOf(item["call_id"]) ?? textOf(item["id"]) ?? "",
       kind: type === "custom_tool_call" ? "custom" : "function",
       name: textOf(item["name"]) ?? "",
@@ -111,9 +161,12 @@ export class ResponseReader implements ReplyReader {
     });
   }
 
-  #done(item: Json, index: unknown, sink: ReplySink): void {
-    if (!this.#begun.has(index)) this.#added(item, index, sink);
-    if (!this.#told.has(index)) this.#tellWhole(item, numberOf(index) ?? 0, sink);
+  #done(item: Json, index: number, sink: ReplySink): void {
+    const isOther = this.#over.has(index) && this.#begun.get(index) !== idOf(item);
+    if (isOther || !this.#begun.has(index)) this.#added(item, index, sink);
+    if (this.#over.has(index)) return;
+    this.#over.add(index);
+    if (!this.#told.has(index)) this.#tellWhole(item, index, sink);
     const sealed = textOf(item["encrypted_content"]);
     if (item["type"] === "reasoning" && sealed !== undefined && sealed !== "")
       sink.proof({ kind: "encrypted", data: sealed });
@@ -121,7 +174,7 @@ export class ResponseReader implements ReplyReader {
 
   #tellWhole(item: Json, index: number, sink: ReplySink): void {
     const { type, content, summary } = item;
-    if (type === "function_call" || type === "custom_tool_call") {
+    if (isCall(item)) {
       const { arguments: values, input = values } = item;
       // Some servers send the arguments as an object.
       const text = isObject(input) ? JSON.stringify(input) : textOf(input);
@@ -135,7 +188,8 @@ export class ResponseReader implements ReplyReader {
       return;
     }
     if (type !== "message") return;
-    for (const part of objectsOf(content)) {
+    const parts = typeof content === "string" ? [{ text: content }] : objectsOf(content);
+    for (const part of parts as readonly Json[]) {
       sink.block();
       const [text, refusal, logprobs] = [textOf(part["text"]), textOf(part["refusal"]), part["logprobs"]];
       if (text !== undefined) sink.text(text, Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined);
@@ -146,14 +200,16 @@ export class ResponseReader implements ReplyReader {
     }
   }
 
-  #end(response: Json, sink: ReplySink): void {
-    const { status, usage, incomplete_details: details, error } = response;
+  /** `event`: the type of the last event, which some servers contradict in the status, or leave the status out. */
+  #end(response: Json, event: unknown, sink: ReplySink): void {
+    const { usage, incomplete_details: details, error } = response;
+    const status = statusOf(response, event);
     const isFailed = status === "failed" || status === "cancelled";
     // What failed is charged for as well.
     const told = usageOf(usage, response);
     if (told) sink.usage(isFailed ? { ...told, isFinal: true } : told);
     if (isFailed) throw this.#fault({ error });
-    this.#isOver = true;
+    this.isOver = true;
     const reason = isObject(details) ? details["reason"] : undefined;
     if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
     else sink.end({ reason: this.#hasCalls ? "calls" : this.#hasRefusal ? "refusal" : "stop" });
@@ -162,6 +218,35 @@ export class ResponseReader implements ReplyReader {
   #fault(data: Json): GatewayError {
     return toldFault(JSON.stringify(data), this.#engine, "The model server failed in the middle of the answer.");
   }
+}
+
+/** The events that end a text or arguments, the event of its pieces, and the member that has all of it. */
+const wholeTexts: Readonly<Record<string, readonly [delta: string, member: string]>> = {
+  "response.output_text.done": ["response.output_text.delta", "text"],
+  "response.refusal.done": ["response.refusal.delta", "refusal"],
+  "response.function_call_arguments.done": ["response.function_call_arguments.delta", "arguments"],
+};
+
+function placeOf({ output_index: index }: Json): number {
+  return numberOf(index) ?? 0;
+}
+
+function idOf(item: Json): unknown {
+  return item["call_id"] ?? item["id"];
+}
+
+function isCall({ type }: Json): boolean {
+  return type === "function_call" || type === "custom_tool_call";
+}
+
+/** Returns the status of a response. `event`: the type of a stream's last event, which some servers contradict there. */
+export function statusOf({ status, incomplete_details: details }: Json, event: unknown): unknown {
+  if (status === "failed" || status === "cancelled") return status;
+  if (event === "response.failed") return "failed";
+  if (event === "response.incomplete") return "incomplete";
+  const isOpen = status === undefined || status === null || (event !== undefined && status !== "completed");
+  if (!isOpen || status === "incomplete") return status;
+  return isObject(details) && textOf(details["reason"]) ? "incomplete" : "completed";
 }
 
 /** Between parts of what was thought. */

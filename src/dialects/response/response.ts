@@ -20,6 +20,8 @@ import { usageOf } from "./reply-reader.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
 import { FollowedResponse } from "./stopped-response.ts";
+import { StrictResponse, strictResponse } from "./strict-response.ts";
+import { unkeptResponse } from "./unkept-response.ts";
 
 /** Members that a model is shown. */
 const shown = ["instructions", "input", "tools", "text"];
@@ -28,21 +30,26 @@ const events: PassedEvents = {
   format: responseFormat,
   holder: "response",
   last: new Set(["response.completed", "response.incomplete", "response.failed"]),
+  forgotten: "",
   errorEvent,
+  repair: (head) => new StrictResponse(head),
   follower: () => new FollowedResponse(),
 };
 
 const search = Buffer.from('"web_search_call"');
+const call = Buffer.from('"function_call"');
 
 const whole: PassedWhole = {
   format: responseFormat,
   list: "output",
+  strict: strictResponse,
   isUsual: (found) =>
     found.isText("object", "response") &&
     found.isText("status", "completed") &&
     found.isNothing("error") &&
     // Errors have one.
-    found.isNothing("type"),
+    found.isNothing("type") &&
+    !found.holds("output", call),
   // Searches are charged for, and counted among what was said.
   usage: (found) =>
     found.holds("output", search)
@@ -84,12 +91,19 @@ export const response: Dialect = {
   idOf: (requestId) => `resp_${requestId.replace(/^req_/, "")}`,
   encode: () => false,
   readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
+  long: undefined,
   stream: (request, names): AnswerStream => new PassedStream(events, request, names),
   tellsPromptFirst: false,
   keepAlive: comment,
   // What it depends on is what was told before: a failed response repeats what there was of it.
   errorEvent: undefined,
-  kept: { as: "response", ofAllEvents: false, collector: () => new ResponseCollector(), members: ownMembers },
+  kept: {
+    as: "response",
+    ofAllEvents: false,
+    collector: () => new ResponseCollector(),
+    members: ownMembers,
+    unkept: unkeptResponse,
+  },
   namesKept,
 
   asked: itemsSaid,
@@ -103,7 +117,7 @@ export const response: Dialect = {
  * connection that broke; before a response began there is none that could fail.
  */
 function errorEvent(rendered: string, fault: GatewayError, { held, events: number }: BegunAnswer): string {
-  const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param: string | null } };
+  const { error } = JSON.parse(rendered) as { error: { code: string; message: string; param?: string } };
   const { message, param } = error;
   const event = held
     ? {
@@ -112,7 +126,7 @@ function errorEvent(rendered: string, fault: GatewayError, { held, events: numbe
         response: { ...held, status: "failed", error: { code: failureCode(toldCode(fault)), message } },
       }
     : // OpenAI's clients read the members of the event, those of Open Responses its `error`.
-      { type: "error", sequence_number: number, code: error.code, message, param, error };
+      { type: "error", sequence_number: number, code: error.code, message, param: param ?? null, error };
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 

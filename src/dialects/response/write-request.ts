@@ -1,5 +1,7 @@
 // A conversation as a request for a response, for a model server that speaks Responses.
+
 import { fieldError } from "../../base/errors.ts";
+import { toolSchema } from "../../domain/tools/tool-schema.ts";
 import type {
   AnswerPart,
   Conversation,
@@ -212,9 +214,8 @@ function toolsToWire(tools: readonly Tool[]): Json[] {
 
 function toolToWire({ kind, name, description, parameters, strict, format }: Tool): Json {
   if (kind === "custom") return { type: "custom", name, description, format };
-  const schema = parameters ?? { type: "object", properties: {} };
   // Left out, it would be true here, which many a schema does not fit.
-  return { type: "function", name, description, parameters: schema, strict: strict ?? false };
+  return { type: "function", name, description, parameters: toolSchema(parameters, strict), strict: strict ?? false };
 }
 
 function choiceToWire(choice: ToolChoice, tools: readonly Tool[]): unknown {

@@ -2,6 +2,7 @@
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import type { Answer, AskedRequest, Serving } from "../answer.ts";
 import { toldFault } from "../engine-fault.ts";
+import type { Delivered } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
 import type { Json, Task } from "./task.ts";
@@ -14,12 +15,17 @@ export function readTaskAnswer(task: Task, all: ByteSpan, request: AskedRequest,
   serving.trace?.answer(bytes);
   const { text } = bytes;
   const answer = requireAnswer(task, text, serving);
-  const usage = usageOfTask(task.usage(answer), task.units(request.body), request, 0);
+  const usage = usageOfTask(task.usage(answer), task.units(request.body), request, heardIn(answer, task));
   const { id, context } = serving.model;
   const completed = task.completed(answer, request.body, context);
   const isNamed = typeof answer["model"] !== "string" || answer["model"] === id;
   if (isNamed && !completed) return new ReadAnswer(bytes, usage);
   return new ReadAnswer(edited(text, { ...completed, ...(isNamed ? {} : { model: JSON.stringify(id) }) }), usage);
+}
+
+/** The text of a transcript; its tokens are no part of an estimate, as sound is counted in seconds. */
+function heardIn({ text }: Json, { saysText }: Task): Delivered {
+  return { bytes: saysText === true && typeof text === "string" ? Buffer.byteLength(text) : 0, tokens: 0 };
 }
 
 /** The answer in this text. Throws `upstream_error` on what is none. */

@@ -3,10 +3,12 @@ import { generates } from "../../domain/models/operation.ts";
 import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
 import type { Dialect } from "../dialect.ts";
 import { comment } from "../keep-alive.ts";
+import type { LongFormat } from "../long-answer.ts";
 import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
 import type { Json, Task } from "./task.ts";
 import { readTaskAnswer } from "./task-answer.ts";
 import { TaskStream } from "./task-stream.ts";
+import { usageOfTask } from "./task-usage.ts";
 
 /** The members in the order of all dialects: what reads them stays monomorphic. */
 export function taskDialect(task: Task): Dialect {
@@ -46,6 +48,7 @@ export function taskDialect(task: Task): Dialect {
     idOf: (requestId) => requestId,
     encode: () => false,
     readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
+    long: longFormat(task),
     stream: (request) => new TaskStream(task, request),
     tellsPromptFirst: false,
     keepAlive: comment,
@@ -57,6 +60,21 @@ export function taskDialect(task: Task): Dialect {
     answered: () => [],
     streamed: piecesSaid,
     readTold,
+  };
+}
+
+/** Images alone are long; what other tasks answer is completed with all of it at hand. */
+function longFormat(task: Task): LongFormat | undefined {
+  if (task.itemBytes === 0) return undefined;
+  return {
+    items: () => undefined,
+    encoder: () => undefined,
+    edited: (name, value, _request, { id }) =>
+      name === "model" && typeof value === "string" ? JSON.stringify(id) : undefined,
+    usage(members, items, request) {
+      const told = task.usage({ ...members, [Object.keys(task.answerMembers)[0] ?? ""]: Array(items) });
+      return usageOfTask(told, task.units(request.body), request, { bytes: 0, tokens: 0 });
+    },
   };
 }
 

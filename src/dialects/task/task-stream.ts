@@ -5,6 +5,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerStream, AskedRequest, Serving } from "../answer.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
+import { endMark, isEndMark } from "../end-mark.ts";
 import { toldFault } from "../engine-fault.ts";
 import { malformed } from "../malformed.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
@@ -13,8 +14,6 @@ import type { Json, Task, TaskEvents } from "./task.ts";
 import { requireAnswer } from "./task-answer.ts";
 import { usageOfTask } from "./task-usage.ts";
 
-/** Some servers end with it, as in a stream of chats. */
-const endMark = "[DONE]";
 const typePattern = /^[\w.-]{1,64}$/;
 
 export class TaskStream implements AnswerStream {
@@ -33,6 +32,8 @@ export class TaskStream implements AnswerStream {
   #complete = 0;
   #begun = false;
   #hasEndMark = false;
+  /** Items that were asked for. */
+  readonly #expected: number;
 
   /** Throws where the task has no events. */
   constructor(task: Task, request: AskedRequest) {
@@ -40,6 +41,8 @@ export class TaskStream implements AnswerStream {
     this.#task = task;
     this.#events = task.events;
     this.#request = request;
+    const { n } = request.body;
+    this.#expected = typeof n === "number" && task.events.units ? n : 1;
   }
 
   get reported(): TokenUsage | undefined {
@@ -51,14 +54,21 @@ export class TaskStream implements AnswerStream {
   }
 
   get isOpen(): boolean {
-    return !this.finishSeen;
+    return this.#complete < this.#expected;
+  }
+
+  get isOver(): boolean {
+    return !this.isOpen;
   }
 
   usageSoFar(): TokenUsage {
     const { body } = this.#request;
     const asked = this.#task.units(body);
     const units = asked && (this.#events.units?.(asked, this.#complete, this.#begun) ?? asked);
-    return usageOfTask(this.#told, units, this.#request, estimateTokens(this.#textBytes));
+    return usageOfTask(this.#told, units, this.#request, {
+      bytes: this.#textBytes,
+      tokens: estimateTokens(this.#textBytes),
+    });
   }
 
   servedBy(serving: Serving): void {
@@ -75,7 +85,8 @@ export class TaskStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    if (data !== endMark) return false;
+    // Some servers end with the mark of chat completions.
+    if (!isEndMark(data)) return false;
     this.#hasEndMark = true;
     return true;
   }

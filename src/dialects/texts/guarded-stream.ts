@@ -5,6 +5,7 @@ import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { AnswerStream, Serving, StopMark } from "../answer.ts";
+import { endMark } from "../end-mark.ts";
 import { type Event, type PieceSlot, sayWithheld, textsOfEvent } from "./streamed-texts.ts";
 import { ContentBlocked, type GuardedText, guardedWhole, type TextGuard } from "./text-guard.ts";
 import type { TextSlot } from "./text-slots.ts";
@@ -33,7 +34,6 @@ const [sentenceWindow, longestWindow] = [80, 400];
 const mostHeldEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
-const endMark = "[DONE]";
 const noText: GuardedText = { feed: () => "", end: () => "" };
 const noMark: StopMark = { stopped_by: "quota", quota: {} };
 
@@ -94,6 +94,10 @@ export class GuardedStream implements AnswerStream {
 
   get isOpen(): boolean {
     return this.inner.isOpen;
+  }
+
+  get isOver(): boolean {
+    return this.inner.isOver;
   }
 
   usageSoFar(): TokenUsage | undefined {

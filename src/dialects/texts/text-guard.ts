@@ -1,4 +1,5 @@
 // What looks at the texts of requests and answers, as those see it who know where the texts stand.
+import type { Cancellation } from "../../base/cancellation.ts";
 import { BlamelessError } from "../../base/errors.ts";
 import type { TextSlot } from "./text-slots.ts";
 
@@ -38,14 +39,18 @@ export class ContentBlocked extends BlamelessError {
   }
 }
 
-/** Looks at texts that are whole, and puts in their places what may be passed on. Says whether that differs anywhere. */
-export async function lookAt(slots: readonly TextSlot[], guard: TextGuard): Promise<boolean> {
+/**
+ * Looks at texts that are whole, puts in their places what may be passed on, and reports whether that differs anywhere. Rejects
+ * with the reason of `left` once that is cancelled.
+ */
+export async function lookAt(slots: readonly TextSlot[], guard: TextGuard, left?: Cancellation): Promise<boolean> {
   const passed: string[] = [];
   for (const { text, isJson } of slots) {
     const guarded = guard.open(isJson);
     let given = "";
     for (let from = 0; from < text.length; from += guard.pieceLength) {
       if (from > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (left?.cancelled) throw left.reason;
       given += guarded.feed(text.slice(from, from + guard.pieceLength));
     }
     passed.push(given + guarded.end());

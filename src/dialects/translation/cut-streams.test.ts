@@ -146,7 +146,7 @@ function outcomeOf(stream: AnswerStream, pieces: readonly Buffer[]): Outcome {
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const rendered = JSON.stringify({
-      error: { code: error.code, message: error.message, type: "api_error", param: null },
+      error: { code: error.code, message: error.message, type: "api_error" },
     });
     return { events: decodeByteText(events + stream.errorEvent(rendered, error)), error };
   }
@@ -234,7 +234,7 @@ describe("a stream of responses that is passed on", () => {
     });
     expect(dataOf(events).at(-1)).toMatchObject({
       type: "response.failed",
-      sequence_number: 3,
+      sequence_number: 4,
       response: {
         ...{ id: "answer_1", model: "public", status: "failed" },
         error: { code: "context_length_exceeded", message: "[secret] is too long" },
@@ -247,7 +247,7 @@ describe("a stream of responses that is passed on", () => {
     expect(dataOf(events)).toEqual([
       {
         ...{ type: "error", code: "upstream_error", message: "[secret]", param: null, sequence_number: 0 },
-        error: { type: "api_error", code: "upstream_error", message: "[secret]", param: null },
+        error: { type: "api_error", code: "upstream_error", message: "[secret]" },
       },
     ]);
   });

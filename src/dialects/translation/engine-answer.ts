@@ -1,20 +1,15 @@
 // What an engine sends, as JSON: an answer, or an error in the place of one.
 import { GatewayError } from "../../base/errors.ts";
 import type { Serving } from "../answer.ts";
-import { toldFault } from "../engine-fault.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Throws `upstream_error` for what is no JSON object, and, for what is an error, that (`toldFault`). */
 export function parsedAnswer(text: string, serving: Serving | undefined): Json {
   const value = parsed(text);
-  if (isError(value)) throw toldFault(text, serving?.deployment.engine, "The model server failed.");
+  if (tellsFault(value)) throw toldFault(text, serving?.deployment.engine, "The model server failed.");
   return value;
-}
-
-/** The first is OpenAI's and Anthropic's, the second vLLM's. A response has an `error` member that is null. */
-function isError({ error, object, type }: Json): boolean {
-  return (error !== undefined && error !== null && object !== "response") || object === "error" || type === "error";
 }
 
 function parsed(text: string): Json {

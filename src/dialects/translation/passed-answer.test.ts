@@ -44,6 +44,7 @@ test("what an engine makes up of what it keeps, or names of a conversation of it
 
 /** Escaped, so that one pass over the bytes does not vouch for the answer. */
 const beside = String.raw`,"\u0078":0}`;
+const besideInAnswer = /,"(?:\\u0078|x)":0(?=[,}])/;
 
 /** What of each format may be told of an answer, one of each row. */
 const variations: Readonly<Record<"response" | "message", Readonly<Record<string, readonly unknown[]>>>> = {
@@ -114,7 +115,7 @@ test.each(["response", "message"] as const)(
         const read = dialects[operation].readAnswer(ByteSpan.of(`  ${text}`), request, serving, own);
         const sent = typeof read.body === "string" ? read.body : read.body.solid.text;
         expect(read.text).toBe(sent);
-        return { sent: sent.replace(beside, "}"), usage: read.usage, isWhole: typeof read.body !== "string" };
+        return { sent: sent.replace(besideInAnswer, ""), usage: read.usage, isWhole: typeof read.body !== "string" };
       } catch (error) {
         return { sent: String(error), usage: undefined, isWhole: false };
       }

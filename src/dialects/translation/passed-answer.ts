@@ -1,5 +1,5 @@
 // A whole answer of an engine that speaks the client's format: its own bytes, but for what is ours to say.
-import { type ByteSpan, type Bytes, patched } from "../../base/bytes/byte-span.ts";
+import { type ByteSpan, type Bytes, patched, withoutMark } from "../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
@@ -8,12 +8,12 @@ import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyUsage } from "../conversation/reply.ts";
 import { isObject } from "../conversation/said.ts";
-import { mayBeUnderstated } from "../least-usage.ts";
+import { needsComparison } from "../least-usage.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
-import { CountedReply, reportedOf } from "./counted-reply.ts";
+import { CountedReply, reportedOf, usageOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
-import { wholeUsage } from "./translated-answer.ts";
+import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
 
@@ -24,6 +24,8 @@ export interface PassedWhole {
   readonly list: AnswerMember;
   /** Whether it is an answer of the format that came to its end, as most do. */
   isUsual(found: ScannedAnswer): boolean;
+  /** Returns the answer with the members that its server left out; the same object where there are none. `usage`: what counts. */
+  strict?(answer: Readonly<Record<string, unknown>>, usage: ReplyUsage): Readonly<Record<string, unknown>>;
   /** What it tells of its usage; undefined where more of it has to be read for that. */
   usage(found: ScannedAnswer): ReplyUsage | undefined;
 }
@@ -31,16 +33,15 @@ export interface PassedWhole {
 /** Throws `upstream_error` on what is no usable answer. */
 export function passedAnswer(
   whole: PassedWhole,
-  bytes: ByteSpan,
+  all: ByteSpan,
   request: AskedRequest,
   serving: Serving,
   names: AnswerNames,
 ): Answer {
+  const bytes = withoutMark(all);
+  if (isStream(bytes)) return streamedAnswer(bytes, request, serving, names, whole.format);
   serving.trace?.answer(bytes);
-  return (
-    plainAnswer(whole, bytes, request, serving.model.id, names) ??
-    readAnswer(whole.format, bytes, request, serving, names)
-  );
+  return plainAnswer(whole, bytes, request, serving.model, names) ?? readAnswer(whole, bytes, request, serving, names);
 }
 
 class PlainAnswer implements Answer {
@@ -68,7 +69,7 @@ function plainAnswer(
   { list, isUsual, usage: usageIn }: PassedWhole,
   bytes: ByteSpan,
   request: AskedRequest,
-  model: string,
+  { id: model, context }: Serving["model"],
   names: AnswerNames,
 ): Answer | undefined {
   if (names.ownId) return undefined;
@@ -76,7 +77,7 @@ function plainAnswer(
   if (!found || !isUsual(found) || !found.isFilledList(list) || found.firstByteOf("id") !== quote) return undefined;
   const told = usageIn(found);
   const usage = told && reportedOf(told, true);
-  if (!usage || mayBeUnderstated(usage, found.endOf(list) - found.startOf(list), request)) return undefined;
+  if (!usage || needsComparison(usage, found.endOf(list) - found.startOf(list), request, context)) return undefined;
   const patches = [];
   const { members } = names;
   for (const name in members) {
@@ -96,19 +97,21 @@ function plainAnswer(
 
 /** Whatever the answer is. */
 function readAnswer(
-  format: ConversationFormat,
+  { format, strict }: PassedWhole,
   bytes: ByteSpan,
   request: AskedRequest,
   serving: Serving,
   names: AnswerNames,
 ): Answer {
-  const { text } = bytes;
-  const answer = parsedAnswer(text, serving);
+  const answer = parsedAnswer(bytes.text, serving);
   const reply = new CountedReply();
   format.reader(noNames, serving.deployment.engine).whole(answer, reply);
   const usage = wholeUsage(reply, request, serving);
-  const edits = ownMembers(answer, serving, names);
-  const body = Object.keys(edits).length === 0 ? bytes : edited(text, edits);
+  const own = strict?.(answer, usageOf(usage, reply.told)) ?? answer;
+  const text = own === answer ? bytes.text : JSON.stringify(own);
+  const edits = ownMembers(own, serving, names);
+  const hasEdits = Object.keys(edits).length > 0;
+  const body = hasEdits ? edited(text, edits) : own === answer ? bytes : text;
   return { body, text: typeof body === "string" ? body : text, usage };
 }
 

@@ -7,6 +7,7 @@ import type { CallNames } from "../conversation/conversation.ts";
 import type { ConversationFormat } from "../conversation/format.ts";
 import type { ReplyReader, ReplyUsage } from "../conversation/reply.ts";
 import { isObject } from "../conversation/said.ts";
+import { isEndMark } from "../end-mark.ts";
 import { malformed } from "../malformed.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
@@ -23,10 +24,35 @@ export interface PassedEvents {
   readonly holder: "response" | "message";
   /** The types of the events that come last: nothing follows them, and the client gets them once the end is on record. */
   readonly last: ReadonlySet<unknown>;
+  /** The event that comes last and tells nothing, for servers that forget it; empty where the format has none. */
+  readonly forgotten: string;
   /** The event that tells an error in an open stream; `begun`: what came of it so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
+  repair(head: RepairHead): StreamRepair;
   /** What knows how to end a stream anywhere. Made where a quota may do that. */
   follower(): StreamFollower;
+}
+
+/** The values that inserted events contain. `usage` returns the usage of the answer so far. */
+export interface RepairHead {
+  readonly id: string;
+  readonly model: string;
+  readonly created: number;
+  readonly promptTokens: number;
+  usage(): ReplyUsage;
+}
+
+/** Makes a stream strict: clients read what their own vendor sends, and few read anything else. */
+export interface StreamRepair {
+  /** Returns the event with the members that the server left out; the same object where there are none. Comes before `before`. */
+  strict?(event: Json): Json;
+  /**
+   * The events that the server left out before this one, as text; undefined where the event repeats an earlier one, and is
+   * dropped.
+   */
+  before(event: Json): string | undefined;
+  /** Added to the numbers of the server's events, as events stand before them that were inserted; 0 where there are none. */
+  readonly shift?: number;
 }
 
 /** Sees all events of a stream, so that it can be ended as its format has it wherever it is. */
@@ -51,6 +77,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   readonly #names: AnswerNames;
   readonly #request: AskedRequest;
   readonly #follower: StreamFollower | undefined;
+  readonly #repair: StreamRepair;
   #reader: ReplyReader;
   #held: Json | undefined;
   #eventCount = 0;
@@ -65,14 +92,21 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.#names = names;
     this.#follower = names.mayBeStopped ? events.follower() : undefined;
     this.#reader = events.format.reader(noNames);
+    const { id, created } = names;
+    const { model, promptTokens } = request;
+    this.#repair = events.repair({ id, created, model, promptTokens, usage: () => this.#usageSoFar() });
   }
 
   get finishSeen(): boolean {
-    return this.#last !== "";
+    return this.ended !== undefined || this.isOver;
   }
 
   get isOpen(): boolean {
-    return this.ended === undefined && !this.finishSeen;
+    return !this.finishSeen;
+  }
+
+  get isOver(): boolean {
+    return this.#last !== "";
   }
 
   servedBy(serving: Serving): void {
@@ -89,25 +123,42 @@ export class PassedStream extends CountedReply implements AnswerStream {
     return "";
   }
 
-  /** Nothing follows the last event; some servers send the mark of chat completions behind it. */
+  /** Some servers send the mark of chat completions in the place of the last event. */
   isEnd(data: string): boolean {
-    return this.finishSeen && data === "[DONE]";
+    return this.finishSeen && isEndMark(data);
   }
 
   translate(data: string): string {
-    if (this.finishSeen) return "";
+    if (this.isOver) return "";
     const text = decodeByteText(data);
-    const event = parsedAnswer(text, this.#serving);
-    this.#serving?.trace?.chunk(event);
+    const told = parsedAnswer(text, this.#serving);
+    this.#serving?.trace?.chunk(told);
+    const event = this.#repair.strict?.(told) ?? told;
     const { type, sequence_number: number } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
+    const before = this.#repair.before(event);
+    if (before === undefined) return "";
     this.#reader.event(event, this);
+    // A client takes its first event for the begin of the answer.
+    if (this.#eventCount === 0 && !this.#reader.isPart(event)) return "";
     this.#follower?.see(event);
-    this.#eventCount = typeof number === "number" ? number + 1 : this.#eventCount + 1;
-    const rendered = encodeByteText(`event: ${type}\ndata: ${this.#own(text, event)}\n\n`);
-    if (!this.#events.last.has(type)) return rendered;
+    const { shift = 0 } = this.#repair;
+    this.#eventCount = typeof number === "number" ? number + shift + 1 : this.#eventCount + 1;
+    const own = this.#own(event === told ? text : JSON.stringify(event), event);
+    const line =
+      shift > 0 && typeof number === "number" ? edited(own, { sequence_number: String(number + shift) }) : own;
+    const rendered = encodeByteText(`event: ${type}\ndata: ${line}\n\n`);
+    if (!this.#events.last.has(type)) return before === "" ? rendered : encodeByteText(before) + rendered;
     this.#last = rendered;
-    return "";
+    return encodeByteText(before);
+  }
+
+  #usageSoFar(): ReplyUsage {
+    const { told } = this;
+    const counted = usageOf(streamUsage(this.#request, this, true), told);
+    const promptTokens = told.promptTokens ?? counted.promptTokens;
+    const completionTokens = Math.max(counted.completionTokens ?? 0, told.completionTokens ?? 0);
+    return { ...counted, promptTokens, completionTokens };
   }
 
   /** JSON of the event on one line, with what is ours to say. */
@@ -139,7 +190,7 @@ export class PassedStream extends CountedReply implements AnswerStream {
   }
 
   ending(): string {
-    return this.#last;
+    return this.#last === "" ? this.#events.forgotten : this.#last;
   }
 
   stopped(mark: StopMark | undefined): string {

@@ -8,15 +8,13 @@ import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { TemplateTrials } from "../alike-events.ts";
 import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
 import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import { isEndMark } from "../end-mark.ts";
 import { toldCode } from "../engine-fault.ts";
 import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { type Json, parsedAnswer } from "./engine-answer.ts";
 import { TextTemplate } from "./text-template.ts";
 import { headOf, type Translation } from "./translation.ts";
-
-/** What ends a stream of chat completions; those of the other formats end with an event of theirs. */
-const endMark = "[DONE]";
 
 export class TranslatedStream implements AnswerStream {
   readonly #request: AskedRequest;
@@ -27,6 +25,7 @@ export class TranslatedStream implements AnswerStream {
   readonly #errorEvent: Translation["errorEvent"];
   readonly #trials = new TemplateTrials();
   #template: TextTemplate | undefined;
+  #hasBegun = false;
   readonly #said: SaidListener | undefined;
 
   constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
@@ -77,6 +76,10 @@ export class TranslatedStream implements AnswerStream {
     return !this.finishSeen;
   }
 
+  get isOver(): boolean {
+    return this.#reader.isOver;
+  }
+
   servedBy(): void {}
 
   /** Another server goes on in the middle of it, which is asked in a format that need not be that of the one before. */
@@ -104,7 +107,7 @@ export class TranslatedStream implements AnswerStream {
   }
 
   isEnd(data: string): boolean {
-    if (data !== endMark) return false;
+    if (!isEndMark(data)) return false;
     this.#reader.done?.(this.#reply);
     // The formats that do not end so have to have ended by an event: else what came is a part of an answer.
     return this.finishSeen;
@@ -116,6 +119,9 @@ export class TranslatedStream implements AnswerStream {
     // What it knows of the writer holds until anything but text is told.
     this.#template = undefined;
     this.#reader.event(event, this.#reply);
+    // Else the begin of an answer would be written for a heartbeat.
+    this.#hasBegun ||= this.#reader.isPart(event);
+    if (!this.#hasBegun) return "";
     const events = encodeByteText(this.#writer.take());
     if (raw !== undefined && this.#trials.areLeft) this.#template = this.#templateOf(event, data, raw);
     return events;

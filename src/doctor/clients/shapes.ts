@@ -98,7 +98,7 @@ export const errorBody = z.strictObject({
   error: z.strictObject({
     message: z.string().min(1),
     type: z.string().min(1),
-    param: z.string().nullable(),
+    param: z.string().optional(),
     code: z.string().min(1),
   }),
 });

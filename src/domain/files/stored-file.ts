@@ -40,6 +40,8 @@ export interface FileStore {
   /** All of it is written. False as for `begin`, or where it was given up. */
   finish(file: StoredFile, mostBytes: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined>;
+  /** Finds a file of any owner, also a hidden one, until `forget`. A batch reads its files by this. */
+  named(id: string): Promise<StoredFile | undefined>;
   /** Undefined where `after` names none. */
   list(owner: ResponseOwner, page: FilePage, nowSeconds: number): Promise<StoredFile[] | undefined>;
   /** Nobody finds it from now on; its record stays until `forget`. False where there is none. */

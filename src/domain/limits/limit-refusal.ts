@@ -28,7 +28,7 @@ export function neverFitsRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
   const fix = kind === "tokens" ? " Send a shorter prompt or a lower max_tokens; waiting does not help." : "";
   return new GatewayError(
     "rate_limit_exceeded",
-    `This request needs ${needed} ${kind}, more than the rate limit of the ${rule.owner} allows at once: ${rateOf(kind, rule)}.${fix}`,
+    `This request needs ${grouped(needed)} ${kind}, more than the rate limit of the ${rule.owner} allows at once: ${rateOf(kind, rule)}.${fix}`,
     { shouldRetry: false, refusal: reasonOf(kind, rule) },
   );
 }
@@ -48,11 +48,12 @@ export interface QuotaShortage {
 export function quotaRefusal(quota: Quota, period: Period | undefined, shortage: QuotaShortage): GatewayError {
   const { unit, limit, used, held, needed } = shortage;
   const running = held > 0 ? `, and ${shown(unit, held)} are set aside for running requests` : "";
-  const asked = unit === "requests" ? "This request is" : `This request needs at least ${shown(unit, needed)},`;
+  const asked =
+    unit === "requests" || needed === 0 ? "This request is" : `This request needs at least ${shown(unit, needed)},`;
   return new GatewayError(
     "insufficient_quota",
     `${asked} more than ${nameOf(quota)} has left: ${shown(unit, used)} of ${shown(unit, limit)} are used${when(quota, period)}${running}.${reset(period)}`,
-    { shouldRetry: false, refusal: `${quota.owner}_quota`, quota: spentQuota(quota, period, shortage) },
+    { shouldRetry: false, refusal: `${quota.called ?? quota.owner}_quota`, quota: spentQuota(quota, period, shortage) },
   );
 }
 
@@ -100,7 +101,12 @@ function spentQuota(quota: Quota, period: Period | undefined, shortage: QuotaSho
 
 function shown(unit: QuotaShortage["unit"], amount: number): string {
   if (unit === "nanoUsd") return `${usdText(amount, 2)} USD`;
-  return unit === "requests" && amount === 1 ? "1 request" : `${amount} ${unit}`;
+  return unit === "requests" && amount === 1 ? "1 request" : `${grouped(amount)} ${unit}`;
+}
+
+/** `100,195`. */
+function grouped(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** The usage so far could not be read, and without it nobody can say whether a quota allows the request. */
@@ -117,7 +123,7 @@ function reasonOf(kind: LimitKind, { owner }: RateLimit): RefusalReason {
 }
 
 function rateOf(kind: LimitKind, { limit, windowSeconds }: RateLimit): string {
-  return `${limit} ${limit === 1 ? kind.slice(0, -1) : kind} per ${windowName(windowSeconds)}`;
+  return `${grouped(limit)} ${limit === 1 ? kind.slice(0, -1) : kind} per ${windowName(windowSeconds)}`;
 }
 
 const windowNames = new Map([

@@ -1,6 +1,14 @@
 // Quotas per window: the windows of the calendar, what rules mean together and which of two is the wider one.
 import { describe, expect, test } from "bun:test";
-import { calendarPeriod, isWithinRule, type QuotaRule, quotaFault, quotaRuleOf, windowOf } from "./quota-rules.ts";
+import {
+  calendarPeriod,
+  isWithinRule,
+  mostAmount,
+  type QuotaRule,
+  quotaFault,
+  quotaRuleOf,
+  windowOf,
+} from "./quota-rules.ts";
 
 const at = (text: string) => Date.parse(text) / 1000;
 const rule = (more: Partial<QuotaRule> = {}): QuotaRule => ({
@@ -55,7 +63,18 @@ describe("rules", () => {
     expect(isWithinRule(rule({ models: ["a"] }), rule())).toBe(false);
     expect(isWithinRule(rule({ models: ["a*"] }), rule({ models: ["ab", "ac*"] }))).toBe(true);
     expect(isWithinRule(rule({ models: ["ab*"] }), rule({ models: ["a*"] }))).toBe(false);
+    expect(isWithinRule(rule(), rule({ tag: "a" }))).toBe(true);
+    expect(isWithinRule(rule({ tag: "a" }), rule())).toBe(false);
+    expect(isWithinRule(rule({ tag: "a" }), rule({ tag: "b" }))).toBe(false);
     expect(isWithinRule(rule(), rule({ hardStop: true }))).toBe(false);
     expect(isWithinRule(rule({ hardStop: true }), rule())).toBe(true);
   });
+});
+
+test("takes the largest amount of each unit, and nothing above it", () => {
+  for (const unit of ["requests", "tokens", "usd"] as const) {
+    const most = mostAmount[unit];
+    expect(quotaFault([rule({ unit, amount: most })])).toBeUndefined();
+    expect(quotaFault([rule({ unit, amount: most + 1 })])).toMatchObject({ at: 0, field: "amount" });
+  }
 });

@@ -94,6 +94,12 @@ describe("requests", () => {
     }
   });
 
+  test("has exactly what was not taken", () => {
+    const bucket = new Bucket({ limit: 3, windowSeconds: 60 });
+    bucket.take(2, 0);
+    expect([1, 2].map((count) => bucket.has(count, 0))).toEqual([true, false]);
+  });
+
   test("a clock that stands still or goes back refills nothing and locks nobody out", () => {
     const bucket = new Bucket({ limit: 10, windowSeconds: 60 });
     admitted(bucket, 10, 100_000);
@@ -260,5 +266,21 @@ describe("a limit that is changed", () => {
     bucket.adopt({ limit: 10, windowSeconds: 60 }, 20);
     for (const hold of holds) bucket.release(hold, 400, 30);
     expect(bucket.state(30)).toEqual({ limit: 10, remaining: 10, resetMs: 0 });
+  });
+
+  test("a limit that is changed is whole no earlier than before, where its figures do not divide", () => {
+    const bucket = new Bucket({ limit: 7, windowSeconds: 60 });
+    bucket.take(1, 0);
+    const { resetMs } = bucket.state(0);
+    bucket.adopt({ limit: 2, windowSeconds: 60 }, 0);
+    expect([bucket.state(0).resetMs, resetMs]).toEqual([8_572, 8_572]);
+  });
+
+  test("a limit that is changed is whole, and no more than that, once all that it holds is given back", () => {
+    const bucket = new Bucket({ limit: 7, windowSeconds: 60 });
+    const holds = Array.from({ length: 7 }, () => bucket.hold(1, 0));
+    bucket.adopt({ limit: 2, windowSeconds: 60 }, 0);
+    for (const hold of holds) bucket.release(hold, 1, 0);
+    expect(bucket.standing.backlog).toBeGreaterThanOrEqual(0);
   });
 });

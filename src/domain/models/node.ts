@@ -53,7 +53,7 @@ export interface NodeRecord {
   local: boolean;
   /** The models that it last said it serves. */
   announced: readonly AnnouncedModel[];
-  /** Servers of tools that it last said it offers. */
+  /** MCP servers that it last said it offers. */
   toolServers: readonly OfferedToolServer[];
   /** Version of its Headrace; null before it was connected. */
   version: string | null;

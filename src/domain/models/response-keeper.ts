@@ -8,10 +8,10 @@ export interface ResponseKeeper {
   /** Days for which a response is kept; 0: nothing is. A reload may change it. */
   readonly retentionDays: number;
   /**
-   * Resolves once it is in the store, so that whoever goes on from it finds it, at whichever replica; or, within seconds,
-   * once it is logged that it is not. Never rejects.
+   * Resolves to true once the response is in the store, where every replica finds it. Resolves to false within seconds if
+   * the store does not take the response: that is logged, and the response will not be stored later. Never rejects.
    */
-  keep(response: StoredResponse): Promise<void>;
+  keep(response: StoredResponse): Promise<boolean>;
   /** Logs that a response that should have been kept is not. */
   notStored(accountId: string, reason: NotKept): void;
 }

@@ -1,11 +1,11 @@
-// A form (multipart/form-data) as it is sent to an engine: as its client wrote it, but for the model's id, and what must not be told.
+// A form (multipart/form-data) as it is sent to an engine: written anew from what was understood of its client's form.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 
 /** A form that was read, and is kept until its request is over. */
 export interface KeptForm {
   /**
-   * The form with `model` as the id of its model; as it came, where that is its own. `edits`: JSON in place of what fields of
-   * these names say; null: nothing is said there.
+   * The form with `model` as the id of its model. `edits`: JSON in place of what fields of these names say; null: nothing
+   * is said there.
    */
   sentFor(model: string, edits?: Readonly<Record<string, string | null>>): SentForm;
 }

@@ -66,8 +66,9 @@ export interface ResponseStore {
   /**
    * All or none; those that are there already are left as they are. One that is completed or incomplete puts its items
    * behind those of its conversation, as `BackgroundStore.end` does; what failed or was cancelled leaves that as it was.
+   * `mayCommit` is asked last: if it returns false, nothing is stored and the call rejects.
    */
-  insert(responses: readonly StoredResponse[]): Promise<void>;
+  insert(responses: readonly StoredResponse[], mayCommit?: () => boolean): Promise<void>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined>;
   /**
    * The items of the response `id` and of all that it goes on from, bounded by `maxSize` characters: what is longer is not

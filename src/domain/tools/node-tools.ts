@@ -1,4 +1,4 @@
-// Servers of tools at nodes of the network: what a node offers of its own, and one exchange with such a server.
+// MCP servers at nodes of the network: what a node offers of its own, and one exchange with such a server.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -19,7 +19,7 @@ export const mostOfferedToolServers = 100;
 
 export const toolMethods = ["POST", "GET", "DELETE"] as const;
 
-/** One exchange with a server of tools at a node. */
+/** An exchange with an MCP server at a node. */
 export interface NodeToolRequest {
   readonly requestId: string;
   /** Name of the server at the node. */
@@ -99,7 +99,7 @@ export function standingOf({ place }: Pick<ToolServer, "place">, nodes: Pick<Too
   return node && offered && `${node.id} ${offered.kind}`;
 }
 
-/** What a node answers out of its own servers of tools. */
+/** The answers of a node's own MCP servers. */
 export interface OfferedTools {
   offers(): readonly OfferedToolServer[];
   /** Rejects with a GatewayError. */

@@ -1,4 +1,4 @@
-// What may be said of a server of tools, in headrace.yaml and over the API alike.
+// The rules for the settings of an MCP server, the same in headrace.yaml and in the API.
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { toolServerName } from "./tool-server.ts";
 

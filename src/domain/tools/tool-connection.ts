@@ -1,4 +1,4 @@
-// Accounts of people at servers of tools: connected once, sealed, refreshed, and ended with the membership.
+// Accounts of people at MCP servers: connected once, sealed, refreshed, and ended with the membership.
 import type { AuditEvent } from "../audit.ts";
 
 /** Times in Unix seconds. */

@@ -1,4 +1,4 @@
-// The port to a server of tools: one connection, in whatever revision the server speaks.
+// The port to an MCP server: one connection, in whatever revision the server speaks.
 
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
@@ -38,7 +38,7 @@ export interface ToolExchange {
 export const mostAskedBack = 256;
 
 export function asksTooOften(server: string): GatewayError {
-  const message = `The server of tools "${server}" asked back more than ${mostAskedBack} times.`;
+  const message = `The MCP server "${server}" asked back more than ${mostAskedBack} times.`;
   return new GatewayError("upstream_error", message);
 }
 
@@ -48,7 +48,7 @@ export class AccountMissing extends GatewayError {
   readonly connectAt: string;
 
   constructor(server: string, connectAt: string, what = "connect your account there first") {
-    super("permission_denied", `The server of tools "${server}" is asked as each person: ${what}, at ${connectAt}`);
+    super("permission_denied", `The MCP server "${server}" is asked as each person: ${what}, at ${connectAt}`);
     this.connectAt = connectAt;
   }
 }

@@ -1,4 +1,4 @@
-// The port by which all that servers of tools are asked waits for a place there: calls and lists alike.
+// The port by which all that MCP servers are asked waits for a place there: calls and lists alike.
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { ToolServer } from "./tool-server.ts";
 

@@ -1,4 +1,4 @@
-// Servers of tools that operators add at run time, as they are stored.
+// MCP servers that operators add at run time, as they are stored.
 import type { AuditEvent } from "../audit.ts";
 import type { StoredToolConnection } from "./tool-connection.ts";
 import type { ToolCredentials, ToolServer } from "./tool-server.ts";

@@ -1,4 +1,4 @@
-// Servers of tools (MCP) that the gateway stands before: where they are, and as whom they are asked.
+// MCP servers that the gateway stands before: where they are, and as whom they are asked.
 import type { Environment } from "../api-key.ts";
 
 /** Begins the names that clients see of its tools, so it is short, and has no underscore. */
@@ -50,6 +50,10 @@ export type ToolApproval = (typeof toolApprovals)[number];
 export const toolSharings = ["person", "all"] as const;
 export type ToolSharing = (typeof toolSharings)[number];
 
+/** Revisions of the protocol that are spoken with servers, newest first. */
+export const toolProtocolVersions = ["2026-07-28", "2025-11-25", "2025-06-18"] as const;
+export type ToolProtocolVersion = (typeof toolProtocolVersions)[number];
+
 export interface ToolServer {
   /** Unique; see `toolServerName`. */
   readonly name: string;
@@ -75,6 +79,8 @@ export interface ToolServer {
   readonly maxConcurrency: number;
   /** Nano-USD for each call; null: none. */
   readonly nanoUsdPerCall: number | null;
+  /** The only revision that is spoken with it; null or left out: the newest that both know. */
+  readonly protocolVersion?: ToolProtocolVersion | null;
   readonly enabled: boolean;
   /** Whether the gateway that this machine is a node of may use it; left out: no. */
   readonly isShared?: boolean;

@@ -1,4 +1,4 @@
-// Whether a server of tools is there for who asks: held wherever one is listed, asked or connected.
+// The check whether a caller may use an MCP server, made wherever a server is listed, asked or connected.
 import type { Principal } from "../principal.ts";
 import { reachesServer } from "./tool-reach.ts";
 import type { ToolServer } from "./tool-server.ts";

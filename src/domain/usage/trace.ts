@@ -69,7 +69,7 @@ export interface RequestTrace {
   answer(bytes: ByteSpan): void;
   /** Events of a stream, as they go to the client. */
   delivered(events: string): void;
-  /** A server of tools is asked; what is returned is called with the code of the error that ended it, where one did. */
+  /** An MCP server is asked; what is returned is called with the code of the error that ended it, where one did. */
   calls(call: TracedCall): (errorCode: string | null) => void;
   /** Tells how the inference request ended. */
   answered(end: UsageEnd): void;

@@ -17,6 +17,7 @@ export const stepResults = [
   "masked",
   "blocked",
   "noted",
+  "over_quota",
 ] as const;
 /**
  * `refused`: it answered with an error; `broke_off`: it took the request, and its answer ended early or could not be read;
@@ -24,7 +25,7 @@ export const stepResults = [
  * to be had, so none was asked. The others were not asked: `resting` after failures, `away` as it is not connected or about
  * to be taken out of service, `not_retried` as too many requests for the model are second tries already. `overflowed`: by the policy of its model it went to a
  * server that others come before; `reason` says why. `masked`, `blocked` and `noted`: a guardrail
- * found something; `reason` says which one, and how often.
+ * found something; `reason` says which one, and how often. `over_quota`: it was not asked, as it costs more than a quota has left.
  */
 export type StepResult = (typeof stepResults)[number];
 
@@ -65,6 +66,7 @@ const notAsked: ReadonlySet<StepResult> = new Set([
   "masked",
   "blocked",
   "noted",
+  "over_quota",
 ]);
 
 /** A trail longer than this keeps its first steps and the last one, which says how many are left out. */

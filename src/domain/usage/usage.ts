@@ -13,6 +13,10 @@ export interface TokenUsage {
   estimated: boolean;
   /** True where it reported fewer tokens than it delivered, or was sent. */
   understated?: boolean;
+  /** True where it reported more tokens than the delivered text can have. */
+  overstated?: boolean;
+  /** True where the delivered text proves more tokens than the request, or the context of its model, allows. */
+  pastLimit?: boolean;
   /** Undefined where the engine told of none. */
   parts?: UsageParts | undefined;
 }

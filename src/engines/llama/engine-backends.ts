@@ -75,21 +75,10 @@ export function backendPackages(name: string, platform: string): { backend: Back
   throw new SetupError(`There is no ${backend} back-end for ${platform}. ${reason}`);
 }
 
-/**
- * Whether the default install brings a CPU binary. On Linux on ARM it does not: a stand-in of another name is there,
- * as package.json's overrides would have it.
- */
-export async function defaultInstallComputes(platform: string): Promise<boolean> {
+/** Reports whether the default install has a CPU binary for a platform. */
+export function defaultInstallComputes(platform: string): boolean {
   const expected = packages[platform]?.cpu?.[0]?.name ?? ofMacOs[platform];
-  if (expected === undefined) return false;
-  const directory = packageDirectory(expected);
-  if (directory === undefined) return false;
-  try {
-    const { name }: { name?: unknown } = JSON.parse(await readFile(join(directory, "package.json"), "utf8"));
-    return name === expected;
-  } catch {
-    return false;
-  }
+  return expected !== undefined && packageDirectory(expected) !== undefined;
 }
 
 const recordSchema = z.object({

@@ -1,5 +1,6 @@
 // Installing back-ends with the real npm, from a registry on this machine.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -174,24 +175,22 @@ describe("an install", () => {
       await publish("device");
       const lockFile = join(home, "package-lock.json");
       const entry = { version: "1.0.0", license: "MIT" };
-      const alias = { name: "stand-in", version: "2.0.0" };
+      const binary = { version: libraryVersion, cpu: ["none"], optional: true };
       await writeFile(
         lockFile,
         JSON.stringify({
           packages: {
             "": { name: "headrace" },
             "node_modules/library-part": entry,
-            "node_modules/@node-llama-cpp/linux-x64-vulkan": alias,
+            "node_modules/@node-llama-cpp/linux-x64-vulkan": binary,
           },
         }),
       );
       await install({ lockFile });
       const modules = join(dataDir, "engine", "vulkan", "node_modules");
       const part: unknown = JSON.parse(await readFile(join(modules, "library-part", "package.json"), "utf8"));
-      const binary: unknown = JSON.parse(
-        await readFile(join(modules, "@node-llama-cpp", "linux-x64-vulkan", "package.json"), "utf8"),
-      );
-      expect([part, binary]).toMatchObject([{ version: "1.0.0" }, { name: "@node-llama-cpp/linux-x64-vulkan" }]);
+      expect(part).toMatchObject({ version: "1.0.0" });
+      expect(existsSync(join(modules, "@node-llama-cpp", "linux-x64-vulkan", "package.json"))).toBe(true);
     },
     npmTimeoutMs,
   );
@@ -325,9 +324,9 @@ test("an install with a device goes before a preferred one without", async () =>
   expect(await installedEngine(dataDir)).toMatchObject({ backend: "vulkan", gpu: "vulkan" });
 });
 
-test.skipIf(currentPlatform() !== "linux-x64")("the default install computes here", async () => {
-  expect(await defaultInstallComputes("linux-x64")).toBe(true);
-  expect(await defaultInstallComputes("linux-arm64")).toBe(false);
+test.skipIf(currentPlatform() !== "linux-x64")("the default install computes here", () => {
+  expect(defaultInstallComputes("linux-x64")).toBe(true);
+  expect(defaultInstallComputes("linux-arm64")).toBe(false);
 });
 
 test("a device is seen by what its driver puts on the machine, and where nothing is, it is said where it was looked", async () => {

@@ -170,10 +170,9 @@ async function writePackage(
   const ours = await readFile(lockFile, "utf8").catch(() => undefined);
   // Some ways of installing Headrace do not bring its lock file; npm then resolves by itself.
   if (ours === undefined) return;
-  const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages).filter(
-    // An entry with a name is an alias: our stand-in for a binary that the default install leaves out.
-    ([path, entry]) => path !== "" && entry["dev"] !== true && entry["name"] === undefined,
-  );
+  const locked = Object.entries(lockSchema.parse(JSON.parse(ours)).packages)
+    .filter(([path, entry]) => path !== "" && entry["dev"] !== true)
+    .map(([path, { cpu, ...entry }]) => [path, isNone(cpu) ? entry : { cpu, ...entry }]);
   const lock = {
     name: root.name,
     lockfileVersion: 3,
@@ -181,6 +180,11 @@ async function writePackage(
     packages: { "": root, ...Object.fromEntries(locked) },
   };
   await writeFile(join(directory, "package-lock.json"), JSON.stringify(lock));
+}
+
+/** The lock file gives the processor "none" to a back-end that the default install leaves out. */
+function isNone(cpu: unknown): boolean {
+  return Array.isArray(cpu) && cpu.includes("none");
 }
 
 /**

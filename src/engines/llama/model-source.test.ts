@@ -26,14 +26,40 @@ describe("a source", () => {
     expect(parseModelSource("hf:a/b:sub/c.gguf").file).toBe("sub/c.gguf");
   });
 
-  test.each(["", "Qwen/Qwen3", "hf:Qwen", "hf:/x", "hf:a/b:", "hf:a/b/c", "hf:../b", "hf:a/../b", "https://hf.co/a/b"])(
-    "a source that reads %p is refused with the right form",
-    (text) => {
-      const error = failureOf(() => parseModelSource(text));
-      expect(error.kind).toBe("misuse");
-      expect(error.message).toContain("hf:owner/repo:file");
-    },
-  );
+  test.each([
+    "",
+    "Qwen/Qwen3",
+    "hf:Qwen",
+    "hf:/x",
+    "hf:a/b:",
+    "hf:a/b/c",
+    "hf:../b",
+    "hf:a/../b",
+    "https://other.example/a/b",
+  ])("a source that reads %p is refused with the right form", (text) => {
+    const error = failureOf(() => parseModelSource(text));
+    expect(error.kind).toBe("misuse");
+    expect(error.message).toContain("hf:owner/repo:file");
+  });
+
+  test.each([
+    ["https://huggingface.co/a/b", undefined],
+    ["https://huggingface.co/a/b/tree/main?library=llama-cpp", undefined],
+    ["https://huggingface.co/a/b/blob/main/sub/c.gguf", "sub/c.gguf"],
+    ["https://huggingface.co/a/b/resolve/main/c.gguf?download=true", "c.gguf"],
+    ["hf.co/a/b:Q8_0", "Q8_0"],
+  ])("reads the hub's address %s as a source", (text, file) => {
+    expect(parseModelSource(text)).toEqual({ owner: "a", repo: "b", file });
+  });
+
+  test.each([
+    ["llama3.2", "https://huggingface.co/models?search=llama3.2+gguf"],
+    ["qwen3:0.6b", "https://huggingface.co/models?search=qwen3+gguf"],
+    ["./models/c.gguf", "headrace serve --model ./models/c.gguf"],
+    ["c.gguf", "headrace serve --model c.gguf"],
+  ])("refuses %s with what to do instead", (text, remedy) => {
+    expect(failureOf(() => parseModelSource(text)).message).toContain(remedy);
+  });
 });
 
 test.each([

@@ -58,16 +58,33 @@ export const preferredQuantizations: readonly string[] = [
   "BF16",
 ];
 
-/** Throws a SetupError (misuse) that shows the right form. */
+/** Reads `hf:owner/repo[:file]`, or the hub's page of it. Throws a SetupError (misuse) that shows the right form. */
 export function parseModelSource(text: string): ModelSource {
-  const match = sourcePattern.exec(text);
+  const match = sourcePattern.exec(fromPage(text));
   const [, owner, repo, file] = match ?? [];
-  if (owner === undefined || repo === undefined) {
-    throw new SetupError(`'${text}' names no model. Use hf:owner/repo or hf:owner/repo:file, such as ${example}.`, {
-      kind: "misuse",
-    });
-  }
+  if (owner === undefined || repo === undefined) throw new SetupError(noSource(text), { kind: "misuse" });
   return { owner, repo, file };
+}
+
+/** Writes `https://huggingface.co/owner/repo/blob/main/file` and `hf.co/owner/repo:file` in the form with `hf:`. */
+function fromPage(text: string): string {
+  const page = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([^?#]+?)\/*(?:[?#].*)?$/i.exec(text)?.[1];
+  if (page === undefined) return text;
+  return `hf:${page.replace(/\/(?:blob|resolve)\/main\//, ":").replace(/\/tree\/main$/, "")}`;
+}
+
+function noSource(text: string): string {
+  if (/^[./~]|^[a-z]:\\/i.test(text) || isModelFile(text)) {
+    return `'${text}' is a file of this machine, and needs no pull. Serve it with headrace serve --model ${text}`;
+  }
+  if (/^[a-z0-9][\w.-]*(?::[\w.-]+)?$/i.test(text) && !/^hf:/.test(text)) {
+    const [name = ""] = text.split(":");
+    return (
+      `'${text}' names no model of Hugging Face, from where Headrace pulls. Search https://huggingface.co/models?search=${name}+gguf ` +
+      `and pull hf:owner/repo, such as ${example}. What an Ollama on this machine has is served without a pull.`
+    );
+  }
+  return `'${text}' names no model. Use hf:owner/repo or hf:owner/repo:file, such as ${example}.`;
 }
 
 /** `UD-Q4_K_XL`, `Q8_0`, `F16`… from a file's name, in capitals; undefined where the name has none. */

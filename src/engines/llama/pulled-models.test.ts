@@ -123,7 +123,7 @@ test("a file that cannot be deleted is told with the reason, the model is not se
   });
   expect(await listPulledModels(dataDir)).toMatchObject([{ id: "stuck", state: "incomplete", source: null }]);
   const { code, stderr } = await runCommand(["rm", "stuck", "--yes", "--data-dir", dataDir]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("could not be deleted, and are served no more: stuck-")]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("could not be deleted, but are not served now: stuck-")]);
 });
 
 test("a model that is being pulled is not deleted under the pull", async () => {

@@ -57,6 +57,9 @@ export const accountShape = z
     quota: z.object({
       period_start: unixSeconds,
       period_end: unixSeconds,
+      usage_of: z
+        .enum(["account", "caller"])
+        .describe("Whose usage `used` counts where `limit` is null; with a limit it is the account's."),
       tokens: allowance,
       spend: allowance.describe("USD."),
     }),
@@ -166,6 +169,7 @@ export async function accountToWire(
     quota: {
       period_start: month.start,
       period_end: month.end,
+      usage_of: own === undefined ? "account" : "caller",
       tokens: { limit: quota.tokens, used: (quota.tokens === null ? (own ?? used) : used).tokens },
       spend: {
         limit: quota.nanoUsd === null ? null : usdOf(quota.nanoUsd),

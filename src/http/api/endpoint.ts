@@ -43,8 +43,8 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
   extends Omit<RouteDoc, "tag"> {
   query?: Query;
   requestBody?: Body;
-  /** Whether a request may come without its body, which is then as one without members. */
-  bodyIsOptional?: true;
+  /** True if the first key of a development server may use the endpoint from this machine, without the scope. */
+  ownMachine?: true;
   response: { description: string; json: z.ZodType<Shape> };
   /** Whether the answer has a secret: it is kept by nobody on the way. */
   showsSecret?: true;
@@ -57,8 +57,8 @@ interface Endpoint<Deps, Asker, Found, Query extends z.ZodObject, Body extends z
 interface Kind<Granted extends Principal, Asker, Route> {
   tag: RouteDoc["tag"];
   errors: readonly ErrorCode[];
-  /** Gives who asks, or throws for whom it is not. */
-  admit(principal: Granted): Asker;
+  /** Gives who asks, or throws for whom it is not. `isOwner`: the endpoint is open to the owner of this machine, who asks. */
+  admit(principal: Granted, isOwner: boolean): Asker;
   route(parts: RouteParts<Granted>): Route;
 }
 
@@ -66,6 +66,7 @@ interface RouteParts<Granted> {
   method: ScopedRoute["method"];
   path: string;
   doc: RouteDoc;
+  ownMachine: true | undefined;
   handle(exchange: Exchange, principal: Granted): Promise<Response>;
 }
 
@@ -80,8 +81,8 @@ export function scopedEndpoints<Deps extends EndpointDeps>(
 ) {
   return endpointsOf<Deps, Principal, Principal, ScopedRoute>({
     ...{ tag, errors },
-    admit(principal) {
-      admit?.(principal);
+    admit(principal, isOwner) {
+      if (!isOwner) admit?.(principal, isOwner);
       return principal;
     },
     route: (parts) => ({ ...parts, access }),
@@ -111,19 +112,25 @@ function endpointsOf<Deps extends EndpointDeps, Granted extends Principal, Asker
   >(
     method: ScopedRoute["method"],
     path: string,
-    { first, answer, bodyIsOptional, showsSecret, ...doc }: Endpoint<Deps, Asker, Found, Query, Body, Shape, Answer>,
+    { first, answer, ownMachine, showsSecret, ...doc }: Endpoint<Deps, Asker, Found, Query, Body, Shape, Answer>,
   ) => {
     const [, name = ""] = /[:*](\w*)/.exec(path) ?? [];
     const read = async ({ req }: Exchange, deps: Deps) => {
-      if (!doc.requestBody || (bodyIsOptional && !req.hasBody)) return {} as z.output<Body>;
+      if (!doc.requestBody || (doc.bodyIsOptional && !req.hasBody)) return {} as z.output<Body>;
       return readStrictBody(doc.requestBody, req, deps.requestLimits());
     };
     return (deps: Deps): Route =>
       kind.route({
-        ...{ method, path },
+        ...{ method, path, ownMachine },
         doc: { ...doc, tag: kind.tag, errors: [...errorsOf(method, doc), ...kind.errors] },
         async handle(exchange, principal) {
-          const request = { deps, exchange, principal: kind.admit(principal), id: exchange.params[name || "*"] ?? "" };
+          const isOwner = ownMachine === true && exchange.isOwnMachine(principal);
+          const request = {
+            deps,
+            exchange,
+            principal: kind.admit(principal, isOwner),
+            id: exchange.params[name || "*"] ?? "",
+          };
           const found = (await first?.(request)) as Found;
           const query = (doc.query ? readQuery(doc.query, exchange.req.target) : {}) as z.output<Query>;
           const body = await read(exchange, deps);

@@ -34,10 +34,9 @@ export async function answerForm(
 }
 
 async function formOf({ req }: Exchange, { account }: Principal, { space, limits }: FormSettings): Promise<ReadForm> {
-  const contentType = req.headers.get("content-type") as string;
-  const boundary = boundaryOf(contentType);
+  const boundary = boundaryOf(req.headers.get("content-type"));
   if (codingOf(req.headers.get("content-encoding"))) {
-    throw invalidRequest("Send the form as it is, without Content-Encoding: it is passed on unchanged.");
+    throw invalidRequest("Send the form as it is, without Content-Encoding: its files are passed on as they come.");
   }
   const { formBytes, formMemoryBytes } = limits();
   const declared = Number(req.headers.get("content-length") ?? Number.NaN);
@@ -45,7 +44,7 @@ async function formOf({ req }: Exchange, { account }: Principal, { space, limits
   try {
     const source = req.flowBody(formBytes);
     const options = {
-      ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, contentType, boundary },
+      ...{ space, accountId: account.id, memoryBytes: formMemoryBytes, boundary },
       hold: (bytes: number) => req.hold(bytes),
       // One that is longer than it may be is refused as that, and takes no room.
       declaredBytes: declared <= formBytes ? declared : undefined,

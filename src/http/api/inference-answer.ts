@@ -16,6 +16,7 @@ import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { FormSettings } from "../../forms/form-settings.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
 import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
@@ -26,6 +27,7 @@ import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import { priorityAsked, priorityHeader } from "../../policy/request-priority.ts";
 import { readJsonBytes } from "../content/body.ts";
+import { codingOf } from "../content/content-encoding.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
 import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
 import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
@@ -41,15 +43,18 @@ import { type KeptDeps, withKeptInput } from "./responses/kept-input.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
-  admitter: Pick<Admitter, "admit" | "learn" | "learnCached" | "refuseSpent">;
+  admitter: Pick<Admitter, "admit" | "admitDearer" | "learn" | "learnCached" | "refuseSpent">;
   /** Read for every request: a reload may change them. */
   requestLimits(): RequestLimits;
   /** Whether another process has to answer it; left out: this one answers everything. */
   isElsewhere?: ((request: DecodedRequest, principal: Principal) => boolean) | undefined;
+  /** The longest body that this process reads: another one answers longer ones. Left out: this one reads all. */
+  maxReadBytes?: (() => number) | undefined;
   /** How forms with files are kept; left out: another process reads them. */
   forms?: FormSettings | undefined;
 }
 
+const longBodyBytes = 4 * 1024 * 1024;
 const jsonType = { "content-type": "application/json" } as const;
 export const streamHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -74,6 +79,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   runs: Runs<Deps> = runFor,
 ): Eventual<Answer> {
   const limits = deps.requestLimits();
+  if (deps.maxReadBytes && mayBeLonger(exchange.req, deps.maxReadBytes())) throw new HandedOver();
   if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, runs);
   const read = readJsonBytes(exchange.req, limits);
   if (read instanceof Promise) return answerLater(operation, exchange, principal, deps, runs, read);
@@ -81,6 +87,13 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   if (deps.isElsewhere?.(request, principal)) throw new HandedOver(read);
   if (request.namesKept) return runWithKept(exchange, principal, request, deps, runs);
   return runs(exchange, principal, request, deps);
+}
+
+/** Whether a body may have more bytes than these, once it is unpacked. */
+function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): boolean {
+  if (codingOf(headers.get("content-encoding"))) return true;
+  const length = headers.get("content-length");
+  return length === null ? !bodyIsHere : Number(length) > bytes;
 }
 
 /**
@@ -128,6 +141,8 @@ async function answerLater<Deps extends InferenceRouteDeps>(
   body: ByteSpan | Promise<ByteSpan>,
 ): Promise<Answer> {
   const read = await body;
+  // Receiving the end of a long body and parsing all of it each take some of the time that others may have to wait.
+  if (read.length > longBodyBytes) await new Promise(setImmediate);
   const request = decodeRequest(operation, read, deps.requestLimits());
   if (deps.isElsewhere?.(request, principal)) throw new HandedOver(read);
   if (request.namesKept) return await runWithKept(exchange, principal, request, deps, runs);
@@ -205,14 +220,18 @@ export function tellEnd(
   if (reasoningTokens > 0) line["reasoning_tokens"] = reasoningTokens;
 }
 
+/** The largest integer of a structured field (RFC 9651, 3.3.1); a larger amount is written as this one. */
+const largestInteger = 999_999_999_999_999;
+const integer = (amount: number) => Math.min(amount, largestInteger);
+
 /** What was booked for an answer, as a dictionary of RFC 9651; parts and cost where there are some. */
 export function usageHeader({ promptTokens, completionTokens, parts, nanoUsd }: UsageEnd): string {
-  let text = `prompt_tokens=${promptTokens}`;
-  if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${parts.cachedTokens}`;
-  if (parts && parts.cacheWriteTokens > 0) text += `, cache_write_tokens=${parts.cacheWriteTokens}`;
-  text += `, completion_tokens=${completionTokens}`;
-  if (parts && parts.reasoningTokens > 0) text += `, reasoning_tokens=${parts.reasoningTokens}`;
-  return nanoUsd === null ? text : `${text}, nano_usd=${nanoUsd}`;
+  let text = `prompt_tokens=${integer(promptTokens)}`;
+  if (parts && parts.cachedTokens > 0) text += `, cached_tokens=${integer(parts.cachedTokens)}`;
+  if (parts && parts.cacheWriteTokens > 0) text += `, cache_write_tokens=${integer(parts.cacheWriteTokens)}`;
+  text += `, completion_tokens=${integer(completionTokens)}`;
+  if (parts && parts.reasoningTokens > 0) text += `, reasoning_tokens=${integer(parts.reasoningTokens)}`;
+  return nanoUsd === null ? text : `${text}, nano_usd=${integer(nanoUsd)}`;
 }
 
 const findingWords = { mask: "masked", block: "blocked", note: "noted" } as const;
@@ -254,6 +273,10 @@ class HttpCall implements InferenceCall<Answer> {
     this.principal = principal;
     this.priority = priorityAsked(exchange.req.headers.get(priorityHeader), principal);
     this.request = request;
+  }
+
+  get passesLongAnswers(): boolean {
+    return true;
   }
 
   get requestId(): string {

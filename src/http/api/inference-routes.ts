@@ -78,7 +78,8 @@ function docOf({ paths, doc, answer, form, events, answersBytes }: Task, path: s
   const { operationId, told, ...others } = doc;
   const version = /^\/v(\d)/.exec(path)?.[1];
   const name = path === paths[0] ? operationId : `${operationId}V${version}`;
-  const isBytes = answersBytes({}) && { contentType: "application/octet-stream" };
+  // Bytes are sound; a page or a script in their place goes out as application/octet-stream.
+  const isBytes = answersBytes({}) && { contentTypes: ["audio/*", "application/octet-stream"] };
   const response = { description: told, ...(isBytes || { json: answer }), ...(events && { stream: events.shape }) };
   const sent = form && { requestType: "multipart/form-data" as const, orJson: form.orJson };
   return { ...others, ...sent, operationId: name, response };

@@ -49,8 +49,7 @@ export interface OAuthRouteDeps extends Omit<TokenDeps, "tokens">, ClientAuthent
 /** Several times what clients send. */
 const registrationLimits = { bodyBytes: 65_536, depth: 8 };
 
-/** What it answers with; undefined: with nothing. */
-type Handler = (request: ClientRequest) => Promise<object | undefined>;
+type Handler = (request: ClientRequest) => Promise<object>;
 
 export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
   const clients = { mayRegister: deps.mayRegister, hasDocuments: deps.clientDocuments !== undefined };
@@ -69,7 +68,8 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     clientRoute("/oauth/device_authorization", deviceDoc, deps, (request) => authorizeDevice(request, deps)),
     clientRoute("/oauth/revoke", revocationDoc, deps, async (request) => {
       await revokeToken(request, deps);
-      return undefined;
+      // RFC 7009, 2.2, lets clients ignore the body; simple-oauth2 parses it as JSON.
+      return {};
     }),
     clientRoute("/oauth/introspect", introspectionDoc, deps, (request) => introspectToken(request, deps)),
     registrationRoute(deps),
@@ -111,15 +111,10 @@ function registrationRoute(deps: OAuthRouteDeps): PublicRoute {
   };
 }
 
-async function answerClient(
-  exchange: Exchange,
-  handle: () => Promise<object | undefined>,
-  status = 200,
-): Promise<PlainAnswer> {
+async function answerClient(exchange: Exchange, handle: () => Promise<object>, status = 200): Promise<PlainAnswer> {
   doNotKeep(exchange);
   try {
     const answer = await handle();
-    if (answer === undefined) return { status: 200, headers: {}, body: "" };
     return { status, headers: { "content-type": "application/json" }, body: JSON.stringify(answer) };
   } catch (error) {
     return refuseClient(exchange, error);
@@ -175,5 +170,5 @@ function metadataRoute(path: string, doc: RouteDoc, metadata: (exchange: Exchang
 }
 
 function unknownResource(): GatewayError {
-  return new GatewayError("not_found", "server: must be the name of a server of tools: a-z, 0-9 and -, 24 at most.");
+  return new GatewayError("not_found", "server: must be the name of an MCP server: a-z, 0-9 and -, 24 at most.");
 }

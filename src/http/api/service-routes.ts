@@ -64,7 +64,7 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
         operationId: "openapi",
         summary: "This description, as OpenAPI 3.1",
         tag: "Service",
-        response: { description: "The document.", contentType: "application/json" },
+        response: { description: "The document.", contentTypes: ["application/json"] },
       },
       async handle({ req }) {
         document ??= all().then((routes) => descriptionOf(routes, deps.version));
@@ -80,7 +80,7 @@ export function serviceRoutes(deps: ServiceRouteDeps, all: () => Promise<readonl
         operationId: "reference",
         summary: "This description, as a page to read",
         tag: "Service",
-        response: { description: "The page.", contentType: "text/html" },
+        response: { description: "The page.", contentTypes: ["text/html"] },
       },
       async handle({ req }) {
         page ??= all().then((routes) => referenceOf(routes, deps.version));

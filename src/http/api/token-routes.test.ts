@@ -86,7 +86,6 @@ describe("a key that a header would not get in with gets no token, with the same
   const refused = {
     message: invalidApiKeyMessage,
     type: "invalid_request_error",
-    param: null,
     code: "invalid_api_key",
   };
 

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { incoming } from "../../../tests/support/exchange.ts";
+import type { BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type BodyFault, type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
@@ -12,7 +13,34 @@ const limits = { bodyBytes: 1_000, depth: 8 };
 const headers = { "content-type": "application/json" };
 
 function request(bytes: Uint8Array | string, more: Partial<IncomingRequest> = {}): IncomingRequest {
-  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => ByteSpan.of(bytes), ...more };
+  const flowBody = () => piecesOf(ByteSpan.of(bytes).view, bytes.length);
+  return { ...incoming({ target: "/", headers, body: "" }), readBody: () => ByteSpan.of(bytes), flowBody, ...more };
+}
+
+/** A source that lends its pieces: each is overwritten once it was taken. */
+function piecesOf(bytes: Uint8Array, pieceBytes: number): BodySource {
+  let isPaused = false;
+  let isCancelled = false;
+  return {
+    async flow(sink) {
+      for (let at = 0; at < bytes.length && !isCancelled; at += pieceBytes) {
+        while (isPaused) await Bun.sleep(1);
+        const lent = Buffer.from(bytes.subarray(at, at + pieceBytes));
+        sink.data(ByteSpan.of(lent));
+        lent.fill(0xff);
+      }
+      if (!isCancelled) sink.end();
+    },
+    pause: () => {
+      isPaused = true;
+    },
+    resume: () => {
+      isPaused = false;
+    },
+    cancel: () => {
+      isCancelled = true;
+    },
+  };
 }
 
 async function refusal(
@@ -165,6 +193,56 @@ describe("a compressed body", () => {
       const { code, message } = await refusal(packed(encoding, Buffer.concat([whole, Buffer.from(more)])));
       expect([code, message]).toEqual(["invalid_request", expect.stringContaining("cannot be unpacked")]);
     }
+  });
+
+  test.each(codings)("unpacks a body by %s that comes in pieces of any length", async (encoding, pack) => {
+    const whole = pack(long);
+    for (const pieceBytes of [1, 7, 1_000, 100_000]) {
+      const inPieces = (bytes: Uint8Array) => packed(encoding, bytes, { flowBody: () => piecesOf(bytes, pieceBytes) });
+      const within = { ...limits, bodyBytes: 1_000_000 };
+      expect(await readJsonBody(inPieces(whole), within)).toMatchObject({ text: long });
+      const longer = inPieces(Buffer.concat([whole, Buffer.from("x")]));
+      expect(await refusal(longer, within)).toMatchObject({ code: "invalid_request" });
+    }
+  });
+
+  test("keeps the source of a compressed body waiting while the decoder is behind", async () => {
+    const random = Buffer.from(crypto.getRandomValues(new Uint8Array(50_000))).toString("hex");
+    const noise = JSON.stringify({ model: random.repeat(5) });
+    const whole = gzipSync(noise, { level: 0 });
+    const source = piecesOf(whole, 16_384);
+    let taken = 0;
+    let mostAtOnce = 0;
+    const flowBody = (): BodySource => ({
+      ...source,
+      flow: (sink) =>
+        source.flow({
+          ...sink,
+          data(bytes) {
+            if (taken++ === 0) setImmediate(() => (mostAtOnce = taken));
+            sink.data(bytes);
+          },
+          end: () => sink.end(),
+          fail: (error) => sink.fail(error),
+        }),
+    });
+    const within = { ...limits, bodyBytes: 1_000_000 };
+    expect(await readJsonBody(packed("gzip", "", { flowBody }), within)).toMatchObject({ text: noise });
+    expect(taken).toBeGreaterThan(25);
+    expect(mostAtOnce).toBeLessThan(5);
+  });
+
+  test("a fault of the connection in the middle of a compressed body is told as that", async () => {
+    const flowBody = (): BodySource => ({
+      flow(sink) {
+        sink.data(ByteSpan.of(gzipSync(text).subarray(0, 20)));
+        sink.fail(new RequestBodyError("incomplete", "Because"));
+      },
+      pause() {},
+      resume() {},
+      cancel() {},
+    });
+    expect(await refusal(packed("gzip", "", { flowBody }))).toMatchObject({ detail: "body_incomplete" });
   });
 
   test.each(codings)("a body that is something else than %s is refused", async (encoding) => {

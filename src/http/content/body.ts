@@ -1,11 +1,10 @@
 // Reads the body of a request once: size, media type, encoding, JSON, nesting.
 import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
-import { countNames, findRepeatedName } from "../../base/text/json-names.ts";
-import { bodyMass, JsonTextError, type Members, scanObject } from "../../base/text/json-text.ts";
+import { fieldError, GatewayError, invalidRequest } from "../../base/errors.ts";
+import { JsonNumberError, parseOnceRead } from "../../base/text/json-object.ts";
+import { bodyMass, JsonTextError, type Members } from "../../base/text/json-text.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
-import { formatPath } from "../decode/validation-text.ts";
 import { type BodyCoding, codingOf, unpacked } from "./content-encoding.ts";
 
 export interface BodyLimits {
@@ -74,7 +73,11 @@ async function readUnpacked(
   { bodyBytes }: BodyLimits,
   coding: BodyCoding,
 ): Promise<ByteSpan> {
-  return unpacked(await readBytes(request, bodyBytes), coding, request, bodyBytes);
+  try {
+    return await unpacked(request.flowBody(bodyBytes), coding, request, bodyBytes);
+  } catch (error) {
+    throw bodyFault(error, bodyBytes);
+  }
 }
 
 /** The body as it is, of at most so many bytes. Rejects with a GatewayError. */
@@ -111,27 +114,18 @@ export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
   let members: Members;
   let body: unknown;
   try {
-    members = scanObject(text, { depth: limits.depth, ...bodyMass });
-    body = JSON.parse(text);
-    requireNamesOnce(text, members, body);
+    ({ members, value: body } = parseOnceRead(text, { depth: limits.depth, ...bodyMass }));
   } catch (error) {
+    if (error instanceof JsonNumberError)
+      throw fieldError(error.field, "is too large for a number (got more than 1.8e308).");
     // The parser's own message may quote the body, so it is not shown.
-    if (error instanceof GatewayError) throw error;
-    const reason = error instanceof JsonTextError ? error.message : "it is not valid JSON";
-    throw invalidRequest(`The body cannot be used: ${reason}.`);
+    const { message, field } = error instanceof JsonTextError ? error : { message: "it is not valid JSON" };
+    throw invalidRequest(`The body cannot be used: ${message}.`, field === undefined ? {} : { param: field });
   }
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw invalidRequest("The body must be a JSON object.");
   }
   return { bytes, text, members, body: body as Record<string, unknown> };
-}
-
-/** Two parsers may pick different values of a name that an object has twice (RFC 7493, 2.3). Throws a GatewayError. */
-function requireNamesOnce(text: string, { names }: Members, body: unknown): void {
-  if (countNames(body) === names) return;
-  const param = formatPath(findRepeatedName(text) ?? []);
-  const message = `The body cannot be used: the field \`${param}\` appears twice; send it once.`;
-  throw invalidRequest(message, { param });
 }
 
 /** A third of what TextDecoder takes for a short text. */

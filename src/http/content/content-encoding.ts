@@ -1,18 +1,20 @@
-// Bodies that were compressed for the way: unpacked in steps, no further than a body may be long.
+// Bodies that were compressed for the way: unpacked as they come, no further than a body may be long.
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from "node:zlib";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { freeBytes } from "../../base/bytes/free-bytes.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
-import { areWholeZstdFrames } from "./zstd-frames.ts";
+import { ZstdFrames } from "./zstd-frames.ts";
 
 /** What comes out at once; memory beside what is kept. */
 const stepBytes = 64 * 1024;
 export interface BodyCoding {
   /** Makes what unpacks one body, on a thread of its own. */
   decoder(): Transform;
-  /** Whether all of a body is here, where its decoder does not say. */
-  isWhole?(packed: Buffer): boolean;
+  /** Follows a body to its end, if its decoder does not report one that ends early. */
+  frames?(): ZstdFrames;
 }
 
 const gzip: BodyCoding = { decoder: () => createGunzip({ chunkSize: stepBytes }) };
@@ -22,7 +24,7 @@ const codings: Readonly<Record<string, BodyCoding>> = {
   "x-gzip": gzip,
   deflate: { decoder: () => createInflate({ chunkSize: stepBytes }) },
   br: { decoder: () => createBrotliDecompress({ chunkSize: stepBytes }) },
-  zstd: { decoder: () => createZstdDecompress({ chunkSize: stepBytes }), isWhole: areWholeZstdFrames },
+  zstd: { decoder: () => createZstdDecompress({ chunkSize: stepBytes }), frames: () => new ZstdFrames() },
 };
 
 /** Undefined where the body was not packed. Throws `unsupported_media_type`. */
@@ -39,41 +41,109 @@ export function codingOf(encoding: string | null): BodyCoding | undefined {
 }
 
 /**
- * The body as it was before. What comes out is held by `request` as well. Rejects with a GatewayError: `request_too_large`
- * where more than `mostBytes` come out, `invalid_request` where it cannot be unpacked, or is not all that was sent.
+ * The body of `source` without its coding. Only what comes out is held, by `request`. Rejects with what the source fails with,
+ * or a GatewayError: `request_too_large` if more than `maxBytes` come out, `invalid_request` if the body cannot be unpacked, or
+ * is not all that was sent.
  */
 export function unpacked(
-  packed: ByteSpan,
+  source: BodySource,
   coding: BodyCoding,
   request: Pick<IncomingRequest, "hold">,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<ByteSpan> {
-  if (coding.isWhole?.(packed.view) === false) return Promise.reject(notPacked());
-  const decoder = coding.decoder();
   return new Promise((resolve, reject) => {
-    const pieces: Buffer[] = [];
-    let length = 0;
-    const stop = (error: GatewayError) => {
-      pieces.length = 0;
-      decoder.destroy();
-      reject(error);
-    };
-    decoder.on("data", (piece: Buffer) => {
-      length += piece.length;
-      const refusal = length > mostBytes ? tooLarge(mostBytes) : request.hold(piece.length);
-      if (refusal) stop(refusal);
-      else pieces.push(piece);
-    });
-    decoder.on("end", () => {
-      if (decoder.writableEnded) resolve(ByteSpan.of(Buffer.concat(pieces, length)));
-      // It has found an end before that of what it was given.
-      else stop(notPacked());
-    });
-    decoder.on("error", (cause) => stop(notPacked(cause)));
-    decoder.write(packed.view, (error) => {
-      if (!error) decoder.end();
-    });
+    source.flow(new Unpacking(source, coding, request, maxBytes, resolve, reject));
   });
+}
+
+class Unpacking implements BodySink {
+  readonly #source: BodySource;
+  readonly #decoder: Transform;
+  readonly #frames: ZstdFrames | undefined;
+  readonly #reject: (error: unknown) => void;
+  #pieces: Buffer[] = [];
+  #length = 0;
+  /** Pieces that the decoder has not taken in yet. */
+  #writing = 0;
+  #hasBegun = false;
+  #hasEnded = false;
+  #isOver = false;
+
+  constructor(
+    source: BodySource,
+    coding: BodyCoding,
+    request: Pick<IncomingRequest, "hold">,
+    maxBytes: number,
+    resolve: (body: ByteSpan) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#source = source;
+    this.#decoder = coding.decoder();
+    this.#frames = coding.frames?.();
+    this.#reject = reject;
+    this.#decoder.on("data", (piece: Buffer) => {
+      if (this.#isOver) return;
+      this.#length += piece.length;
+      const refusal = this.#length > maxBytes ? tooLarge(maxBytes) : request.hold(piece.length);
+      if (refusal) this.fail(refusal);
+      else this.#pieces.push(piece);
+    });
+    this.#decoder.on("drain", () => this.#source.resume());
+    this.#decoder.on("end", () => {
+      // An end before the decoder was told of one: something follows the compressed body.
+      if (!this.#decoder.writableEnded || this.#frames?.areWhole === false) this.fail(notPacked());
+      if (this.#isOver) return;
+      this.#isOver = true;
+      resolve(this.#joined());
+    });
+    this.#decoder.on("error", (cause) => this.fail(notPacked(cause)));
+  }
+
+  data(bytes: ByteSpan): void {
+    if (this.#isOver) return;
+    // The source lends its bytes, and the decoder reads them later.
+    const piece = Buffer.from(bytes.view);
+    this.#frames?.push(piece);
+    this.#hasBegun = true;
+    this.#writing++;
+    const hasRoom = this.#decoder.write(piece, (error) => {
+      this.#writing--;
+      if (!error) this.#endDecoder();
+    });
+    if (!hasRoom) this.#source.pause();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    // No decoder reports that there was nothing to unpack.
+    if (this.#hasBegun) this.#endDecoder();
+    else this.fail(notPacked());
+  }
+
+  fail(error: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#pieces = [];
+    this.#decoder.destroy();
+    this.#source.cancel();
+    this.#reject(error);
+  }
+
+  /** Not before the decoder has taken all of it in: what follows the compressed body must show before its end. */
+  #endDecoder(): void {
+    if (this.#hasEnded && this.#writing === 0 && !this.#isOver) this.#decoder.end();
+  }
+
+  #joined(): ByteSpan {
+    const body = Buffer.allocUnsafeSlow(this.#length);
+    let at = 0;
+    for (const piece of this.#pieces) {
+      at += piece.copy(body, at);
+      freeBytes(piece);
+    }
+    this.#pieces = [];
+    return ByteSpan.of(body);
+  }
 }
 
 function notPacked(cause?: unknown): GatewayError {
@@ -83,9 +153,9 @@ function notPacked(cause?: unknown): GatewayError {
   );
 }
 
-function tooLarge(mostBytes: number): GatewayError {
+function tooLarge(maxBytes: number): GatewayError {
   return new GatewayError(
     "request_too_large",
-    `The body is larger than the limit of ${mostBytes} bytes once it is unpacked.`,
+    `The body is larger than the limit of ${maxBytes} bytes once it is unpacked.`,
   );
 }

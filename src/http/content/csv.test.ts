@@ -38,6 +38,11 @@ describe("a line", () => {
     expect(csvLine(["a", 1, null, 'b"c', "d,e", "f\ng", "h\ri"])).toBe('a,1,,"b""c","d,e","f\ng","h\ri"\r\n');
   });
 
+  test.each(["＝1+1", "＋1", "－1", "＠x", " =1", "\u00A0=1", "\uFEFF=1", "\u200B=1", "\r=1", "\n=1", "\0=1", "\v=1"])(
+    "a line shows %j as text in a spreadsheet",
+    (cell) => expect(csvLine([cell])).toMatch(/^"?'/),
+  );
+
   test("a line runs no formula in a spreadsheet, and leaves numbers alone", () => {
     expect(csvLine(["=1+1", "+1", "-1", "@x", "\t=1", '=HYPERLINK("http://x";"y")', -1, "a=b"])).toBe(
       `'=1+1,'+1,'-1,'@x,'\t=1,"'=HYPERLINK(""http://x"";""y"")",-1,a=b\r\n`,

@@ -9,35 +9,74 @@ const blockHeaderBytes = 3;
 /** A run of one byte, of which the block's size is the length once unpacked. */
 const runBlock = 1;
 const checksumBytes = 4;
+const magicAndDescriptorBytes = 5;
 
 /** One frame or several, and nothing behind them. What is in the blocks is for the decoder to judge. */
 export function areWholeZstdFrames(bytes: Buffer): boolean {
-  let position = 0;
-  while (position < bytes.length) {
-    const end = frameEnd(bytes, position);
-    if (end === undefined || end > bytes.length) return false;
-    position = end;
-  }
-  return bytes.length > 0;
+  const frames = new ZstdFrames();
+  frames.push(bytes);
+  return frames.areWhole;
 }
 
-/** Where the frame from `start` on ends, which may be behind all that is here; undefined where there is none. */
-function frameEnd(bytes: Buffer, start: number): number | undefined {
-  if (start + 8 > bytes.length) return undefined;
-  const magic = bytes.readUInt32LE(start);
-  if (magic >>> 4 === skippableMagic) return start + 8 + bytes.readUInt32LE(start + 4);
-  if (magic !== frameMagic) return undefined;
-  const descriptor = bytes.readUInt8(start + 4);
-  let position = start + headerBytes(descriptor);
-  for (let isLast = false; !isLast; ) {
-    if (position + blockHeaderBytes > bytes.length) return undefined;
-    const low = bytes[position] as number;
-    isLast = (low & 1) === 1;
-    position += blockHeaderBytes;
-    if ((low & 6) === runBlock << 1) position++;
-    else position += (low >> 3) | ((bytes[position - 2] as number) << 5) | ((bytes[position - 1] as number) << 13);
+type Part = "magic" | "skippable size" | "descriptor" | "block header";
+const partBytes: Readonly<Record<Part, number>> = {
+  magic: 4,
+  "skippable size": 4,
+  descriptor: 1,
+  "block header": blockHeaderBytes,
+};
+
+/** Follows the frames of a body that arrives in pieces. */
+export class ZstdFrames {
+  /** The part that comes next, behind the bytes to skip. */
+  #part: Part = "magic";
+  /** The bytes of that part that have arrived, as a little-endian number, and how many they are. */
+  #value = 0;
+  #length = 0;
+  #skip = 0;
+  #hasChecksum = false;
+  #hasBegun = false;
+  #isBroken = false;
+
+  /** Whether all that was pushed is whole frames, of which there is at least one. */
+  get areWhole(): boolean {
+    const isBetween = this.#part === "magic" && this.#length === 0 && this.#skip === 0;
+    return this.#hasBegun && isBetween && !this.#isBroken;
   }
-  return (descriptor & 4) === 0 ? position : position + checksumBytes;
+
+  push(bytes: Uint8Array): void {
+    if (bytes.length > 0) this.#hasBegun = true;
+    for (let at = 0; at < bytes.length && !this.#isBroken; ) {
+      const skipped = Math.min(this.#skip, bytes.length - at);
+      this.#skip -= skipped;
+      at += skipped;
+      if (at === bytes.length) return;
+      this.#value += (bytes[at++] as number) * 256 ** this.#length++;
+      if (this.#length === partBytes[this.#part]) this.#take(this.#value);
+    }
+  }
+
+  #take(value: number): void {
+    const part = this.#part;
+    this.#value = this.#length = 0;
+    if (part === "magic") {
+      if (value === frameMagic) this.#part = "descriptor";
+      else if (value >>> 4 === skippableMagic) this.#part = "skippable size";
+      else this.#isBroken = true;
+    } else if (part === "skippable size") {
+      this.#skip = value;
+      this.#part = "magic";
+    } else if (part === "descriptor") {
+      this.#hasChecksum = (value & 4) !== 0;
+      this.#skip = headerBytes(value) - magicAndDescriptorBytes;
+      this.#part = "block header";
+    } else {
+      this.#skip = (value & 6) === runBlock << 1 ? 1 : value >>> 3;
+      if ((value & 1) === 0) return;
+      if (this.#hasChecksum) this.#skip += checksumBytes;
+      this.#part = "magic";
+    }
+  }
 }
 
 /** Bytes of a frame's header, the magic number included (RFC 8878, 3.1.1.1). */

@@ -10,7 +10,8 @@ export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
   ...{ background: 10, previous: 11, conversation: 12, sealed: 13 },
-  ...{ user: 14, safetyIdentifier: 15, metadata: 16, promptCacheKey: 17, cacheSalt: 18, priority: 19 },
+  ...{ user: 14, safetyIdentifier: 15, metadata: 16, promptCacheKey: 17, cacheSalt: 18, priority: 19, otherLimit: 20 },
+  templateArguments: 21,
 } as const;
 const isolatingNotes = [
   ["user", notes.user],
@@ -30,6 +31,8 @@ const onlyUsage = Buffer.from('{"include_usage":true}');
 export class BodyNotes implements RequestMarks {
   promptTokens = 0;
   hasMedia = false;
+  /** Whether a member was passed that has no rule. */
+  hasUnknown = false;
   /** Offsets of the values; both 0 where there is none. */
   readonly #starts = new Int32Array(places);
   readonly #ends = new Int32Array(places);
@@ -40,6 +43,7 @@ export class BodyNotes implements RequestMarks {
   clear(): void {
     this.promptTokens = 0;
     this.hasMedia = false;
+    this.hasUnknown = false;
     this.#starts.fill(0);
     this.#ends.fill(0);
   }
@@ -91,6 +95,10 @@ export class BodyNotes implements RequestMarks {
     return this.#numberOf(notes.olderLimit);
   }
 
+  get hasOthers(): boolean {
+    return this.hasUnknown || this.#kindOf(notes.otherLimit) !== noKind;
+  }
+
   get hasEmptyStop(): boolean {
     const length = (this.#ends[notes.stop] as number) - (this.#starts[notes.stop] as number);
     return length === 2 && this.#kindOf(notes.stop) === textKind;
@@ -129,6 +137,14 @@ export class BodyNotes implements RequestMarks {
 
   get metadataEnd(): number {
     return this.#ends[notes.metadata] as number;
+  }
+
+  get templateStart(): number {
+    return this.#starts[notes.templateArguments] as number;
+  }
+
+  get templateEnd(): number {
+    return this.#ends[notes.templateArguments] as number;
   }
 
   get isolating(): readonly IsolatedMember[] | undefined {

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { hashOf } from "../../base/text/json-bytes.ts";
 import { mediaTypes, notShown } from "../../dialects/conversation/shown-tokens.ts";
+import { bareName, doubtfulNames, refusedNames } from "../../domain/names/field-names.ts";
 import { notes } from "./body-notes.ts";
-import { bareName, doubtfulNames, refusedNames } from "./field-names.ts";
 import { alternatives, inline, type Node, tagOf } from "./json-schema.ts";
 import {
   type ArrayRule,

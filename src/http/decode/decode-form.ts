@@ -5,7 +5,7 @@ import type { TaskForm } from "../../dialects/task/task.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { FormFile, ReadForm } from "../../forms/read-form.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
-import { memberRuleOf, parsedRequest, type RequestLimits } from "./decode-request.ts";
+import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";
 import { textKind, type ValueRule } from "./rule.ts";
 
 /** `name[]` is an item of a list, `name[member]` a member of an object: as OpenAI's SDKs write them. */
@@ -25,7 +25,7 @@ export function decodeForm(
   const [needed] = described.files;
   if (!body.has(needed)) throw fieldError(needed, "is required and must be a file, sent with a filename.");
   const bytes = ByteSpan.of(JSON.stringify(body.value));
-  const request = parsedRequest(operation, bytes, { ...limits, bodyBytes: bytes.length });
+  const request = decodeRequest(operation, bytes, { ...limits, bodyBytes: bytes.length });
   request.form = form;
   return request;
 }

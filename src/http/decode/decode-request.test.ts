@@ -589,6 +589,9 @@ describe("read in the other way, with the same result, is", () => {
   test("tiers that a request asks for are known, in either way of reading, and are none where it merely speaks of them", () => {
     const asked = { service_tier: "Priority", speed: "fast", inference_geo: "us" };
     expect(parsedRequest("chat", behindHead(chat(asked)), limits).askedTiers()).toEqual(["priority", "fast", "us"]);
+    const escaped = chat({ service_tier: "priority" }).replace("service_tier", "service\\u005ftier");
+    expect(decodeRequest("chat", behindHead(escaped), limits).askedTiers()).toEqual(["priority"]);
+    expect(parsedRequest("chat", behindHead(escaped), limits).askedTiers()).toEqual(["priority"]);
     expect(decodeRequest("chat", behindHead(chat({ service_tier: "auto" })), limits).askedTiers()).toEqual([]);
     expect(decodeRequest("chat", behindHead(chat({ metadata: { speed: "fast" } })), limits).askedTiers()).toEqual([]);
   });

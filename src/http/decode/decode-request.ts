@@ -6,19 +6,24 @@ import { load } from "../../base/text/json-bytes.ts";
 import { bodyMass } from "../../base/text/json-text.ts";
 import type { Dialect } from "../../dialects/dialect.ts";
 import { dialects } from "../../dialects/dialects.ts";
+import { neutralMembers } from "../../dialects/neutral-members.ts";
 import type { Operation } from "../../domain/models/operation.ts";
+import { templateArguments } from "../../domain/models/ruling-members.ts";
 import { DecodedRequest } from "../../inference/decoded-request.ts";
 import { marksOf, type RequestMarks } from "../../inference/facts.ts";
 import { type BodyLimits, parseBody } from "../content/body.ts";
 import { notes } from "./body-notes.ts";
 import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
+import { RefusedMembers } from "./refused-members.ts";
 import { scanBody } from "./request-scan.ts";
 import type { ValueRule } from "./rule.ts";
 import { requireFit } from "./validation.ts";
 
 export interface RequestLimits extends BodyLimits {
   messages: number;
+  /** Members that no request may have; left out: none. */
+  refusedMembers?: readonly string[];
 }
 
 /** Throws a GatewayError. */
@@ -27,7 +32,22 @@ export function decodeRequest(operation: Operation, sent: ByteSpan, limits: Requ
   const dialect = dialects[operation];
   // What is counted of a task is read from all of its body.
   const marks = dialect.task ? undefined : marksIn(dialect, bytes, limits);
-  return marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
+  const request = marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
+  requireAllowed(request, limits, marks);
+  return request;
+}
+
+/** By the list of refused members, which changes with the configuration alone. */
+const refusals = new WeakMap<readonly string[], RefusedMembers>();
+
+function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, marks?: RequestMarks): void {
+  if (!names) return;
+  let refused = refusals.get(names);
+  if (!refused) {
+    refused = new RefusedMembers(names, new Set(decisiveNames));
+    refusals.set(names, refused);
+  }
+  refused.require(request, marks?.templateStart ?? 0, marks?.templateEnd ?? 0);
 }
 
 /** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
@@ -39,9 +59,10 @@ export function parsedRequest(operation: Operation, sent: ByteSpan, limits: Requ
 export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const dialect = dialects[operation];
   const { countSchema } = dialect;
-  if (!countSchema) return parsedRequest(operation, sent, limits);
-  countRules[operation] ??= compileRule(countSchema, { members: usesOf(dialect), decisive: decisiveNames });
-  return checkedRequest(operation, sent, limits, countRules[operation]);
+  if (countSchema) countRules[operation] ??= compileRule(countSchema, bodyUse(dialect));
+  const request = checkedRequest(operation, sent, limits, countRules[operation] ?? ruleOf(dialect));
+  requireAllowed(request, limits);
+  return request;
 }
 
 function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits, rule: ValueRule): DecodedRequest {
@@ -77,6 +98,7 @@ const commonUses: MemberUses = {
   background: { note: notes.background },
   previous_response_id: { note: notes.previous },
   conversation: { note: notes.conversation },
+  [templateArguments]: { note: notes.templateArguments },
 };
 /** Types of the tools that agents bring: others may lead to other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
@@ -98,12 +120,25 @@ const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
   input: { members: { type: { only: itemTypes, isTelling: true }, role: { isTelling: true } } },
 };
+/** Nothing is done with them, but their names are known: the rest sets `BodyNotes.hasOthers`. */
+const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));
+/** The limits of all formats: in another format they may be limits of the server's own. */
+const otherLimits: MemberUses = Object.fromEntries(
+  Object.values(dialects).flatMap(({ limitMembers }) =>
+    limitMembers.flatMap((name) => (name === undefined ? [] : [[name, { note: notes.otherLimit }]])),
+  ),
+);
 const allUses: MemberUses = Object.assign({}, ...Object.values(dialects).map(usesOf));
 /** Names that decide what a request costs, and what becomes of it. */
-const decisiveNames = Object.keys(allUses);
+const decisiveNames = Object.keys(allUses).filter((name) => name !== templateArguments);
+
+function bodyUse(dialect: Dialect): MemberUse {
+  return { members: { ...neutralUses, ...usesOf(dialect) }, decisive: decisiveNames };
+}
 
 function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] }: Dialect): MemberUses {
   const limits: MemberUses = {
+    ...otherLimits,
     [limit]: { note: notes.newerLimit },
     ...(olderLimit === undefined ? {} : { [olderLimit]: { note: notes.olderLimit } }),
   };
@@ -134,7 +169,7 @@ const rules: Partial<Record<Operation, ValueRule>> = {};
 const countRules: Partial<Record<Operation, ValueRule>> = {};
 
 function ruleOf(dialect: Dialect): ValueRule {
-  rules[dialect.operation] ??= compileRule(dialect.schema, { members: usesOf(dialect), decisive: decisiveNames });
+  rules[dialect.operation] ??= compileRule(dialect.schema, bodyUse(dialect));
   return rules[dialect.operation] as ValueRule;
 }
 

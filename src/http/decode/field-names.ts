@@ -1,50 +1,20 @@
 // Refuses names that another parser may take for a field which they are not: in another case, or with characters that it folds or leaves out.
 import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
+import { formatPath, formatPathInAscii } from "../../base/text/json-path.ts";
+import {
+  bareName,
+  foldName,
+  oneModel,
+  overridingFault,
+  plainName,
+  prototypeName,
+  synonyms,
+} from "../../domain/names/field-names.ts";
 import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
-import { formatPath } from "./validation-text.ts";
 
-/** Only other names have to be folded. As `isPlainName` of bytes. */
-const plainName = /^[ -@[-~]*$/;
-const asciiName = /^[ -~]*$/;
-/** Several times the longest that is known. */
-const longestName = 256;
 /** Names that have to be folded, of one body: more are an attempt to keep the process busy. */
 const mostFolded = 10_000;
-/** Left out by one parser or another: what is invisible, and what is no character. */
-const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
-
-/** A member of this name is the prototype of the object around it for servers in JavaScript that copy one into another. */
-const prototypeName = "__proto__";
-
-/** Names of their own that servers take before those of the API: llama.cpp has both of these. */
-const synonyms: ReadonlyMap<string, string> = new Map([
-  ["n_predict", "max_tokens"],
-  ["n_cmpl", "n"],
-]);
-const oneModel = "the models that stand in for another are the gateway's to choose; send `model` alone";
-const oneEndpoint = "where a model is served is the gateway's to choose; leave it out";
-/**
- * Other gateways take what they hold in the place of `model` and the rest: LiteLLM merges `extra_body` over the body, has
- * several kinds of fallbacks, and takes endpoints and prompts with models of their own; OpenRouter has `models`, `route`
- * and `preset`. So a key would reach models that it may not use, at the price of another.
- */
-const overriding: ReadonlyMap<string, string> = new Map([
-  ["extra_body", "SDKs send its members beside the others; send them there"],
-  ["models", oneModel],
-  ["fallbacks", oneModel],
-  ["context_window_fallbacks", oneModel],
-  ["content_policy_fallbacks", oneModel],
-  ["router_settings_override", oneModel],
-  ["model_list", oneModel],
-  ["route", oneModel],
-  ["preset", oneModel],
-  ["prompt_id", oneModel],
-  ["user_config", oneEndpoint],
-  ["api_base", oneEndpoint],
-  ["base_url", oneEndpoint],
-  ["custom_llm_provider", oneEndpoint],
-]);
 /** Members of the body in which Vercel's gateway and OpenRouter find other models; of some, only where they have one of these values. */
 const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
   { names: ["provideroptions", "gateway", "models"] },
@@ -56,33 +26,6 @@ const partNames: readonly string[] = [
   ...["content", "text", "tool_calls", "function_call", "refusal"],
   ...["role", "name", "tool_call_id"],
 ];
-/** No field of the API, however they are written. */
-export const refusedNames: readonly string[] = [prototypeName, ...synonyms.keys(), ...overriding.keys()];
-/** Members of a body of which some are refused for what they hold, where their shape does not tell. */
-export const doubtfulNames: readonly string[] = ["provideroptions", "plugins"];
-
-/**
- * The name as the most lenient of all parsers reads it. Go's encoding/json, and after it many in other languages, compare
- * without regard to case, for which U+017F is an s, U+212A a k, U+0130 and U+0131 an i; parsers in C end a text at NUL.
- */
-export function foldName(name: string): string {
-  if (plainName.test(name)) return name;
-  if (asciiName.test(name)) return name.toLowerCase();
-  const [upToNul = ""] = name.split("\0", 1);
-  // It is no name of a field, whatever is folded or left out.
-  if (upToNul.length > longestName) return upToNul;
-  return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
-}
-
-/**
- * The folded name without what parts its words: told to ignore case, version 2 of Go's encoding/json reads `maxTokens`,
- * `max-tokens` and `max_tokens` as one. Of names that decide nothing here that is left to model servers, which have such
- * parameters of their own.
- */
-export function bareName(name: string): string {
-  return foldName(name).replace(/[-_]/g, "");
-}
-
 /** All names that the object has by its schema, whichever of several kinds it is. */
 export function* namesOf(rule: ValueRule): Generator<string> {
   for (const { members } of rule.objects) yield* members.keys();
@@ -152,9 +95,8 @@ export class FieldNames {
           "is no field, but some model servers take what it holds for fields; leave it out",
         );
       }
-      const why = path.length === 0 ? overriding.get(foldName(name)) : undefined;
-      if (why !== undefined)
-        throw refusal([...path, name], `some model servers take it before \`model\`, so it is refused: ${why}`);
+      const overrides = path.length === 0 ? overridingFault(name) : undefined;
+      if (overrides !== undefined) throw fieldError(formatPathInAscii([...path, name]), overrides);
       const decided = decisive?.get(bareName(name));
       if (decided !== undefined && decided !== name) throw readAs([...path, name], [...path, decided]);
       const isSynonym = path.length === 0 && synonyms.has(name);
@@ -190,7 +132,7 @@ export class FieldNames {
       if (other !== undefined) {
         throw refusal(
           [...path, name],
-          `some model servers read it as \`${shown([...path, other])}\`; send one of them`,
+          `some model servers read it as \`${formatPathInAscii([...path, other])}\`; send one of them`,
         );
       }
       names.set(folded, name);
@@ -221,10 +163,5 @@ function readAs(path: Path, meant: Path): GatewayError {
 }
 
 function refusal(path: Path, reason: string): GatewayError {
-  return fieldError(shown(path), `${reason}.`);
-}
-
-/** Characters that look like others, or like nothing, are shown as escapes. */
-function shown(path: Path): string {
-  return formatPath(path).replace(/[^ -~…]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return fieldError(formatPathInAscii(path), `${reason}.`);
 }

@@ -178,6 +178,7 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
       if (value === fault) return fault;
       if (member === undefined) {
         if (rule.isNamed && !isClearName(rule, at + 1, nameEnd - 1)) return fault;
+        if (depth === 1) notes.hasUnknown = true;
         const { other } = rule;
         const isCounted = other.isJson || other.isShown;
         at = isCounted ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);

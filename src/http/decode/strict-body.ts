@@ -1,11 +1,11 @@
 // Reads the body of a management request: its shape, and no member that this shape does not know.
 import { z } from "zod";
 import { fieldError, type GatewayError } from "../../base/errors.ts";
+import { formatPath } from "../../base/text/json-path.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { type BodyLimits, readJsonBody } from "../content/body.ts";
 import { validate } from "./validation.ts";
 import type { Path } from "./validation-failure.ts";
-import { formatPath } from "./validation-text.ts";
 
 /** A misspelt member is refused: a key whose `expires_at` was not understood would never expire. */
 export async function readStrictBody<Schema extends z.ZodObject>(

@@ -1,6 +1,5 @@
 // The words in which a wrong field is described.
 import type { Node } from "./json-schema.ts";
-import type { Path } from "./validation-failure.ts";
 
 /** What may stand there: `a number from 0 to 2`, `one of "a", "b"`, joined by "or". */
 export function describeAllowed(options: readonly Node[]): string {
@@ -24,16 +23,6 @@ export function describeValue(value: unknown, allowed: readonly Node[]): string 
 
 function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-/** `messages[0].content[1].type`; the body itself is `body`. Names that a client made up may be of any length. */
-export function formatPath(path: Path): string {
-  let text = "";
-  for (const step of path) {
-    if (typeof step === "number") text += `[${step}]`;
-    else text += `${text === "" ? "" : "."}${step.length > 64 ? `${step.slice(0, 64)}…` : step}`;
-  }
-  return text === "" ? "body" : text;
 }
 
 function describeOne(node: Node): string {

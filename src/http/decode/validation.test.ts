@@ -3,12 +3,14 @@ import { describe, expect, test } from "bun:test";
 import { z } from "zod";
 import { mismatches, type Schema } from "../../../tests/contract/json-schema.ts";
 import { ValueMaker } from "../../../tests/support/value-maker.ts";
+import { tierRequest } from "../../wire/accounts.ts";
 import { chatRequest } from "../../wire/chat.ts";
 import { completionRequest } from "../../wire/completion.ts";
 import { embeddingRequest } from "../../wire/embedding.ts";
 import { messageCountRequest, messageRequest } from "../../wire/messages.ts";
 import { compileRule } from "./compile-rule.ts";
 import { alternatives, inline, type Node } from "./json-schema.ts";
+import { requireFit } from "./validation.ts";
 import { findFailure } from "./validation-failure.ts";
 
 const rounds = 300;
@@ -88,4 +90,10 @@ test.each([
   ["multipleOf", z.number().multipleOf(2)],
 ])("a shape that asks for what is not checked, %s, is not compiled", (keyword, shape) => {
   expect(() => compileRule(z.object({ a: shape }))).toThrow(keyword);
+});
+
+test("names null in the message about a required member that may be null", () => {
+  const fit = (body: unknown) => () => requireFit(compileRule(tierRequest), body);
+  expect(fit({})).toThrow("requests_per_minute: is required and must be an integer from 1 to 1000000000, or null.");
+  expect(fit({ requests_per_minute: null, tokens_per_minute: null })).not.toThrow();
 });

@@ -1,10 +1,11 @@
 // Checks a value against a schema and says in one sentence which field is wrong, what it may be, and what it was.
 import type { z } from "zod";
 import { invalidRequest } from "../../base/errors.ts";
+import { formatPath } from "../../base/text/json-path.ts";
 import { compileRule } from "./compile-rule.ts";
 import type { ValueRule } from "./rule.ts";
 import { type Failure, findFailure } from "./validation-failure.ts";
-import { describeAllowed, describeValue, formatPath } from "./validation-text.ts";
+import { describeAllowed, describeValue } from "./validation-text.ts";
 
 const compiled = new WeakMap<z.ZodType, ValueRule>();
 
@@ -33,6 +34,9 @@ function explain({ path, found, allowed, inName }: Failure): string {
   const where = formatPath(path);
   const must = describeAllowed(allowed);
   if (inName) return `${where}: its names must each be ${must}.`;
-  if (found === undefined) return `${where}: is required and must be ${must}.`;
+  if (found === undefined) {
+    const orNull = allowed.some(({ type }) => type === "null") ? ", or null" : "";
+    return `${where}: is required and must be ${must}${orNull}.`;
+  }
   return `${where}: must be ${must} (got ${describeValue(found, allowed)}).`;
 }

@@ -33,12 +33,16 @@ export function beginStream(answer: StreamedAnswer, client: ClientStream): void 
   }
 }
 
-export function upgradeTo(answer: UpgradeAnswer, channel: PausableChannel): void {
+/** `open` makes the connection another protocol's; throws where that cannot be. */
+export function upgradeTo(answer: UpgradeAnswer, open: () => PausableChannel): void {
+  let channel: PausableChannel | undefined;
   try {
+    channel = open();
     answer.upgrade(channel);
   } catch (error) {
     // Nobody else would end it.
-    channel.terminate();
+    channel?.terminate();
+    answer.abandoned?.();
     throw error;
   }
 }

@@ -36,12 +36,12 @@ export function anthropicStatus(code: ErrorCode): number {
   return ownStatus[code] ?? errorTable[code].status;
 }
 
-/** `{"type":"error","error":{type,message},"request_id"}`; beside the message which quota is spent, as in our own form. */
+/** `{"type":"error","error":{type,message},"request_id"}`. A spent quota stands beside `error`, as in OpenAI's form. */
 export function renderAnthropicError(error: GatewayError, requestId: string): string {
   const type = error.engineLimited ? "rate_limit_error" : (anthropicTypes[anthropicStatus(error.code)] ?? "api_error");
   const { quota } = error;
-  const told = { type, message: maskKeys(messageOf(error)), ...(quota && { quota }) };
-  return JSON.stringify({ type: "error", error: told, request_id: requestId });
+  const message = maskKeys(messageOf(error));
+  return JSON.stringify({ type: "error", error: { type, message }, request_id: requestId, ...(quota && { quota }) });
 }
 
 /** The same error as the vendor would answer it; `answer` is ours. */

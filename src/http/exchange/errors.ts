@@ -88,6 +88,9 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   },
 };
 
+/** nginx's own status for a client that left before it was answered: for the log and metrics. */
+export const clientClosedRequest = 499;
+
 /** Anything that was thrown, as an error that may be shown. */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
@@ -99,8 +102,8 @@ export function toGatewayError(error: unknown): GatewayError {
 }
 
 /**
- * `{"error": {message, type, param, code}}`: strings, but for `param`, which is null where no one field is at fault. Beside
- * them `quota` says which one is spent.
+ * `{"error": {message, type, code}}`. Every member of `error` is a string, and `param` is there only if one field of the
+ * request is at fault. A spent quota stands beside `error`, as `quota`.
  */
 export function renderError(error: GatewayError): string {
   const { message, param, code, engineCode, quota } = error;
@@ -108,10 +111,10 @@ export function renderError(error: GatewayError): string {
     error: {
       message: maskKeys(message),
       type: typeOf(error),
-      param: param === undefined ? null : maskKeys(param),
+      ...(param !== undefined && { param: maskKeys(param) }),
       code: engineCode ?? code,
-      ...(quota && { quota }),
     },
+    ...(quota && { quota }),
   });
 }
 

@@ -21,9 +21,9 @@ import { apiKeyOf, authorizationOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
-import { errorAnswer, toGatewayError } from "./errors.ts";
+import { clientClosedRequest, errorAnswer, toGatewayError } from "./errors.ts";
 import { HandedOver } from "./handed-over.ts";
-import { MessageExchange, type PlaceLender } from "./message-exchange.ts";
+import { MessageExchange } from "./message-exchange.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
 import {
@@ -37,6 +37,7 @@ import {
   type MessageKind,
   type PageRoute,
   type PersonRoute,
+  type PlaceLender,
   type PlainAnswer,
   type PublicRoute,
   type Route,
@@ -49,8 +50,6 @@ import {
 import { type FoundRoute, pathOf, type RouteTable } from "./route-table.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
-
-const clientClosedRequest = 499;
 
 /** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
 export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, PlaceLender {
@@ -177,13 +176,17 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // Nobody is there to be answered; the status, nginx's own, is for the log.
+    // Nobody is there to be answered.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }
 
   isLocal(): boolean {
     return this.#options.locality.isLocal(this.req);
+  }
+
+  isOwnMachine(principal: Principal): boolean {
+    return this.isLocal() && this.#options.isFirstKey?.(principal) === true;
   }
 
   whyNotLocal(): string | undefined {
@@ -223,9 +226,9 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this;
   }
 
-  message(kind: MessageKind): MessageExchange {
+  message(kind: MessageKind, ofConnection?: PlaceLender): MessageExchange {
     const { clientAddress, method, req, route = "none", requestId } = this;
-    const lender = kind === "background" ? this : undefined;
+    const lender = kind === "background" ? this : ofConnection;
     const came = { kind, requestId, clientAddress, method, route, headers: req.headers, lender };
     return new MessageExchange(came, this.#options);
   }
@@ -279,7 +282,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#requireStorableParams(route);
       return route.handle(this, person);
     }
-    requireScope(principal, route.access);
+    if (!(route.ownMachine && this.isOwnMachine(principal))) requireScope(principal, route.access);
     this.#requireStorableParams(route);
     return route.handle(this, principal);
   }
@@ -302,7 +305,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     this.status = status;
     const headers = this.#headersWith(answer.headers);
     try {
-      if ("upgrade" in answer) upgradeTo(answer, this.#reply.upgrade(headers));
+      if ("upgrade" in answer) upgradeTo(answer, () => this.#reply.upgrade(headers));
       else if ("begin" in answer) beginStream(answer, this.#reply.stream(status, headers));
       else this.#reply.send(status, headers, answer.body);
     } catch (error) {

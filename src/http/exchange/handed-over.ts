@@ -2,7 +2,7 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { PassableRequest, Reply } from "../../http1/message.ts";
 
-/** Thrown while nothing was answered and counted. `body`: where it was read already. */
+/** Thrown before anything is answered or counted. `body`: the whole body without its content coding, if it was read. */
 export class HandedOver {
   readonly body: ByteSpan | undefined;
 

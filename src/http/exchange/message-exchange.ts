@@ -7,10 +7,10 @@ import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { HeaderLines } from "../../http1/message.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
-import { errorTable } from "./errors.ts";
+import { clientClosedRequest, errorTable } from "./errors.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
-import type { Exchange, MessageKind, MessageRequest } from "./route.ts";
+import type { Exchange, MessageKind, MessageRequest, PlaceLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
 /** The request that it came with. */
@@ -23,12 +23,6 @@ interface CameWith {
   readonly headers: HeaderLines;
   /** Where its place is another's that has none any more from then on. */
   readonly lender?: PlaceLender | undefined;
-}
-
-export interface PlaceLender {
-  /** Undefined where it has none any more. */
-  takePlace(): OpenPlace | undefined;
-  returnPlace(place: OpenPlace): void;
 }
 
 type Options = Pick<HttpServerOptions, "clock" | "log" | "observer" | "openRequests" | "requestLog" | "tracer">;
@@ -101,6 +95,11 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     this.trace?.end(this.status, error?.code);
     // What goes on in the background was counted when it was answered.
     if (this.#kind === "websocket") observer?.httpEnded(this);
+  }
+
+  clientLeft(): void {
+    this.status = clientClosedRequest;
+    this.finish();
   }
 
   leave(): void {

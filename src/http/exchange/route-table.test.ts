@@ -57,6 +57,13 @@ describe("a path leads to", () => {
   });
 });
 
+test("a path of its own takes no method of a pattern that it matches", () => {
+  const own = new RouteTable([route("POST", "/v1/passkeys/options"), route("DELETE", "/v1/passkeys/:id")]);
+  expect(own.allowed("/v1/passkeys/options")).toEqual(["POST"]);
+  expect(own.find("DELETE", "/v1/passkeys/options")).toBeUndefined();
+  expect(own.allowed("/v1/passkeys/p1")).toEqual(["DELETE"]);
+});
+
 test("a path tells which methods it takes, HEAD where there is GET", () => {
   expect(table.allowed("/v1/chat/completions").sort()).toEqual(["GET", "HEAD", "POST"]);
   expect(table.allowed("/v1/chat/completions/c1").sort()).toEqual(["DELETE", "GET", "HEAD"]);
@@ -76,6 +83,11 @@ describe("the path of a target", () => {
     ["http://host?x=http://b/v1/models", "/"],
     ["*", "/"],
     ["/a/../b", "/a/../b"],
+    ["/openai/v1/models?limit=1", "/v1/models"],
+    ["/openai/v1", "/openai/v1"],
+    ["/openai/v12/models", "/openai/v12/models"],
+    ["/openai/openai/v1/models", "/openai/openai/v1/models"],
+    ["/openai/v1/../keys", "/v1/../keys"],
   ])("the path of the target %s is %s", (target, path) => {
     expect(pathOf(target)).toBe(path);
   });

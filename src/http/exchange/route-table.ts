@@ -43,12 +43,14 @@ export class RouteTable {
 
   find(method: string, path: string): FoundRoute | undefined {
     if (this.#lastFound && path === this.#lastPath && method === this.#lastMethod) return this.#lastFound;
-    const exact = this.#exact.get(path)?.get(method);
+    const exact = this.#exact.get(path);
     if (exact) {
+      const found = exact.get(method);
+      if (!found) return undefined;
       this.#lastMethod = method;
       this.#lastPath = path;
-      this.#lastFound = exact;
-      return exact;
+      this.#lastFound = found;
+      return found;
     }
     for (const { methods, params } of this.#matches(path)) {
       const found = methods.get(method);
@@ -57,9 +59,11 @@ export class RouteTable {
     return undefined;
   }
 
-  /** Methods that the path takes; none where there is no such path. */
+  /** Returns the methods that the path takes; none if there is no such path. A path of its own takes none of a pattern's. */
   allowed(path: string): string[] {
-    const found = [...(this.#exact.get(path)?.keys() ?? [])];
+    const exact = this.#exact.get(path);
+    if (exact) return [...exact.keys()];
+    const found: string[] = [];
     for (const { methods } of this.#matches(path)) found.push(...methods.keys());
     return [...new Set(found)];
   }
@@ -95,10 +99,18 @@ export class RouteTable {
   }
 }
 
-/** The path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query. */
+/** Prefix that groq's SDKs put before the paths of OpenAI's API, whatever the base URL. */
+const groqPrefix = "/openai";
+
+/**
+ * Returns the path of a request target in origin form or absolute form (RFC 9112, 3.2), without its query. `/openai/v1/…`
+ * is `/v1/…`.
+ */
 export function pathOf(target: string): string {
   let start = 0;
-  if (!target.startsWith("/")) {
+  if (target.startsWith("/openai/v1/")) {
+    start = groqPrefix.length;
+  } else if (!target.startsWith("/")) {
     // The authority ends at the first of these: a slash in the query behind it begins no path.
     const behind = /^https?:\/\/[^/?#]*/i.exec(target)?.[0].length;
     if (behind === undefined || target[behind] !== "/") return "/";

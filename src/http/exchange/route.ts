@@ -13,6 +13,7 @@ import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PausableChannel } from "../../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../../http1/message.ts";
 import type { AddressLimit } from "../../policy/address-throttle.ts";
+import type { OpenPlace } from "../../policy/open-requests.ts";
 
 /** They grow until they are sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
@@ -27,6 +28,8 @@ export interface Exchange {
   readonly clientAddress: string;
   /** Whether it is granted what this machine needs no key for. */
   isLocal(): boolean;
+  /** Reports whether the request has the first key of a development server and comes from the server's machine. */
+  isOwnMachine(principal: Principal): boolean;
   /** Why a development key does not count from where it comes; undefined where it does. */
   whyNotLocal(): string | undefined;
   /** Where it is traced. */
@@ -41,11 +44,19 @@ export interface Exchange {
   releaseWhenOver(held: { release(): void }): void;
   /**
    * A request of its own: one that came as a message over the connection, once this one is upgraded; or what goes on of this
-   * one in the background, with its id and its place, once it is answered.
+   * one in the background, with its id and its place, once it is answered. `lender`: of a connection whose messages use its
+   * own place.
    */
-  message(kind: MessageKind): MessageRequest;
+  message(kind: MessageKind, lender?: PlaceLender): MessageRequest;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
   defer(): DeferredLine;
+}
+
+/** Something that is open and lends its place to a request that belongs to it. */
+export interface PlaceLender {
+  /** Undefined where the place is lent already, or was given back. */
+  takePlace(): OpenPlace | undefined;
+  returnPlace(place: OpenPlace): void;
 }
 
 export type MessageKind = "websocket" | "background";
@@ -65,6 +76,8 @@ export interface MessageRequest {
   durationNow(): number;
   /** `error`: the answer, where it was one. */
   finish(error?: GatewayError): void;
+  /** Instead of `finish`, where the client left before there was an answer. */
+  clientLeft(): void;
   /** Instead of `finish`, where the request that it came with tells what became of it. */
   leave(): void;
 }
@@ -94,6 +107,8 @@ export interface UpgradeAnswer {
   headers: HeaderFields;
   /** Called once, when the head of the answer is on its way; the connection is its own from there on. */
   upgrade(channel: PausableChannel): void;
+  /** Called where the connection could not be upgraded, perhaps after `upgrade` threw: gives back what was taken for it. */
+  abandoned?(): void;
 }
 
 /** A `Response` is sent whole. */
@@ -126,6 +141,8 @@ export interface RouteDoc {
   /** Members are text, as in a URL; `http/decode/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
+  /** True if a request may leave its body out, which then counts as an object without members. */
+  bodyIsOptional?: true;
   /** The type of the request body, where it is not JSON. */
   requestType?: "application/x-www-form-urlencoded" | "multipart/form-data";
   /** Whether JSON will do as well as that type. */
@@ -133,7 +150,13 @@ export interface RouteDoc {
   /** A request body that works as it stands. */
   example?: Readonly<Record<string, unknown>>;
   /** The answer of a success; 200 unless it says otherwise. */
-  response: { status?: number; description: string; json?: z.ZodType; stream?: z.ZodType; contentType?: string };
+  response: {
+    status?: number;
+    description: string;
+    json?: z.ZodType;
+    stream?: z.ZodType;
+    contentTypes?: readonly string[];
+  };
   /** Answers that are no success and no error of the table, by status; `name`: by which several operations refer to one. */
   otherResponses?: Readonly<Record<number, { name?: string; description: string; json: z.ZodType }>>;
   /** Those that its access and the limits of addresses bring to every route are left out; `reference/openapi.ts` adds them. */
@@ -172,6 +195,8 @@ export interface PublicRoute extends RouteBase, Throttled {
 
 export interface ScopedRoute extends RouteBase {
   access: Scope;
+  /** True if the first key of a development server may use the route from this machine, without the scope. */
+  ownMachine?: true | undefined;
   /** Told of an error that was the answer, also of one that came before the route was asked, as for want of its scope. */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
   handle(exchange: Exchange, principal: Principal): Answer | Eventual<Answer>;

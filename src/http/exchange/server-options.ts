@@ -2,6 +2,7 @@
 import type { BlockList } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import type { Log, RequestLogSettings } from "../../base/log.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { Observer } from "../../domain/usage/observer.ts";
 import type { Tracer } from "../../domain/usage/trace.ts";
 import type { TcpPlace, UnixPlace } from "../../http1/server/server.ts";
@@ -30,6 +31,8 @@ export interface HttpServerParts {
   limits?: Partial<Http1Limits>;
   trustedProxies: BlockList;
   locality: Locality;
+  /** Reports whether a key is the first one of a development server; left out: none is. */
+  isFirstKey?: (principal: Principal) => boolean;
   /** Under which browsers reach the server; left out: on this machine alone. */
   publicUrl?: string | undefined;
   /** Bounds who needs no credential. */

@@ -19,6 +19,8 @@ export function unrouted(
 ): GatewayError {
   const path = pathOf(req.target);
   const shown = short(path);
+  const other = otherApis.find(({ pattern }) => pattern.test(path));
+  if (other) return new GatewayError("not_found", `There is no endpoint ${shown}. ${other.hint(baseUrl)}`);
   const allowed = table.allowed(path);
   if (allowed.length > 0) {
     return new GatewayError(
@@ -30,12 +32,25 @@ export function unrouted(
   const meant = meantPath(path, table);
   // Anthropic's clients add the version themselves.
   const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
-  const hint =
-    meant === undefined
-      ? ""
-      : ` Did you mean ${short(meant)}? The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
+  const ofBase = meant?.startsWith("/mcp")
+    ? " An address of MCP ends without a slash."
+    : ` The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
+  const hint = meant === undefined ? "" : ` Did you mean ${short(meant)}?${ofBase}`;
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
 }
+
+/** Endpoints of other makers' APIs, whose nearest path would mislead. */
+const otherApis: readonly { pattern: RegExp; hint(baseUrl: string): string }[] = [
+  {
+    pattern: /\/fim\/completions\/?$/,
+    hint: () => "For text between two others send the same body, prompt and suffix, to POST /v1/completions.",
+  },
+  {
+    pattern: /^\/v1(?:alpha|beta)?\/.+:(?:(?:stream)?GenerateContent|countTokens|(?:batch)?EmbedContents?)$/i,
+    hint: (baseUrl) =>
+      `Gemini's own API is not served: use a client of OpenAI's API with the base URL ${baseUrl}, such as POST /v1/chat/completions.`,
+  },
+];
 
 /** A secret of the model server, or a call at it, would go past the gateway: nothing of it would be limited or counted. */
 function pastGateway(path: string): GatewayError {

@@ -229,7 +229,7 @@ describe("the decision", () => {
     expect(await (await browser.get("/device/approved")).text()).toContain("Device connected");
   });
 
-  test("the decision to allow is for the servers of tools that were chosen; the command line tool is the person's own", async () => {
+  test("the decision to allow is for the MCP servers that were chosen; the command line tool is the person's own", async () => {
     for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
     const television = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();

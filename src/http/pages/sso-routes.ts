@@ -47,6 +47,7 @@ async function start(exchange: Exchange, deps: SsoRouteDeps, attempts: Attempts)
   const { browser, url } = await singleSignOn.begin({
     browser: browserSecret(req, origin),
     redirectUri: `${origin}/sso/callback`,
+    network: clientNetwork(clientAddress),
     next: nextOf(req.target) ?? home,
   });
   exchange.answerHeaders["set-cookie"] = cookie(browser, origin);

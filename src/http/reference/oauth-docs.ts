@@ -117,7 +117,7 @@ export const revocationDoc: RouteDoc = {
   summary: "Revoke a token",
   description: `RFC 7009. Whichever of the app's tokens it is, all of that sign-in end at once. ${authentication}`,
   requestBody: tokenBody,
-  response: { description: "It is revoked, or was none of the app's." },
+  response: { description: "The token is revoked, or belonged to no sign-in of the app.", json: z.object({}) },
 };
 
 export const introspectionDoc: RouteDoc = {

@@ -41,19 +41,19 @@ const errorSchema = {
   properties: {
     error: {
       type: "object",
-      required: ["message", "type", "param", "code"],
+      required: ["message", "type", "code"],
       additionalProperties: false,
       properties: {
         message: { type: "string", description: "Text for people." },
         type: { type: "string", enum: [...new Set(Object.values(errorTable).map((shape) => shape.type))] },
         param: {
-          type: ["string", "null"],
-          description: "The field that is wrong, by its path in the request; null where no one field is.",
+          type: "string",
+          description: "The field that is wrong, by its path in the request. Left out if no single field is wrong.",
         },
         code: { type: "string", enum: [...errorCodes, ...engineErrorCodes] },
-        quota: spentQuotaSchema,
       },
     },
+    quota: spentQuotaSchema,
   },
 };
 
@@ -70,9 +70,9 @@ const anthropicErrorSchema = {
       properties: {
         type: { type: "string", enum: [...new Set([...Object.values(anthropicTypes), "api_error"])] },
         message: { type: "string", description: "Text for people." },
-        quota: spentQuotaSchema,
       },
     },
+    quota: spentQuotaSchema,
     request_id: { type: "string" },
   },
 };
@@ -177,7 +177,7 @@ function operation(route: ApiRoute, components: Components): OpenApiOperation {
     ...(doc.requestBody
       ? {
           requestBody: {
-            required: true,
+            required: !doc.bodyIsOptional,
             content: Object.fromEntries(
               [doc.requestType ?? "application/json", ...(doc.orJson ? ["application/json"] : [])].map((type) => [
                 type,
@@ -239,7 +239,7 @@ function answer(response: RouteDoc["response"], components: Components): Json {
   const content: Json = {};
   if (response.json) content["application/json"] = { schema: schemaOf(response.json, components) };
   if (response.stream) content["text/event-stream"] = { schema: schemaOf(response.stream, components) };
-  if (response.contentType) content[response.contentType] = {};
+  for (const type of response.contentTypes ?? []) content[type] = {};
   return {
     description: response.description,
     headers: { "x-request-id": { description: "Finds the request in logs and usage.", schema: { type: "string" } } },

@@ -1,6 +1,7 @@
 // Answers cut anywhere are read alike; answers with errors in them never hang the client nor have a body of a wrong length.
 import { afterAll, expect, test } from "bun:test";
 import { ok, type RawConnection, rawUpstream } from "../../../tests/support/http1/raw-upstream.ts";
+import { until } from "../../../tests/support/http1/server-fixture.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { Http1Client } from "./client.ts";
 
@@ -20,6 +21,8 @@ function randomOf(start: number): () => number {
 
 const script = new Map<string, (connection: RawConnection) => void>();
 const upstream = rawUpstream((connection, request) => script.get(/\d+/.exec(request)?.[0] ?? "")?.(connection));
+/** Connections that the upstream ends, were it after the client has read a whole answer and kept the connection. */
+const ending = new Set<RawConnection>();
 const client = new Http1Client({ hostname: "127.0.0.1", port: upstream.port });
 
 afterAll(() => {
@@ -80,7 +83,9 @@ function inPieces(bytes: string, random: () => number, end: boolean): (connectio
   const cuts = Math.floor(random() * 6);
   const places = [...Array.from({ length: cuts }, () => Math.floor(random() * bytes.length)), 0, bytes.length];
   places.sort((a, b) => a - b);
-  return ({ socket }) => {
+  return (connection) => {
+    const { socket } = connection;
+    if (end) ending.add(connection);
     let index = 0;
     const next = () => {
       const piece = bytes.slice(places[index], places[index + 1]);
@@ -140,6 +145,8 @@ test("answers with an error in them end, and what ends well has the length that 
 
 test("after all of that the client answers as before, and no connection is left busy", async () => {
   script.set("9999", ({ socket }) => socket.write(ok("fine")));
+  // A POST on a connection that is being ended cannot be sent again.
+  await until(() => [...ending].every(({ closed }) => closed), "the upstream has ended what it ends");
   expect(await ask(9999, "POST", 30_000)).toEqual({ ended: true, status: 200, body: "fine" });
   expect(client.counts.connections).toBe(client.counts.free);
 });

@@ -143,6 +143,7 @@ describe("requests and connections", () => {
     expect(added.sort()).toEqual([0, 0, 0, 0, 6]);
   });
 
+  // long-lived: upstreamConnection.total
   test("beyond the limit of connections, requests wait in their order, and beyond that they are refused", async () => {
     const held: (() => void)[] = [];
     const { upstream, client } = setup((connection, request) => held.push(() => answerOk(connection, request)), {
@@ -458,6 +459,7 @@ describe("a connection is not used again", () => {
     expect(upstream.connections).toHaveLength(2);
   });
 
+  // long-lived: upstreamConnection.idle
   test("a connection is not used again when it was unused for too long", async () => {
     const { upstream, client } = setup(answerOk, { unusedTimeoutMs: 100 });
     await ask(client);
@@ -810,6 +812,7 @@ describe("failures of the connection", () => {
     expect(await new Response(child.stdout).text()).toStartWith("connect no file descriptor is left");
   });
 
+  // long-lived: upstreamConnection.server
   test("a closed client ends what is under way and takes nothing more", async () => {
     const { upstream, client } = setup(({ socket, index }) => {
       if (index === 0) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na");

@@ -1,9 +1,11 @@
 // Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
+
 import type { SocketHandler } from "bun";
 import { Bag } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { duringEvent, monotonicMs } from "../../base/clock.ts";
 import type { Eventual } from "../../base/later.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { HeaderFields } from "../message.ts";
 import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
 import {
@@ -72,7 +74,7 @@ interface CommonHead {
 
 /** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
 const defaultUnusedMs = 4_000;
-const longestUnusedMs = 60_000;
+const longestUnusedMs = longLived.upstreamConnection.idleMs;
 /** Milliseconds that may pass between the server's clock and ours. */
 const unusedMarginMs = 1_000;
 /** One timer watches all deadlines; they are kept to within this. */
@@ -105,7 +107,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
     this.#origin = origin;
     const name = origin.hostname.includes(":") ? `[${origin.hostname}]` : origin.hostname;
     this.#host = origin.port === (origin.tls ? 443 : 80) ? name : `${name}:${origin.port}`;
-    this.#maxConnections = options.maxConnections ?? 10_000;
+    this.#maxConnections = options.maxConnections ?? longLived.upstreamConnection.bounds.total.most;
     this.#maxWaiting = options.maxWaiting ?? 10_000;
     this.#connectTimeoutMs = options.connectTimeoutMs ?? 10_000;
     this.#unusedTimeoutMs = options.unusedTimeoutMs ?? defaultUnusedMs;

@@ -1,7 +1,7 @@
 // One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
-import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { type Holder, heldBytes, lastingRefusal } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
@@ -143,7 +143,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
       holder.release("requests", -bytes);
     } else {
       const refusal = holder.take("requests", bytes);
-      if (refusal) return refusal;
+      if (refusal) return lastingRefusal(refusal, this.#heldBytes + bytes);
     }
     this.#heldBytes += bytes;
     this.#bodyHolder = this.#heldBytes > 0 ? holder : undefined;

@@ -25,6 +25,7 @@ describe("a connection without a request", () => {
     expect(ms).toBeLessThan(withinMs(300));
   });
 
+  // long-lived: httpConnection.idle
   test("a connection without a request is closed when it stays idle after its answer", async () => {
     await using it = startTestServer(echo, { ...patient, idleMs: 60 });
     const connection = await it.open();
@@ -172,6 +173,7 @@ describe("a body", () => {
 });
 
 describe("an answer", () => {
+  // long-lived: request.idle
   test("an answer that the client does not take is cut off", async () => {
     await using it = startTestServer((_request, reply) => reply.send(200, {}, Buffer.alloc(30_000_000)), {
       ...patient,

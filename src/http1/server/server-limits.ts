@@ -1,6 +1,8 @@
 // Limits on how much, and for how long, one client may keep the server busy before its request is complete or its
 // answer taken.
+
 import { readFileSync } from "node:fs";
+import { longLived } from "../../base/long-lived.ts";
 
 export interface Http1Limits {
   /** Bytes of a request's head, its empty line included; more is 431. */
@@ -51,10 +53,10 @@ export function defaultLimits(): Http1Limits {
     windowBytes: 64 * 1024,
     headMs: 12_000,
     // Longer than load balancers keep theirs, mostly 60 s: who closes first must not be the one who is asked next.
-    idleMs: 75_000,
+    idleMs: longLived.httpConnection.idleMs,
     bodyIdleMs: 30_000,
     bodyMs: 10 * 60_000,
-    unsentMs: 60_000,
+    unsentMs: longLived.request.idleMs,
     // Long enough for clients that send all of a body before they read, where it is no more than these bytes.
     lingerMs: 2_000,
     lingerBytes: 16 * 1024 * 1024,

@@ -453,6 +453,7 @@ describe("the server", () => {
     },
   );
 
+  // long-lived: httpConnection.total, request.total
   test("the server answers 503 beyond its connections, and takes more once others have left", async () => {
     await using it = startTestServer(echo, { connections: 2 });
     const [first, second] = [await it.open(), await it.open()];
@@ -490,6 +491,7 @@ describe("the server", () => {
     for (const socket of sockets) socket.destroy();
   });
 
+  // long-lived: httpConnection.server
   test("the server stops: no more connections, idle ones end, open requests are answered, none is taken after them", async () => {
     const replies: Reply[] = [];
     await using it = startTestServer((_request: IncomingRequest, reply) => void replies.push(reply));

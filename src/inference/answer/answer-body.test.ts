@@ -15,7 +15,9 @@ function dispatchedWith(body: BodySource): Dispatched {
     deployment: {} as Dispatched["deployment"],
     model: {} as Dispatched["model"],
     firstByte() {},
+    answers() {},
     done() {},
+    another: (error) => Promise.reject(error),
   };
 }
 

@@ -1,7 +1,7 @@
 // Takes the body of a whole answer from its engine, within the bounds of size.
 
-import type { BodySink } from "../../base/bytes/body-source.ts";
-import { ByteCollector } from "../../base/bytes/byte-collector.ts";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { ByteCollector, mostBlockBytes as maxBlockBytes } from "../../base/bytes/byte-collector.ts";
 import { type ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
 import { type Holder, heldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
@@ -10,6 +10,17 @@ import { Later } from "../../base/later.ts";
 import { mostAnswerBytes, usualAnswerBytes } from "../../dialects/answer-bound.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
+import { brokeOff } from "./engine-refusal.ts";
+
+/** A longer answer may go on to its client as it comes. */
+const longAnswerBytes = 4 * 1024 * 1024;
+
+/** Takes over an answer that is long. */
+export interface LongAnswerTaker {
+  readonly takesLongAnswers: boolean;
+  /** Returns what takes the rest of the answer behind `first`; undefined if all of it is to be read as a whole. */
+  longAnswer(first: ByteSpan, rest: BodySource): BodySink | undefined;
+}
 
 /** Mostly all of it is here at once: it often comes with its head. It is held until `release`, or until it fails. */
 export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListener {
@@ -22,10 +33,24 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   #collected: ByteCollector | undefined;
   #mostBytes = usualAnswerBytes;
   #over = false;
+  readonly #taker: LongAnswerTaker | undefined;
+  #isLong = false;
+  /** Has taken over. */
+  #long: BodySink | undefined;
 
-  /** Settles with all of it, a GatewayError, or the reason of the cancellation, which also stops the engine. */
-  constructor(dispatched: Dispatched, request: DecodedRequest, holder: Holder, cancellation: Cancellation) {
+  /**
+   * Settles with all of it, a GatewayError, or the reason of the cancellation, which also stops the engine. It does not settle
+   * if `taker` has taken over.
+   */
+  constructor(
+    dispatched: Dispatched,
+    request: DecodedRequest,
+    holder: Holder,
+    cancellation: Cancellation,
+    taker?: LongAnswerTaker,
+  ) {
     super();
+    this.#taker = taker;
     this.#dispatched = dispatched;
     this.#request = request;
     this.#holder = holder;
@@ -35,16 +60,63 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   }
 
   data(bytes: ByteSpan): void {
+    if (this.#long) {
+      this.#long.data(bytes);
+      return;
+    }
     if (this.#over) return;
     this.#dispatched.firstByte();
     const length = (this.#collected ?? this.#first).length + bytes.length;
     const refusal = this.#isTooLong(length) ? tooLong(this.#mostBytes) : this.#take(bytes, length);
-    if (!refusal) return;
+    if (!refusal) {
+      if (length > longAnswerBytes && !this.#isLong) this.#handOver();
+      return;
+    }
     this.#dispatched.response.body.cancel();
     this.#failed(refusal);
   }
 
+  /** What came so far stays held until the taker passes it on; the engine waits for that. */
+  #handOver(): void {
+    this.#isLong = true;
+    if (!this.#taker?.takesLongAnswers) return;
+    const { body } = this.#dispatched.response;
+    const first = this.#collected?.joined() ?? this.#first;
+    const rest: BodySource = {
+      flow() {},
+      pause: () => body.pause(),
+      resume: () => {
+        this.release();
+        body.resume();
+      },
+      cancel: () => {
+        this.release();
+        body.cancel();
+      },
+    };
+    body.pause();
+    try {
+      this.#long = this.#taker.longAnswer(first, rest);
+    } catch (error) {
+      body.cancel();
+      this.fail(error);
+      return;
+    }
+    if (this.#long) {
+      this.#cancellation.off(this);
+      return;
+    }
+    this.#collected?.release();
+    if (this.#collected) this.#holder.take("answers", first.length);
+    this.#collected = new ByteCollector("answers", this.#holder, first);
+    body.resume();
+  }
+
   end(): void {
+    if (this.#long) {
+      this.#long.end();
+      return;
+    }
     this.#cancellation.off(this);
     this.resolve(this.#collected?.joined() ?? this.#first);
   }
@@ -59,7 +131,10 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
 
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
-    return refusal && length > heldBytes.mostBytesOfKey ? neverHeld(heldBytes.mostBytesOfKey) : refusal;
+    const { mostBytesOfKey } = heldBytes;
+    // The last block has room for more than came.
+    const needed = this.#request.bodyBytes + length + maxBlockBytes;
+    return refusal && needed > mostBytesOfKey ? neverHeld(mostBytesOfKey) : refusal;
   }
 
   #hold(bytes: ByteSpan): GatewayError | undefined {
@@ -79,17 +154,8 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   }
 
   fail(error: unknown): void {
-    this.#failed(
-      error instanceof GatewayError
-        ? error
-        : new GatewayError(
-            "upstream_error",
-            "The model server broke off in the middle of the answer. Retry your request.",
-            {
-              cause: error,
-            },
-          ),
-    );
+    if (this.#long) this.#long.fail(error);
+    else this.#failed(error instanceof GatewayError ? error : brokeOff(error));
   }
 
   cancelled(): void {
@@ -119,7 +185,7 @@ function tooLong(mostBytes: number): GatewayError {
 function neverHeld(mostBytes: number): GatewayError {
   return new NoRoomError(
     "upstream_error",
-    `The answer is longer than ${mostBytes} bytes, the most that one key may hold here. Ask for less at once, embeddings with encoding_format base64, or have an operator raise limits.held_bytes.`,
+    `The answer and its request are longer than ${mostBytes} bytes, the most that one key may hold here. Ask for less at once, embeddings with encoding_format base64, or have an operator raise limits.held_bytes.`,
     { shouldRetry: false },
   );
 }

@@ -26,6 +26,8 @@ export interface AnswerEnd {
 export abstract class AnswerRecorder {
   /** Whether all events of a stream are to be added; else those alone that come with its end. */
   readonly wantsAllEvents: boolean;
+  /** Whether the answer says that it is stored, which it is not: then `truthful` changes it. */
+  takesBack = false;
   readonly #kept: KeptAnswers;
   #chunks: AnswerCollector | undefined;
   #whole: string | undefined;
@@ -62,6 +64,14 @@ export abstract class AnswerRecorder {
    * The client gets the end of its answer once what this returns has settled; nothing where it need not wait. Never rejects.
    */
   abstract keep(end: AnswerEnd): Eventual<void> | undefined;
+
+  /**
+   * Returns what the client gets once `keep` has settled: `text`, a whole answer or the last events of a stream, without a
+   * claim that the answer is stored where it is not.
+   */
+  truthful(text: string): string {
+    return this.takesBack ? this.#kept.unkept(text) : text;
+  }
 
   /** It collects nothing any more. */
   release(): void {

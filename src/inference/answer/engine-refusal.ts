@@ -1,8 +1,8 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
-import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { dialects } from "../../dialects/dialects.ts";
-import { longestMessage, type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
+import { type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
@@ -12,12 +12,31 @@ import { retryAfterOf } from "../routing/retry-after.ts";
 const maxErrorBody = 64 * 1024;
 /** The status says enough: what else a broken server has to say is not waited for any longer. */
 const errorBodyMs = 3_000;
+/** Values of Content-Encoding that name no coding: some servers give that of the text. */
+const noCoding = /^(?:identity|none|binary|utf-?8)?$/i;
 /** Such as `messages[0].content` and `messages.0.content`. */
 const placePattern = /\b\w+(?:\[\d+\]|\.\d+\b)/;
 
 /** Whether it says that an engine did not answer, and not that the request is at fault. */
 export function isEngineFault(error: GatewayError): boolean {
   return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
+}
+
+/** Whether a fault of an answer lies with its engine, and not with the client, the request or the gateway. */
+export function isOfEngine(error: unknown): boolean {
+  if (error instanceof BlamelessError) return false;
+  return !(error instanceof GatewayError) || isEngineFault(error);
+}
+
+/** The error for a body that ended before its answer did. */
+export function brokeOff(cause: unknown): GatewayError {
+  const message = "The model server broke off in the middle of the answer. Retry your request.";
+  return new GatewayError("upstream_error", message, { cause });
+}
+
+/** The error for a success without an answer. `what` came in its place, in words for operators. */
+export function noAnswer(what: string): GatewayError {
+  return new GatewayError("upstream_error", "The model server sent no answer. Retry your request.", { detail: what });
 }
 
 interface Verdict {
@@ -39,7 +58,7 @@ export async function refusalOf(
   const text = await readStart(response.body);
   const fault = publicFault(text, deployment.engine);
   const told = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
-  return { ...verdictOn(response, told, deployment, request, asked), said: fault.message ?? plainText(text) };
+  return { ...verdictOn(response, told, deployment, request, asked), said: fault.message };
 }
 
 /** What it names is a place in a body that the client never saw. */
@@ -106,10 +125,20 @@ function busy(model: string, engineLimited: boolean, retryAfterSeconds: number, 
   });
 }
 
-/** The start of an answer that is neither a page nor JSON; undefined where it is, as markup says nothing that the status does not. */
-function plainText(text: string): string | undefined {
-  const start = text.slice(0, longestMessage).trim();
-  return start === "" || /^[<{[]/.test(start) ? undefined : start;
+/**
+ * Throws `upstream_error` for an answer in a coding that the request did not allow, which would read as one that is broken.
+ * Nothing is unpacked here: a few bytes may become gigabytes, and events would wait in the decoder.
+ */
+export function requireUncompressed(
+  { headers, body }: EngineResponse,
+  { name }: Pick<Deployment["engine"], "name">,
+): void {
+  const coding = headers.get("content-encoding");
+  if (coding === null || noCoding.test(coding.trim())) return;
+  body.cancel();
+  throw new GatewayError("upstream_error", "The model server compressed its answer, though that was not asked for.", {
+    detail: `${name} sent content-encoding ${coding.slice(0, 32)}; switch compression off there, or in the proxy before it`,
+  });
 }
 
 /** What came within the bounds of size and time: the status says enough. */

@@ -1,17 +1,20 @@
-// An answer that is no JSON and no stream of events: its bytes go to the client as they come, and are held by nobody.
+// An answer that goes to the client as it comes, and is held by nobody: bytes that are no JSON, or a long list.
 import { nowhere } from "../../base/bag.ts";
-import type { BodySink } from "../../base/bytes/body-source.ts";
+import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { CancelListener } from "../../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, whenSettled } from "../../base/later.ts";
+import { publicFault, toldFault } from "../../dialects/engine-fault.ts";
+import type { LongAnswer } from "../../dialects/long-answer.ts";
 import { usageOfTask } from "../../dialects/task/task-usage.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { PassedBytes } from "../call.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
+import { brokeOff, noAnswer } from "./engine-refusal.ts";
 import type { RelayedRequest } from "./relayed-answer.ts";
 
 /** A client that takes nothing for this long is cut off: what it holds back is a place at the model. */
@@ -24,51 +27,69 @@ const passedTypes =
   /^(?:audio\/[\w.+-]+|text\/plain|text\/vtt|application\/(?:x-subrip|octet-stream))(?:[ \t]*;[ \t]*[\w-]+=(?:[\w.+-]+|"[\w.+, -]*"))*$/i;
 const unknownType = "application/octet-stream";
 
-export class PassedAnswer implements PassedBytes {
-  readonly contentType: string;
-  readonly #dispatched: Dispatched;
-  readonly #open: RelayedRequest;
+/** Sound of these types is labelled wrongly, as some frameworks do by default, or is a page or an error: its bytes tell which. */
+const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json)\b)/i;
+/** Sound has a control character, or a byte that is no UTF-8, among its first bytes: the head of each format, or the samples. */
+const soundHeadBytes = 512;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
+const control = /[\0-\x08\x0e-\x1f]/;
+/** A text may be labelled so, as whisper.cpp does: then it begins with no tag. */
+const page = /^(?:text\/html|application\/xhtml\+xml)\b/i;
+const openTag = 0x3c;
+/** JSON, or an event that may hold it. */
+const jsonText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?[{[]/;
+/** Types of a text whose empty body is the answer to a recording in which nobody speaks. */
+const emptyText = /^(?:text\/|application\/x-subrip\b)/i;
 
-  constructor(dispatched: Dispatched, open: RelayedRequest) {
-    const said = dispatched.response.headers.get("content-type") ?? unknownType;
-    this.contentType = passedTypes.test(said) ? said : unknownType;
-    this.#dispatched = dispatched;
-    this.#open = open;
-  }
-
-  begin(client: ClientStream): void {
-    // The way itself listens, and stops what works for the request.
-    this.#open.call.left.off(this.#open);
-    new Passing(client, this.#dispatched, this.#open).start();
-  }
+/** Passes the bytes of an answer to the client. Nothing is begun towards the client before the first of them. */
+export function passTo(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer): void {
+  new Passing(dispatched, open, long).start();
 }
 
-class Passing implements BodySink, CancelListener, Stoppable {
+class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   inBag = nowhere;
-  readonly #client: ClientStream;
+  readonly contentType: string;
+  #client: ClientStream | undefined;
   readonly #dispatched: Dispatched;
   readonly #open: RelayedRequest;
+  readonly #source: BodySource;
+  readonly #isLong: boolean;
   readonly #usageSoFar: () => TokenUsage;
+  /** Bytes of the answer that arrived before there was a client stream. */
+  #early: Buffer[] = [];
+  #bytes = 0;
   #hasBegun = false;
   #isOver = false;
+  #isRecorded = false;
   #error: unknown;
   /** While the client is behind. */
   #stalled: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(client: ClientStream, dispatched: Dispatched, open: RelayedRequest) {
-    this.#client = client;
+  /** `long`: the answer, if it is JSON. */
+  constructor(dispatched: Dispatched, open: RelayedRequest, long?: LongAnswer) {
+    const said = dispatched.response.headers.get("content-type") ?? unknownType;
+    const isTold = passedTypes.test(said) && (open.request.answersText || !doubtfulSound.test(said));
+    this.contentType = long ? "application/json" : isTold ? said : unknownType;
     this.#dispatched = dispatched;
     this.#open = open;
-    this.#usageSoFar = () => usageAsAsked(open.request);
+    this.#source = long ?? dispatched.response.body;
+    this.#isLong = long !== undefined;
+    this.#usageSoFar = long ? () => long.usage : () => usageAsAsked(open.request, this.#bytes);
   }
 
   start(): void {
-    const { call, deps } = this.#open;
-    call.left.onCancel(this);
-    if (this.#isOver) return;
-    deps.stopping.add(this);
-    this.#client.onDrain = () => this.#caughtUp();
-    this.#dispatched.response.body.flow(this);
+    // Until the client's answer begins, its request listens to the client, and is told what becomes of this.
+    this.#open.cancellation.onCancel(this);
+    if (!this.#isOver) this.#source.flow(this);
+  }
+
+  begin(client: ClientStream): void {
+    this.#client = client;
+    client.onDrain = () => this.#caughtUp();
+    const early = this.#early;
+    this.#early = [];
+    for (const bytes of early) this.#write(bytes, 0, bytes.length);
+    if (this.#isRecorded) this.recorded();
   }
 
   data({ buffer, start, end }: ByteSpan): void {
@@ -76,35 +97,87 @@ class Passing implements BodySink, CancelListener, Stoppable {
   }
 
   piece(bytes: Buffer, start: number, end: number): void {
+    if (this.#isOver || start === end) return;
+    if (!this.#hasBegun) this.#begins(bytes.subarray(start, end));
     if (this.#isOver) return;
-    const { meter, trace, promptTokens } = this.#open;
-    if (!this.#hasBegun) {
-      this.#hasBegun = true;
-      this.#dispatched.firstByte();
-      trace?.firstToken();
-    }
+    this.#bytes += end - start;
     // What dies now has begun to be answered: the request is in the ledger as that.
-    meter.delivered(promptTokens, this.#usageSoFar);
-    if (!this.#client.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
+    this.#open.meter.delivered(this.#open.promptTokens, this.#usageSoFar);
+    if (this.#client) this.#write(bytes, start, end);
+    else this.#early.push(Buffer.from(bytes.subarray(start, end)));
+  }
+
+  /** `first`: the first piece; without a byte for an empty text. */
+  #begins(first: Buffer): void {
+    const { call, deps, trace, cancellation, request } = this.#open;
+    const { headers } = this.#dispatched.response;
+    const type = headers.get("content-type") ?? "";
+    if (!this.#isLong && (request.answersText ? page.test(type) && first[0] === openTag : isNoSound(type, first))) {
+      this.#noAnswer(this.#faultIn(first, type), false);
+      return;
+    }
+    this.#hasBegun = true;
+    this.#dispatched.firstByte();
+    trace?.firstToken();
+    cancellation.off(this);
+    call.left.off(this.#open);
+    deps.stopping.remove(this.#open);
+    this.#open.answers(this.#dispatched);
+    call.left.onCancel(this);
+    if (!this.#isOver) deps.stopping.add(this);
+    this.#open.begins(this);
+  }
+
+  /** Text that is no JSON may be the stack of the server: only operators are told it. */
+  #faultIn(first: Buffer, type: string): GatewayError {
+    const { engine } = this.#dispatched.deployment;
+    const text = first.toString();
+    const what = `bytes of the type ${type.slice(0, 64)}`;
+    if (jsonText.test(text)) {
+      const { message, detail } = noAnswer(what);
+      return toldFault(text, engine, message, detail);
+    }
+    const said = publicFault(text, engine).message;
+    return noAnswer(said === undefined ? what : `${what}: ${said}`);
+  }
+
+  get #mayBeEmpty(): boolean {
+    const { status, headers } = this.#dispatched.response;
+    return this.#open.request.answersText && status === 200 && emptyText.test(headers.get("content-type") ?? "");
+  }
+
+  #write(bytes: Buffer, start: number, end: number): void {
+    if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
+  }
+
+  /** Another deployment may answer: the client has nothing of this one. */
+  #noAnswer(error: unknown, isCut: boolean): void {
+    this.#isOver = true;
+    this.#open.cancellation.off(this);
+    this.#source.cancel();
+    this.#open.noAnswer(error, isCut);
   }
 
   end(): void {
-    if (!this.#isOver) this.#finish(undefined);
+    if (this.#isOver) return;
+    if (!this.#hasBegun && this.#mayBeEmpty) this.#begins(Buffer.alloc(0));
+    if (this.#hasBegun) this.#finish(undefined);
+    else this.#noAnswer(noAnswer("an empty body"), false);
   }
 
   fail(error: unknown): void {
     if (this.#isOver) return;
-    const shown =
-      error instanceof GatewayError
-        ? error
-        : new GatewayError("upstream_error", "The model server broke off in the middle of the answer.", {
-            cause: error,
-          });
-    this.#finish(shown);
+    const shown = error instanceof GatewayError ? error : brokeOff(error);
+    if (this.#hasBegun) this.#finish(shown);
+    else this.#noAnswer(shown, true);
   }
 
   /** The client left, or was cut off. */
   cancelled(): void {
+    if (!this.#hasBegun) {
+      this.#noAnswer(this.#open.cancellation.reason, true);
+      return;
+    }
     const { reason } = this.#open.call.left;
     this.#stop(reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError"));
   }
@@ -115,13 +188,13 @@ class Passing implements BodySink, CancelListener, Stoppable {
 
   #stop(error: unknown): void {
     if (this.#isOver) return;
-    this.#dispatched.response.body.cancel();
+    this.#source.cancel();
     this.#finish(error);
   }
 
   #fellBehind(): void {
     if (this.#stalled !== undefined) return;
-    this.#dispatched.response.body.pause();
+    this.#source.pause();
     this.#stalled = setTimeout(
       () => this.#stop(new DOMException("The client stopped reading", "AbortError")),
       stalledReaderMs,
@@ -132,7 +205,7 @@ class Passing implements BodySink, CancelListener, Stoppable {
     if (this.#isOver || this.#stalled === undefined) return;
     clearTimeout(this.#stalled);
     this.#stalled = undefined;
-    this.#dispatched.response.body.resume();
+    this.#source.resume();
   }
 
   /** The client gets the end once it is on record; of what broke off, a connection that does as well. */
@@ -151,16 +224,27 @@ class Passing implements BodySink, CancelListener, Stoppable {
   /** Where that fails, the client must get its end all the same. */
   #recorded(error: unknown): Eventual<void> {
     try {
-      const isNothing = error !== undefined && !this.#hasBegun;
-      return isNothing ? this.#open.endedWithoutAnswer(error) : this.#open.ended(this.#usageSoFar(), error);
+      return this.#open.ended(this.#usageSoFar(), error);
     } catch (fault) {
       return Promise.reject(fault);
     }
   }
 
   recorded(): void {
-    if (this.#error === undefined) this.#client.end();
-    else this.#client.abort();
+    this.#isRecorded = true;
+    if (this.#error === undefined) this.#client?.end();
+    else this.#client?.abort();
+  }
+}
+
+/** Reports whether a content type names a text, for a request that asks for sound. */
+function isNoSound(type: string, first: Buffer): boolean {
+  if (!doubtfulSound.test(type)) return false;
+  try {
+    const head = first.subarray(0, soundHeadBytes);
+    return !control.test(new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true }));
+  } catch {
+    return false;
   }
 }
 
@@ -169,6 +253,6 @@ function onRecorded(_: unknown, passing: Passing): void {
 }
 
 /** Nothing in such an answer tells any. */
-function usageAsAsked(request: DecodedRequest): TokenUsage {
-  return usageOfTask(undefined, request.units, request, 0);
+function usageAsAsked(request: DecodedRequest, bytes: number): TokenUsage {
+  return usageOfTask(undefined, request.units, request, { bytes: request.answersText ? bytes : 0, tokens: 0 });
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, Stopping } from "../stopping.ts";
 
-test("a stream that ended, however it did, is held by nothing that lives longer", () => {
+test("a stream that ended, however it did, is held by nothing that lives longer", async () => {
   class CountedStopping extends Stopping {
     open = 0;
     override add(one: Stoppable): void {
@@ -35,10 +35,11 @@ test("a stream that ended, however it did, is held by nothing that lives longer"
     const left = new CountedCancellation();
     start(source.dispatched, { stopping, left });
     expect([stopping.open, left.open]).toEqual([1, 1]);
-    if (how === "done") source.send(done);
+    if (how === "done") source.send(event("a") + done);
     else if (how === "fail") source.fail(new Error("reset"));
     else left.cancel();
     source.end();
+    await settled();
     expect([stopping.open, left.open]).toEqual([0, 0]);
   }
 });

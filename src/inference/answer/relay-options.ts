@@ -1,5 +1,6 @@
 // What a relay is given, and whom it tells.
 
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -47,6 +48,19 @@ export interface RelayOptions {
   readonly heartbeatMs: number;
   /** Where it stands while no engine has it yet, to be told in a comment; left out, or undefined: it does not wait. */
   readonly standing?: Standing | undefined;
+  /** Monotonic milliseconds since when the client has heard nothing; left out: from now on. */
+  readonly sinceMs?: number;
+  /** Called before the first event of an answer is sent: what the engine sends is an answer. */
+  answers(dispatched: Dispatched): void;
+  /**
+   * Called once where the relay has no client yet, when there is something to send to it; `begin` may be called at once. Before
+   * that nothing is begun towards the client.
+   */
+  begins(begin: (client: ClientStream) => void): void;
+  /** Called in place of `begins`, once `onEnd` has settled, where the stream ended with an error before there was anything to send. */
+  unbegun(error: unknown): void;
+  /** Asks another deployment in place of one that gave no answer; see `Dispatched.another`. */
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched>;
   renderError(error: GatewayError): string;
   /**
    * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets
@@ -59,6 +73,8 @@ export interface RelayOptions {
   /** Whether somebody keeps what its last events tell alone: then `recordEnd` is called with those, an error's included. */
   readonly recordsEnd: boolean;
   recordEnd(events: string): void;
+  /** Called once what `onEnd` returned has settled: returns the last events as the client gets them. */
+  truthful(events: string): string;
   /**
    * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
    * be sent waits for what it returns.

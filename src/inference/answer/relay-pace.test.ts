@@ -1,6 +1,6 @@
 // The relay's pace: back-pressure, heartbeats, stalled readers, the rest of a connection.
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { comment, done, event, Source, soon, start, untold } from "../../../tests/support/relay.ts";
+import { comment, done, event, requestFor, Source, soon, start, untold } from "../../../tests/support/relay.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
 describe("back-pressure", () => {
@@ -158,4 +158,100 @@ describe("the rest of a connection behind [DONE]", () => {
     source.send(done);
     expect(source.paused).toBe(false);
   });
+});
+
+describe("an answer whose server does not mark the end", () => {
+  beforeEach(() => void jest.useFakeTimers());
+  afterEach(() => void jest.useRealTimers());
+
+  test("ends a second after its reason came, while heartbeats go on, and drops the connection", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    source.send(event("abc"));
+    source.send(event("", "stop"));
+    for (let beats = 0; beats < 11; beats++) {
+      source.send("data:\n\n");
+      jest.advanceTimersByTime(100);
+    }
+    await soon();
+    expect(client.text).toBe(event("abc") + event("", "stop") + done);
+    expect(ends).toMatchObject([{ error: undefined }]);
+    expect([client.ended, source.ends]).toEqual([true, [false]]);
+    for (let beats = 0; beats < 11; beats++) {
+      source.send("data:\n\n");
+      jest.advanceTimersByTime(100);
+    }
+    expect(source.cancelled).toBe(true);
+  });
+
+  test("goes on while pieces come, each with a reason", async () => {
+    const source = new Source();
+    const { client } = start(source.dispatched);
+    const pieces = Array.from({ length: 5 }, (_, index) => event(`piece ${index}`, "stop"));
+    for (const piece of pieces) {
+      source.send(piece);
+      jest.advanceTimersByTime(700);
+    }
+    jest.advanceTimersByTime(400);
+    await soon();
+    expect(client.text).toBe(pieces.join("") + done);
+  });
+
+  test("ends with its usage, where that comes in a chunk of its own", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+    source.send(event("abc", "stop"));
+    source.send(`data: ${JSON.stringify({ id: "c", choices: [], usage })}\n\n`);
+    await soon();
+    expect(client.text).toBe(event("abc", "stop") + done);
+    expect(ends[0]?.observed.reported).toMatchObject({ completionTokens: 2 });
+  });
+
+  test("is whole if the connection breaks after its reason came", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    source.send(event("abc", "stop"));
+    source.fail(new Error("ECONNRESET"));
+    await soon();
+    expect(client.text).toBe(event("abc", "stop") + done);
+    expect(ends).toMatchObject([{ error: undefined }]);
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("waits for all of its choices", async () => {
+    const source = new Source();
+    const { client } = start(source.dispatched, { request: requestFor({ n: 2 }) });
+    source.send(event("abc", "stop"));
+    jest.advanceTimersByTime(5_000);
+    await soon();
+    expect(client.ended).toBe(false);
+    source.send(event("def", "stop").replace('"index":0', '"index":1'));
+    jest.advanceTimersByTime(1_100);
+    await soon();
+    expect(client.text).toEndWith(done);
+  });
+
+  test("waits for a client that is behind", async () => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched);
+    client.behind = true;
+    source.send(event("abc", "stop"));
+    jest.advanceTimersByTime(5_000);
+    expect(ends).toEqual([]);
+    client.drain();
+    jest.advanceTimersByTime(1_100);
+    await soon();
+    expect(client.text).toEndWith(done);
+  });
+});
+
+test("what a server sends behind the end is read up to 64 KiB", () => {
+  const source = new Source();
+  start(source.dispatched);
+  source.send(event("abc", "stop") + done);
+  source.send("x".repeat(64 * 1024));
+  expect(source.cancelled).toBe(false);
+  source.send("x");
+  expect(source.cancelled).toBe(true);
 });

@@ -18,7 +18,7 @@ test("a client of a stream that waits is told where it stands, at once and throu
   const late = Promise.withResolvers<Source["dispatched"]>();
   const standing = { place: 3, of: 12, waitedMs: 9, expectedMs: 4_200 };
   const { client } = start(late.promise, { heartbeatMs: 20, standing });
-  const queued = ": queued, place 3 of 12, about 4 s\n\n";
+  const queued = ": queued, place 3 of 12, about 4 s\n";
   expect(client.writes).toEqual([queued]);
   while (client.writes.length < 2) await Bun.sleep(5);
   expect(client.writes[1]).toBe(queued);

@@ -1,7 +1,7 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
 import { nowhere } from "../../base/bag.ts";
 import type { BodySink } from "../../base/bytes/body-source.ts";
-import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
@@ -10,19 +10,27 @@ import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream, Serving } from "../../dialects/answer.ts";
-import { comment, queuedComment } from "../../dialects/keep-alive.ts";
+import { toldFault } from "../../dialects/engine-fault.ts";
+import { comment, isHeartbeat, queuedComment } from "../../dialects/keep-alive.ts";
 import { ChunkTranslator } from "../../dialects/openai/chunks.ts";
 import { GuardedStream } from "../../dialects/texts/guarded-stream.ts";
+import { isStream } from "../../dialects/translation/translated-answer.ts";
 import { TranslatedStream } from "../../dialects/translation/translated-stream.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { WholeBody } from "./answer-body.ts";
+import { brokeOff, isOfEngine, noAnswer } from "./engine-refusal.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
 
-const jsonType = /^application\/json\b/i;
-/** After the end of a stream the rest of the connection is read this long, so that it can be used again. */
+/** The first byte that tells a whole answer from events: none of the mark of its byte order, and no blank. */
+const telling = /[^\xef\xbb\xbf\s]/;
+const jsonType = /^application\/(?:[\w.-]+\+)?json\b/i;
+/** After the end of a stream the rest of the connection is read within these bounds, so that it can be used again. */
 const drainMs = 1_000;
+const maxDrainedBytes = 64 * 1024;
+/** A server that told why its answer ended sends usage and the mark of the end at once, or not at all. */
+const endGraceMs = 1_000;
 /**
  * Bytes of a stream that bring nothing for the client, such as comments: so many at once, and so many a second. A server
  * that keeps a stream alive sends some hundred bytes in a second; one that sends nothing else at full speed keeps us busy.
@@ -35,11 +43,12 @@ const countedEventBytes = 64 * 1024;
 const stalledReaderMs = 60_000;
 
 /**
- * Sends the engine's stream to the client. While the client is behind, the engine is not read. Errors become one error
+ * Sends the engine's stream to the client. Without a client it asks for one when there is something to send, so that until the
+ * first event, or a long silence, nothing is begun; as long as no event was sent another engine may answer. While the client is behind, the engine is not read. Errors become one error
  * event, and no other end; a comment goes out whenever there was nothing to send for a while. May call
  * `onEnd` before it returns.
  */
-export function relay(options: RelayOptions, client: ClientStream): void {
+export function relay(options: RelayOptions, client?: ClientStream): void {
   new Relay(options, client).start();
 }
 
@@ -51,7 +60,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #recorded: boolean;
   readonly #stop: StreamStop | undefined;
-  readonly #client: ClientStream;
+  /** Undefined until the client's answer has begun. */
+  #client: ClientStream | undefined;
+  /** What was written before that, and whether the client was asked for. */
+  #early = "";
+  #isAskedFor: boolean;
   #reader = new SseReader();
   #chunks: AnswerStream;
   /** The same, where guardrails look at it. */
@@ -64,11 +77,19 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
   #held: string | undefined;
   #endsHeld = false;
+  /** Monotonic milliseconds at which the stream is complete whether the model server marks its end or not. */
+  #endDueMs: number | undefined;
   /** All of it is here; guardrails ask about the rest. */
   #isEnding = false;
   #firstByteSeen = false;
+  /** The form is known: events come, or a whole answer in their place. */
+  #isFormKnown = false;
+  /** The whole answer that came so far in the place of events, as byte text; undefined: events come. */
+  #object: string | undefined;
   /** Whether the client was sent any event. */
   #hasBegun = false;
+  /** Whether the engine that sends now has sent any. */
+  #isProven = false;
   /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
   #atRest = false;
   #over = false;
@@ -83,15 +104,19 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** Bytes of an event that is not complete which are on the account of the request. */
   #countedBytes = 0;
   /** Goes to the client once the end is on record. */
-  #last = "";
+  #last: string | undefined;
+  #isRecorded = false;
+  /** Why it ended before the client's answer had begun. */
+  #fault: unknown;
 
-  constructor(options: RelayOptions, client: ClientStream) {
+  constructor(options: RelayOptions, client: ClientStream | undefined) {
     this.#options = options;
     this.#clock = options.clock;
-    this.#writtenAtMs = options.clock.monotonicMs();
+    this.#writtenAtMs = options.sinceMs ?? options.clock.monotonicMs();
     this.#recorded = options.recorded;
     this.#stop = options.stop;
     this.#client = client;
+    this.#isAskedFor = client !== undefined;
     this.#chunks = this.#toldBy(options.request.dialect.stream(options.request, options.completion));
   }
 
@@ -105,12 +130,16 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   start(): void {
     const { source, left, stopping, heartbeatMs } = this.#options;
-    this.#timer = setTimeout(onTimer, Math.min(heartbeatMs, stalledReaderMs), this);
+    // A client whose answer begins in silence has its head as a sign of life.
+    if (isWaitedFor(source)) this.#writtenAtMs = this.#clock.monotonicMs();
+    const dueMs = this.#writtenAtMs + heartbeatMs - this.#clock.monotonicMs();
+    this.#timer = setTimeout(onTimer, Math.min(Math.max(dueMs, 0), stalledReaderMs), this);
     left.onCancel(this);
     if (!this.#over) stopping.add(this);
-    if (source instanceof Later || source instanceof Promise) {
+    if (isWaitedFor(source)) {
       // Its client has heard nothing for long, and learns at once what it waits for.
       const { standing } = this.#options;
+      if (!this.#over) this.#askForClient();
       if (standing && !this.#over) this.#write(queuedComment(standing));
       whenSettled(source, onSource, onNoSource, this);
     } else {
@@ -119,12 +148,15 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   data(bytes: ByteSpan): void {
-    this.#byteText(byteTextOf(bytes));
+    if (this.#over) this.#drainMore(bytes.length);
+    else this.#byteText(byteTextOf(bytes));
   }
 
   piece(bytes: Buffer, start: number, end: number): void {
-    // What comes behind the end only has to leave the connection.
-    if (this.#over) return;
+    if (this.#over) {
+      this.#drainMore(end - start);
+      return;
+    }
     // One of which somebody is told goes the way on which that may fail.
     const stop = this.#stop;
     const mayStay =
@@ -135,7 +167,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (template) {
       this.#idleBytes = 0;
       this.#writtenAtMs = this.#clock.monotonicMs();
-      this.#wrote(template.send(this.#client, bytes, start, end));
+      this.#wrote(template.send(this.#client as ClientStream, bytes, start, end));
     } else {
       this.#byteText(bytes.toString("latin1", start, end));
     }
@@ -147,7 +179,6 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #byteText(bytes: string): void {
-    if (this.#over) return;
     if (this.#held !== undefined) {
       this.#held += bytes;
       return;
@@ -156,7 +187,31 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#firstByteSeen = true;
       this.#dispatched?.firstByte();
     }
-    this.#read(bytes);
+    if (!this.#isFormKnown) {
+      const start = bytes.search(telling);
+      this.#isFormKnown = start >= 0;
+      if (bytes[start] === "{") this.#object = "";
+    }
+    if (this.#object === undefined) this.#read(bytes);
+    else this.#readObject(this.#object + bytes);
+  }
+
+  /** Takes more of a whole answer that its server calls a stream. */
+  #readObject(bytes: string): void {
+    this.#object = bytes;
+    try {
+      this.#countEvent(bytes.length);
+    } catch (error) {
+      this.#break(error, "");
+    }
+  }
+
+  #endObject(bytes: string): void {
+    try {
+      this.#complete(this.#chunks.whole(ByteSpan.of(Buffer.from(bytes.slice(bytes.indexOf("{")), "latin1"))));
+    } catch (error) {
+      this.#break(error, "");
+    }
   }
 
   /** `bytes`: undefined to go on with what was fed before. */
@@ -176,8 +231,14 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
         const data = this.#reader.next();
         if (data === undefined) break;
-        if (this.#chunks.isEnd(data)) done = true;
-        else events += this.#translate(data, start);
+        const isEmpty = !this.#hasBegun && events === "" && !this.#chunks.finishSeen;
+        if (this.#chunks.isEnd(data)) {
+          done = true;
+          if (isEmpty && this.#chunks.deliveredBytes === 0) throw noAnswer("a stream without an event");
+        } else {
+          events += this.#translate(data, start);
+          done = this.#chunks.isOver;
+        }
         if (this.#guarded?.isDue && !done) {
           verdict = this.#guarded.ask();
           break;
@@ -185,6 +246,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       }
       this.#checkIdle(received, events !== "");
       this.#countEvent(this.#reader.heldBytes + (this.#guarded?.heldBytes ?? 0));
+      if (events !== "" && !this.#isProven) this.#proves();
+      if (this.#over) return;
       if (!done && events !== "" && this.#isDue(this.#chunks.deliveredPieces)) {
         this.#options.onPiece(this.#chunks, this);
       }
@@ -203,13 +266,28 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#record(events);
       this.#write(events);
     }
-    this.#atRest = !this.#recorded && this.#reader.atRest;
-    if (verdict !== "goes_on" && !this.#over) this.#hold(verdict);
+    const isAnswered = this.#isAnswered;
+    this.#atRest = !this.#recorded && this.#reader.atRest && this.#client !== undefined && !isAnswered;
+    if (this.#over) return;
+    if (verdict !== "goes_on") this.#hold(verdict);
+    else if (isAnswered) this.#expectEnd(events !== "");
+  }
+
+  /** `hasMore`: some servers give a reason with each piece of an answer, so each piece moves the moment. */
+  #expectEnd(hasMore: boolean): void {
+    if (this.#endDueMs !== undefined) {
+      if (hasMore) this.#endDueMs = this.#clock.monotonicMs() + endGraceMs;
+      return;
+    }
+    this.#endDueMs = this.#clock.monotonicMs() + endGraceMs;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(onTimer, endGraceMs, this);
   }
 
   /** Whether a quota has more for it is being asked: what comes meanwhile waits. */
   #hold(until: Promise<void>): void {
     this.#held = "";
+    this.#endDueMs = undefined;
     this.#dispatched?.response.body.pause();
     until.then(() => this.#goOn());
   }
@@ -233,6 +311,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       this.#endsHeld = true;
       return;
     }
+    if (this.#object !== undefined) {
+      this.#endObject(this.#object);
+      return;
+    }
     let events = "";
     try {
       const data = this.#reader.end();
@@ -241,15 +323,20 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       // Some servers forget the mark; the reason for which generation ended proves as much.
       if (!isEnd && !this.#chunks.finishSeen) throw closedEarly();
     } catch (error) {
-      this.#break(error, events);
+      this.#break(error, events, true);
       return;
     }
     this.#complete(events);
   }
 
   fail(error: unknown): void {
+    if (!this.#over && this.#isAnswered) this.#completeCut("");
+    else this.#failed(error);
+  }
+
+  #failed(error: unknown): void {
     if (this.#over) this.#drained();
-    else if (!this.#isEnding) this.#break(error, "");
+    else if (!this.#isEnding) this.#break(error, "", true);
   }
 
   isFrom(dispatched: Dispatched): boolean {
@@ -269,13 +356,19 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       return;
     }
     if (this.#behindSinceMs === undefined) {
-      dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
+      const endDueMs = this.#endDueMs ?? Number.POSITIVE_INFINITY;
       // A timer may come a moment early.
+      if (nowMs > endDueMs - 1) {
+        this.#complete("");
+        return;
+      }
+      dueMs = this.#writtenAtMs + this.#options.heartbeatMs - nowMs;
       if (dueMs < 1) {
         // Before an answer has begun no event of its format can be told.
         this.#write(this.#hasBegun ? this.#options.request.dialect.keepAlive : this.#comment());
         dueMs = this.#options.heartbeatMs;
       }
+      dueMs = Math.min(dueMs, endDueMs - nowMs);
     } else {
       dueMs = this.#behindSinceMs + stalledReaderMs - nowMs;
       if (dueMs < 1) {
@@ -315,10 +408,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     }
     // Some servers ignore `stream: true`, and some report errors with status 200.
     if (jsonType.test(response.headers.get("content-type") ?? "")) {
-      this.#wholeAnswer(dispatched).catch((error) => this.failOf(dispatched, error));
+      this.#wholeAnswer(dispatched).catch((error) => {
+        if (this.isFrom(dispatched)) this.#failed(error);
+      });
       return;
     }
-    response.body.flow(this.#options.continuation ? new Part(this, dispatched) : this);
+    const isOneOfSeveral = this.#options.continuation !== undefined || this.#broken !== undefined;
+    response.body.flow(isOneOfSeveral ? new Part(this, dispatched) : this);
     const isBehind = this.#behindSinceMs !== undefined || this.#held !== undefined;
     if (isBehind && !this.#over) response.body.pause();
   }
@@ -347,10 +443,21 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const whole = new WholeBody(dispatched, request, holder, this.#whole);
     const all = await whole;
     try {
-      if (!this.#over) this.#complete(this.#chunks.whole(all));
+      if (!this.#over && isStream(all)) this.#streamAtOnce(all, dispatched);
+      else if (!this.#over) this.#complete(this.#chunks.whole(withoutMark(all)));
+    } catch (error) {
+      if (this.#over || !this.isFrom(dispatched)) throw error;
+      this.#break(error, "");
     } finally {
       whole.release();
     }
+  }
+
+  /** Reads events that their server calls JSON. */
+  #streamAtOnce(all: ByteSpan, dispatched: Dispatched): void {
+    this.#byteText(byteTextOf(all));
+    // The end is that of this server's answer alone, and another may have been asked.
+    if (!this.#over && this.isFrom(dispatched)) this.end();
   }
 
   /** Throws for a stream that brings nothing. */
@@ -384,9 +491,17 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** `start`: where the event began in the reader's text, where all of it stands there; else -1. */
   #translate(data: string, start: number): string {
-    const { text, position } = this.#reader;
+    const { text, position, name } = this.#reader;
+    if (name === "error") throw this.#faultIn(data);
+    if (isHeartbeat(name, data)) return "";
     const raw = start < 0 ? undefined : text.slice(start, position);
     return this.#chunks.translate(data, raw);
+  }
+
+  /** An event that is named `error` tells of nothing else, whatever the form of its data. */
+  #faultIn(data: string): GatewayError {
+    const engine = this.#dispatched?.deployment.engine;
+    return toldFault(decodeByteText(data), engine, "The model server failed in the middle of the answer.");
   }
 
   #record(events: string): void {
@@ -399,7 +514,51 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   #write(bytes: string): void {
     this.#writtenAtMs = this.#clock.monotonicMs();
-    this.#wrote(this.#client.write(bytes));
+    if (this.#client) this.#wrote(this.#client.write(bytes));
+    else this.#writeEarly(bytes);
+  }
+
+  #writeEarly(bytes: string): void {
+    this.#early += bytes;
+    this.#askForClient();
+    // It comes in a moment.
+    if (!this.#client) this.#wrote(false);
+  }
+
+  #askForClient(): void {
+    if (this.#isAskedFor) return;
+    this.#isAskedFor = true;
+    try {
+      this.#options.begins((client) => this.#attach(client));
+    } catch (fault) {
+      this.#isAskedFor = false;
+      this.#finish(fault, undefined);
+    }
+  }
+
+  #attach(client: ClientStream): void {
+    this.#client = client;
+    const early = this.#early;
+    this.#early = "";
+    if (early !== "" && !client.write(early)) {
+      this.#wrote(false);
+      client.onDrain = () => this.#caughtUp();
+    } else {
+      this.#caughtUp();
+    }
+    if (this.#isRecorded) this.recorded();
+  }
+
+  /** What the engine sends is an answer. */
+  #proves(): void {
+    this.#isProven = true;
+    const dispatched = this.#dispatched as Dispatched;
+    try {
+      if (this.#hasBegun) dispatched.answers();
+      else this.#options.answers(dispatched);
+    } catch (fault) {
+      this.#finish(fault, undefined);
+    }
   }
 
   #wrote(keepsUp: boolean): void {
@@ -409,7 +568,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #fellBehind(): void {
-    this.#client.onDrain ??= () => this.#caughtUp();
+    if (this.#client) this.#client.onDrain ??= () => this.#caughtUp();
     this.#dispatched?.response.body.pause();
   }
 
@@ -417,6 +576,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#over || this.#behindSinceMs === undefined) return;
     this.#behindSinceMs = undefined;
     if (this.#held === undefined) this.#dispatched?.response.body.resume();
+    if (this.#endDueMs === undefined) return;
+    this.#endDueMs = undefined;
+    this.#expectEnd(false);
   }
 
   /** `events` are the last ones. */
@@ -434,6 +596,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #endOnceAsked(events: string, isStopped: boolean): void {
     const guarded = this.#guarded as GuardedStream;
     this.#held = "";
+    this.#endDueMs = undefined;
     this.#isEnding = true;
     guarded.ask().then(() => {
       if (this.#over) return;
@@ -456,20 +619,20 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#endWith(events + this.#chunks.stopped((this.#stop as StreamStop).mark()), true);
   }
 
-  /** `events` came before the error, and are delivered before it. */
-  #break(error: unknown, events: string): void {
+  /** `events` came before the error, and are delivered before it. `isCut`: the connection ended. */
+  #break(error: unknown, events: string, isCut = false): void {
     const { continuation } = this.#options;
     const dispatched = this.#dispatched;
-    if (continuation && dispatched && continuation.isCut(error)) this.#cut(continuation, dispatched, error, events);
+    if (dispatched && events === "" && !this.#isBegun && isOfEngine(error)) this.#tryAnother(dispatched, error, isCut);
+    else if (continuation && dispatched && continuation.isCut(error))
+      this.#cut(continuation, dispatched, error, events);
     else this.#endBroken(error, events);
   }
 
   /** A model server broke off, and another one is to go on. */
   #cut(continuation: Continuation, dispatched: Dispatched, error: unknown, events: string): void {
-    if (this.#chunks.finishSeen && !this.#chunks.isOpen) {
-      // All that was missing is what tells of an answer that is whole.
-      if (this.#held === undefined) this.#complete(events);
-      else this.#endsHeld = true;
+    if (this.#isAnswered) {
+      this.#completeCut(events);
       return;
     }
     if (events !== "") {
@@ -485,21 +648,45 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#restart(continuation, dispatched, error);
   }
 
+  /** Whether nothing is missing but usage and the mark of the end. */
+  get #isAnswered(): boolean {
+    return this.#chunks.finishSeen && !this.#chunks.isOpen;
+  }
+
+  #completeCut(events: string): void {
+    if (this.#held === undefined) this.#complete(events);
+    else this.#endsHeld = true;
+  }
+
+  /** The client was sent no event: it never learns of the engine that gave no answer. */
+  #tryAnother(dispatched: Dispatched, error: unknown, isCut: boolean): void {
+    this.#reset(dispatched, error);
+    whenSettled(this.#options.another(dispatched, error, isCut), onSource, onNoSource, this);
+  }
+
   #restart(continuation: Continuation, dispatched: Dispatched, error: unknown): void {
+    dispatched.done(true);
+    this.#reset(dispatched, error);
+    whenSettled(continuation.dispatch(), onSource, onNobody, this);
+  }
+
+  #reset(dispatched: Dispatched, error: unknown): void {
     this.#dispatched = undefined;
     this.#broken = error;
-    dispatched.done(true);
+    this.#isProven = false;
     dispatched.response.body.cancel();
     this.#whole?.cancel();
     this.#reader = new SseReader();
     this.#countEvent(0);
+    this.#endDueMs = undefined;
     // Whoever is asked meanwhile still is; what came behind that comes once more.
     if (this.#held !== undefined) this.#held = "";
     this.#endsHeld = false;
     this.#firstByteSeen = false;
+    this.#isFormKnown = false;
+    this.#object = undefined;
     this.#atRest = false;
     this.#idleBytes = 0;
-    whenSettled(continuation.dispatch(), onSource, onNobody, this);
   }
 
   /** Nobody went on: what the client is told is why the first one broke off. */
@@ -508,16 +695,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #endBroken(error: unknown, events: string): void {
-    const shown =
-      error instanceof GatewayError
-        ? error
-        : new GatewayError(
-            "upstream_error",
-            "The model server broke off in the middle of the answer. Retry your request.",
-            {
-              cause: error,
-            },
-          );
+    const shown = error instanceof GatewayError ? error : brokeOff(error);
+    if (!this.#isAskedFor && events === "") {
+      this.#finish(shown, undefined);
+      return;
+    }
     if (events !== "") this.#record(events);
     const last = events + this.#chunks.errorEvent(this.#options.renderError(shown), shown);
     this.#recordEnd(last);
@@ -537,19 +719,29 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
 
   /** The end is on record. */
   recorded(): void {
-    this.#client.end(this.#last);
+    const last = this.#last;
+    this.#isRecorded = true;
+    if (!this.#isAskedFor) this.#options.unbegun(this.#fault);
+    else if (last !== undefined) this.#client?.end(last && this.#options.truthful(last));
   }
 
   #cutOff(): void {
     this.#finish(new DOMException("The client stopped reading", "AbortError"), undefined);
-    this.#client.abort();
+    this.#client?.abort();
   }
 
   /** `last` goes to the client once the end is on record; undefined where nobody is there to read it. */
   #finish(error: unknown, last: string | undefined, isStopped = false): void {
     const options = this.#options;
     const dispatched = this.#dispatched;
+    if (last !== undefined) {
+      if (dispatched && !this.#isProven) this.#proves();
+      // Before its end is told: what is told of it depends on whether it began.
+      this.#askForClient();
+      if (this.#over) return;
+    }
     this.#over = true;
+    this.#idleBytes = 0;
     clearTimeout(this.#timer);
     this.#timer = undefined;
     options.left.off(this);
@@ -564,8 +756,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (error !== undefined || isStopped) dispatched?.response.body.cancel();
     else if (dispatched) this.#drain(dispatched);
     const recorded = this.#tellEnd(error);
-    if (last === undefined) return;
+    if (last === undefined && this.#isAskedFor) return;
     this.#last = last;
+    this.#fault = error;
     whenSettled(recorded, onRecorded, onRecorded, this);
   }
 
@@ -581,6 +774,13 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #drain({ response }: Dispatched): void {
     if (this.#behindSinceMs !== undefined) response.body.resume();
     this.#timer = setTimeout(onTimer, drainMs, this);
+  }
+
+  #drainMore(bytes: number): void {
+    this.#idleBytes += bytes;
+    if (this.#idleBytes <= maxDrainedBytes) return;
+    this.#dispatched?.response.body.cancel();
+    this.#drained();
   }
 
   #drained(): void {
@@ -610,6 +810,10 @@ class Part implements BodySink {
   fail(error: unknown): void {
     this.#relay.failOf(this.#dispatched, error);
   }
+}
+
+function isWaitedFor(source: RelayOptions["source"]): source is Eventual<Dispatched> {
+  return source instanceof Later || source instanceof Promise;
 }
 
 /** A function like those below: a closure for each stream would do the same at the cost of its memory. */

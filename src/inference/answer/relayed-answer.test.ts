@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { Client, done, event, requestFor, Source, settled } from "../../../tests/support/relay.ts";
 import { usageBegin } from "../../../tests/support/usage-begin.ts";
+import { nowhere } from "../../base/bag.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
@@ -47,8 +48,17 @@ function openWith(meter: Meter, promptTokens: number, clock: ManualClock): Relay
     ownId: false,
     id: "chatcmpl-x",
     created: 1,
+    answers() {},
+    begins: (answer) => {
+      if (typeof answer === "function") answer(new Client());
+    },
+    unbegun() {},
+    another: (_dispatched, error) => Promise.reject(error),
+    inBag: nowhere,
+    stop() {},
     ended: () => Promise.resolve(),
     endedWithoutAnswer: () => Promise.resolve(),
+    noAnswer() {},
   };
 }
 
@@ -62,7 +72,7 @@ test("checkpoints and extensions of a stream come at the pieces at which they ar
     const clock = manualClock();
     const [asked, each] = [meterOf(reservedTokens, clock), meterOf(reservedTokens, clock)];
     const source = new Source();
-    relayTo(new Client(), source.dispatched, openWith(asked.meter, promptTokens, clock));
+    relayTo(source.dispatched, openWith(asked.meter, promptTokens, clock));
     source.send(event(""));
     for (let piece = 1; piece <= 200; piece++) {
       clock.advance(pieceMs);

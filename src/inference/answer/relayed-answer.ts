@@ -13,12 +13,13 @@ import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
 import type { CachedRequest } from "../cache/cached-request.ts";
-import type { InferenceCall, InferenceDeps } from "../call.ts";
+import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { blockedCode } from "../guarding.ts";
+import type { Dispatched } from "../routing/attempt.ts";
 import type { Standing } from "../routing/capacity.ts";
-import type { Stopping } from "../stopping.ts";
+import type { Stoppable, Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
 import type { PieceDue, RelayOptions, StreamStop } from "./relay-options.ts";
@@ -28,7 +29,7 @@ import { spentCode, stopMark } from "./stop-mark.ts";
 const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
-export interface RelayedRequest extends AnswerNames, CancelListener {
+export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError" | "guarding">;
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
@@ -46,15 +47,22 @@ export interface RelayedRequest extends AnswerNames, CancelListener {
   /** Stops what works for it. */
   readonly cancellation: Cancellation;
   /** `code`: why it ended, where that is no error. */
+  answers(dispatched: Dispatched): void;
+  /** The client's answer begins; see `RelayOptions` for this and the next two. */
+  begins(answer: InferenceAnswer): void;
+  unbegun(error: unknown): void;
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched>;
   ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void>;
   endedWithoutAnswer(error: unknown): Eventual<void>;
+  /** There is no answer, and nothing was begun: the request goes on from there. */
+  noAnswer(error: unknown, isCut: boolean): void;
 }
 
-/** `source`: the engine's answer, which may still be waited for. */
-export function relayTo(client: ClientStream, source: RelayOptions["source"], open: RelayedRequest): void {
+/** `source`: the engine's answer, which may still be waited for: then the client's answer begins at once. */
+export function relayTo(source: RelayOptions["source"], open: RelayedRequest): void {
   // The relay listens itself, and stops what works for the request.
   open.call.left.off(open);
-  relay(new RelayedAnswer(source, open), client);
+  relay(new RelayedAnswer(source, open));
 }
 
 class RelayedAnswer implements RelayOptions, StreamStop {
@@ -122,6 +130,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.deps.heartbeatMs;
   }
 
+  get sinceMs(): number {
+    return this.#open.meter.startedMs;
+  }
+
   get left(): Cancellation {
     return this.#open.call.left;
   }
@@ -132,6 +144,22 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   get stopping(): Stopping {
     return this.#open.deps.stopping;
+  }
+
+  answers(dispatched: Dispatched): void {
+    this.#open.answers(dispatched);
+  }
+
+  begins(begin: (client: ClientStream) => void): void {
+    this.#open.begins(begin);
+  }
+
+  unbegun(error: unknown): void {
+    this.#open.unbegun(error);
+  }
+
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched> {
+    return this.#open.another(dispatched, error, isCut);
   }
 
   renderError(error: GatewayError): string {
@@ -151,6 +179,10 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   recordEnd(events: string): void {
     this.#open.recorder?.add(events);
+  }
+
+  truthful(events: string): string {
+    return this.#open.recorder?.truthful(events) ?? events;
   }
 
   onPiece(observed: StreamObservation, due: PieceDue): void {

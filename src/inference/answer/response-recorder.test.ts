@@ -1,5 +1,5 @@
 // Which responses are kept, with what of their requests, and when their clients may go on.
-import { beforeEach, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
@@ -12,9 +12,13 @@ const principal = principalFor({ keys: [keyRecordFor(), maker], appId: "app_1" }
 const chatWriter = { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} };
 const stored: StoredResponse[] = [];
 const lost: string[] = [];
+let isTaken = true;
 const responseKeeper = {
   retentionDays: 7,
-  keep: async (response: StoredResponse) => void stored.push(response),
+  keep: async (response: StoredResponse) => {
+    stored.push(response);
+    return isTaken;
+  },
   notStored: (account: string, reason: string) => void lost.push(`${account} ${reason}`),
 };
 
@@ -36,6 +40,35 @@ const endOf = (outcome: UsageOutcome) => ({
 const response = { id: "resp_1", object: "response", status: "completed", output: [{ id: "msg_1", type: "message" }] };
 const lastEvent = (status: string) =>
   `event: response.${status}\ndata: ${JSON.stringify({ type: `response.${status}`, response: { ...response, status } })}\n\n`;
+
+describe("what the client is told of being stored", () => {
+  const claims = { ...response, store: true, conversation: { id: "conv_1" }, metadata: { store: "true" } };
+  const truth = { ...claims, store: false, conversation: null };
+  const event = (said: object) =>
+    `: beat\n\nevent: response.completed\ndata: ${JSON.stringify({ type: "response.completed", response: said, store: 1 })}\n\n`;
+
+  test.each([
+    ["whole", JSON.stringify(claims), JSON.stringify(truth)],
+    ["the last events of a stream", event(claims), event(truth)],
+    ["an error in place of a response", "event: error\ndata: {}\n\n", "event: error\ndata: {}\n\n"],
+  ])("is taken back if the store does not take it: %s", async (_, said, told) => {
+    const { recorder } = recorderOf({ store: true });
+    recorder?.addWhole(JSON.stringify(claims));
+    isTaken = false;
+    await recorder?.keep(endOf("completed"));
+    expect(recorder?.truthful(said)).toBe(told);
+    isTaken = true;
+    await recorder?.keep(endOf("completed"));
+    expect(recorder?.truthful(said)).toBe(said);
+  });
+
+  test("is taken back if the answer is too large to be stored", async () => {
+    const { recorder } = recorderOf({ store: true });
+    recorder?.addWhole("x".repeat(10_000_001));
+    await recorder?.keep(endOf("completed"));
+    expect(recorder?.truthful(JSON.stringify(claims))).toBe(JSON.stringify(truth));
+  });
+});
 
 test("a whole response is kept as it was answered, with its request's items and who made it", async () => {
   const { recorder } = recorderOf({});

@@ -39,9 +39,14 @@ export class ResponseRecorder extends AnswerRecorder {
     const { principal, keeper } = this.#options;
     const response = this.answer(usage);
     const id = response?.["id"];
-    if (response && typeof id === "string") return keeper.keep(this.#row(id, response, createdAt));
+    if (response && typeof id === "string") return this.#store(this.#row(id, response, createdAt));
+    this.takesBack = true;
     if (this.lost || outcome === "completed") keeper.notStored(principal.account.id, this.lost ?? "empty");
     return undefined;
+  }
+
+  async #store(row: StoredResponse): Promise<void> {
+    this.takesBack = !(await this.#options.keeper.keep(row));
   }
 
   #row(id: string, response: Readonly<Record<string, unknown>>, createdAt: number): StoredResponse {

@@ -91,3 +91,24 @@ test.each([
 test("a wish that is none is refused with those that there are", () => {
   expect(() => opened({ key: "on", header: "maybe" })).toThrow("must be `use`");
 });
+
+test.each([
+  ["an image by URL", [{ type: "image_url", image_url: { url: "HTTPS://example.com/a.png" } }]],
+  ["an image whose URL is the member itself", [{ type: "image_url", image_url: "http://example.com/a.png" }]],
+  ["a video by URL", [{ type: "video_url", video_url: { url: "https://example.com/a.mp4" } }]],
+  ["a file by its id", [{ type: "file", file: { file_id: "file-1" } }]],
+  ["a document by URL", [{ type: "document", source: { type: "url", url: "https://example.com/a.pdf" } }]],
+])("an answer about %s is kept only where the client asks for it", (_what, content) => {
+  const body = { temperature: 0, messages: [{ role: "user", content }] };
+  expect(opened({ key: "on", body })).toBeUndefined();
+  expect(opened({ model: { ...usualCachePolicy, requests: "all" }, body })).toBeUndefined();
+  expect(opened({ key: "on", body, header: "use" })).toBeDefined();
+});
+
+test("an answer about an image that the request holds is kept, and so is one about a text with an address", () => {
+  const image = [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }];
+  const text = [{ type: "text", text: "https://example.com" }, ...image];
+  for (const content of [image, text]) {
+    expect(opened({ key: "on", body: { temperature: 0, messages: [{ role: "user", content }] } })).toBeDefined();
+  }
+});

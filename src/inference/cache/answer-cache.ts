@@ -5,7 +5,7 @@ import { type CachePolicy, usualCachePolicy } from "../../domain/models/policies
 import type { Principal } from "../../domain/principal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
-import { isDeterministic } from "./request-digest.ts";
+import { hasRemoteMedia, isDeterministic } from "./request-digest.ts";
 
 export const cacheHeader = "x-headrace-cache";
 /** What a client may say in it. */
@@ -46,7 +46,7 @@ export class AnswerCache {
     const { requests } = policy;
     const isWanted =
       wish !== undefined || requests === "all" || (requests === "deterministic" && isDeterministic(request));
-    if (!isWanted) return undefined;
+    if (!isWanted || (wish === undefined && hasRemoteMedia(request))) return undefined;
     const { account, environment, reach } = principal;
     return new CachedRequest({
       ...{ parts: this.#parts, policy, refreshes: wish === "refresh", neverLeaves: reach?.neverLeaves === true },

@@ -33,5 +33,11 @@ export class ReplayedAnswer implements Dispatched {
 
   firstByte(): void {}
 
+  answers(): void {}
+
+  another(error: unknown): Promise<Dispatched> {
+    return Promise.reject(error);
+  }
+
   done(): void {}
 }

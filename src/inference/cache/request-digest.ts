@@ -74,3 +74,23 @@ export function isDeterministic({ dialect, text, members }: DecodedRequest): boo
   const temperature = members.get("temperature");
   return temperature !== undefined && Number(text.slice(temperature.valueStart, temperature.valueEnd)) === 0;
 }
+
+/** Reports whether what a model sees stands behind an address or a file's id, and so may change, or go, meanwhile. */
+export function hasRemoteMedia({ dialect, hasMedia, body }: DecodedRequest): boolean {
+  return hasMedia && isRemote(body[dialect.promptMember], false);
+}
+
+function isRemote(value: unknown, isMedia: boolean): boolean {
+  if (typeof value === "string") return isMedia && /^https?:/i.test(value);
+  if (Array.isArray(value)) return value.some((item) => isRemote(item, isMedia));
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([name, member]) => {
+    if (name === "file_id") return member !== null;
+    return isRemote(member, isMedia || mediaMembers.has(name));
+  });
+}
+
+/** Members that hold media, or their address, in the parts of all formats. */
+const mediaMembers: ReadonlySet<string> = new Set([
+  ...["image_url", "video_url", "audio_url", "file_url", "file", "source", "image", "video", "audio"],
+]);

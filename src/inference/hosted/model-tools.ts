@@ -1,4 +1,4 @@
-// The port to servers of tools, for calls of models whose tools the gateway runs itself.
+// The port to MCP servers, for calls of models whose tools the gateway runs itself.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";

@@ -3,6 +3,7 @@ import { nowhere } from "../../base/bag.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
@@ -100,9 +101,10 @@ class HostedRun<Result> implements Stoppable {
   #isLookedAt = false;
   /** What the turn at hand may call. */
   #choice: unknown;
-  /** Bytes of what tools gave, and of the body of the turn at hand. */
+  /** Bytes of what tools gave. */
   #heldBytes = 0;
-  #bodyBytes = 0;
+  /** Gives back what the body of the turn takes. */
+  #releaseBody = () => {};
   /** What all turns so far used. */
   #used: UsageEnd | undefined;
   #ended: { outcome: UsageOutcome; error: unknown } = { outcome: "completed", error: undefined };
@@ -281,12 +283,11 @@ class HostedRun<Result> implements Stoppable {
     const principal = await this.#still();
     this.#choice = this.#choiceOf(this.#offered as OfferedTools);
     const body = JSON.stringify(this.#turnBody(response));
-    holder.release("requests", this.#bodyBytes);
-    this.#bodyBytes = 0;
-    const bytes = Buffer.byteLength(body);
-    const refusal = holder.take("requests", bytes);
-    if (refusal) throw refusal;
-    this.#bodyBytes = bytes;
+    this.#releaseBody();
+    this.#releaseBody = () => {};
+    const release = heldBytes.takeCopies(holder, Buffer.byteLength(body));
+    if (typeof release !== "function") throw release;
+    this.#releaseBody = release;
     const isFirst = this.#turns++ === 0;
     response.beginTurn();
     const request = this.#hosted.decode(body);
@@ -404,7 +405,7 @@ class HostedRun<Result> implements Stoppable {
       if (!(await this.#goesOn(response, () => {}))) break;
     }
     await this.#end(response, recorder);
-    return this.#call.answer(JSON.stringify(response.whole));
+    return this.#call.answer(truthfulWhole(response, recorder));
   }
 
   /** Answers with what there is of it. */
@@ -414,7 +415,7 @@ class HostedRun<Result> implements Stoppable {
     const last = await this.#endBroken(error, response, recorder);
     // Its turn was refused, but calls are there: whoever waits for that goes on.
     this.#call.onLedger();
-    if (!this.#call.request.stream) return this.#call.answer(JSON.stringify(response.whole));
+    if (!this.#call.request.stream) return this.#call.answer(truthfulWhole(response, recorder));
     return this.#call.answer((client) => client.end(encodeByteText(last)));
   }
 
@@ -481,16 +482,17 @@ class HostedRun<Result> implements Stoppable {
     }
     this.#release(recorder);
     if (this.#used) this.#call.onEnd(outcome, this.#used, error);
-    return last;
+    return recorder?.truthful(last) ?? last;
   }
 
   #release(recorder: AnswerRecorder | undefined): void {
     recorder?.release();
     this.#call.left.off(this);
     this.#deps.stopping.remove(this);
-    const bytes = this.#heldBytes + this.#bodyBytes;
-    [this.#heldBytes, this.#bodyBytes] = [0, 0];
-    if (bytes > 0) this.#call.holder.release("requests", bytes);
+    this.#releaseBody();
+    this.#releaseBody = () => {};
+    if (this.#heldBytes > 0) this.#call.holder.release("requests", this.#heldBytes);
+    this.#heldBytes = 0;
   }
 
   #turnEnded(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {
@@ -512,6 +514,11 @@ class HostedRun<Result> implements Stoppable {
 function isLeft(choice: unknown, functionName: string): boolean {
   if (!isObject(choice) || choice["type"] !== "allowed_tools") return choice !== "none";
   return objectsOf(choice["tools"]).some(({ name }) => name === functionName);
+}
+
+function truthfulWhole(response: HostedResponse, recorder: AnswerRecorder | undefined): string {
+  const text = JSON.stringify(response.whole);
+  return recorder?.truthful(text) ?? text;
 }
 
 function ownInput({ goesOn, body }: DecodedRequest): GoesOn["input"] {

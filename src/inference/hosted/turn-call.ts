@@ -80,6 +80,11 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
     return this.#call.renderError(error);
   }
 
+  get mayCharge(): (() => Promise<boolean>) | undefined {
+    const call = this.#call;
+    return call.mayCharge && (() => call.mayCharge?.() ?? Promise.resolve(true));
+  }
+
   onLimits(status: LimitStatus): void {
     if (this.#turn.isFirst) this.#call.onLimits(status);
   }

@@ -145,6 +145,55 @@ describe("one id on several engines", () => {
     expect(model?.capabilities?.embeddings).not.toBe(true);
   });
 
+  describe("of which one is a node's", () => {
+    const served = () => {
+      const { deployments = [], context, capabilities } = catalog.find("m") ?? {};
+      return { at: deployments.map(({ engine }) => engine.name), context, capabilities };
+    };
+    const full = { context: 200, capabilities: { chat: true } };
+
+    test.each<[string, object, object | undefined]>([
+      ["denies a capability", { capabilities: { chat: false } }, undefined],
+      ["has a shorter context", { context: 1 }, undefined],
+      [
+        "denies a capability that is declared",
+        { capabilities: { embeddings: false } },
+        { capabilities: { embeddings: true } },
+      ],
+    ])("leaves a node out that %s, whichever of the two came first", async (_, claims, more) => {
+      const upstream = source(new ListedEngine("up", [{ id: "m", ...full }]));
+      const node = source(new ListedEngine("node", [{ id: "m", ...claims }]), { isNode: true });
+      const declaration = more ? [declared("m", { deployments: [], ...more })] : [];
+      for (const sources of [
+        [upstream, node],
+        [node, upstream],
+      ]) {
+        catalog.configure(sources, declaration);
+        await catalog.refresh();
+        expect(served()).toEqual({ at: ["up"], ...full, ...more });
+      }
+      const fields = { node: "node", model: "m" };
+      expect(logged.filter(({ event }) => event === "node_model_left_out")).toEqual([
+        { event: "node_model_left_out", fields },
+      ]);
+    });
+
+    test.each<[string, object, object | undefined]>([
+      ["has the same", full, undefined],
+      ["has more", { context: 900, capabilities: { chat: true, embeddings: true } }, undefined],
+      ["says nothing", {}, undefined],
+      ["denies what nobody promises", { capabilities: { chat: true, embeddings: false } }, undefined],
+      ["has the context that is declared", { context: 50 }, { context: 50 }],
+    ])("serves by a node that %s, and keeps what the upstream promises", async (_, claims, more) => {
+      const node = source(new ListedEngine("node", [{ id: "m", ...claims }]), { isNode: true });
+      const declaration = more ? [declared("m", { deployments: [], ...more })] : [];
+      catalog.configure([node, source(new ListedEngine("up", [{ id: "m", ...full }]))], declaration);
+      await catalog.refresh();
+      expect(served()).toEqual({ at: ["up", "node"], ...full, ...more });
+      expect(logged.map(({ event }) => event)).not.toContain("node_model_left_out");
+    });
+  });
+
   test("an environment that one of them does not serve is not reached through the other", async () => {
     const a = new ListedEngine("a", [{ id: "m", environments: ["live", "test", "dev"] }]);
     const b = new ListedEngine("b", [{ id: "m" }]);

@@ -58,6 +58,8 @@ export interface EngineStatus {
 export interface EngineWatcher {
   reached(engine: Engine): void;
   unreachable(engine: Engine): void;
+  /** It did not list its models in time, asked at `sinceMs` (monotonic milliseconds). */
+  silent(engine: Engine, sinceMs: number): void;
 }
 
 export class Catalog {
@@ -80,6 +82,8 @@ export class Catalog {
   #aliases = new Aliases([]);
   /** Aliases that were warned of, as JSON. */
   #warnedOf = new Set<string>();
+  /** Models that nodes are left out of, as JSON. */
+  #leftOut = new Set<string>();
   /** Resolves once every source was asked for the first time. */
   readonly #firstLook = Promise.withResolvers<void>();
   #lookedOnce = false;
@@ -180,6 +184,7 @@ export class Catalog {
 
   async #poll(source: CatalogSource): Promise<void> {
     const { engine } = source;
+    const sinceMs = this.#clock.monotonicMs();
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
       if (!this.#has(engine)) return;
@@ -191,7 +196,10 @@ export class Catalog {
     } catch (error) {
       if (!this.#has(engine)) return;
       // One that never listed models may serve some all the same, and one that is slow to may only be busy.
-      if (this.#reported.has(engine) && !isTimeout(error)) this.watcher?.unreachable(engine);
+      if (this.#reported.has(engine)) {
+        if (isTimeout(error)) this.watcher?.silent(engine, sinceMs);
+        else this.watcher?.unreachable(engine);
+      }
       const last = engine.lastModels?.();
       if (last) this.#reported.set(engine, last);
       const detail = describeFault(engine, error);
@@ -211,8 +219,10 @@ export class Catalog {
     const placed = this.#declared.filter(({ deployments }) => deployments.length > 0);
     for (const declared of placed) models.set(declared.id, this.#fromDeclaration(declared));
     const declared = new Set(models.keys());
+    const adding = new Map(this.#declared.map((one) => [one.id, one]));
+    const leftOut = new Set<string>();
     // What somebody configured comes first; a server that was merely found never takes its requests.
-    for (const source of [...this.#sources].sort((one, two) => Number(two.configured) - Number(one.configured))) {
+    for (const source of [...this.#sources].sort((one, two) => rankOf(two) - rankOf(one))) {
       if (!source.discover) continue;
       for (const reported of this.#reported.get(source.engine) ?? []) {
         const known = models.get(reported.id);
@@ -221,7 +231,11 @@ export class Catalog {
         if (!known) models.set(reported.id, this.#fromReport(reported, deployment, source));
         // The same id on several engines is one model with several deployments; a declaration is the last word.
         else if (source.configured && !declared.has(reported.id) && !runsOn(known, source.engine)) {
-          models.set(reported.id, merge(known, deployment, source, reported));
+          const [first = deployment] = known.deployments;
+          const isGuest = source.isNode === true && !this.isNode(first.engine);
+          if (isGuest && promisesLess(reported, { ...known, ...promisesOf(adding.get(reported.id)) })) {
+            leftOut.add(JSON.stringify({ node: engine.name, model: reported.id }));
+          } else models.set(reported.id, merge(known, deployment, source, isGuest ? undefined : reported));
         }
       }
     }
@@ -230,6 +244,8 @@ export class Catalog {
       if (one.deployments.length === 0 && found) models.set(one.id, withDeclared(found, one));
     }
     this.#models = models;
+    for (const text of leftOut) if (!this.#leftOut.has(text)) this.#log.warn("node_model_left_out", JSON.parse(text));
+    this.#leftOut = leftOut;
     this.#warnOfAliases();
     this.onChange?.();
   }
@@ -311,13 +327,35 @@ function additionsOf(declared: DeclaredModel): Pick<Model, "fallbacks" | "aliase
   };
 }
 
-/** Another deployment may only narrow what the model promises, as any of them may get a request. */
-function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel): Model {
-  const contexts = [known.context, reported.context].filter((context) => context !== undefined);
+/** Returns the rank of a source. Upstreams come before nodes, because a node may be anybody's machine. */
+function rankOf({ configured, isNode = false }: CatalogSource): number {
+  return configured ? 2 - Number(isNode) : 0;
+}
+
+/** Reports whether a node denies what the model is known to have. */
+function promisesLess(reported: EngineModel, { context, capabilities }: Pick<Model, "context" | "capabilities">) {
+  if (context !== undefined && reported.context !== undefined && reported.context < context) return true;
+  return capabilityNames.some((name) => capabilities?.[name] && reported.capabilities?.[name] === false);
+}
+
+function promisesOf(declared: DeclaredModel | undefined): Partial<Pick<Model, "context" | "capabilities">> {
+  return {
+    ...(declared?.context === undefined ? {} : { context: declared.context }),
+    ...(declared?.capabilities === undefined ? {} : { capabilities: declared.capabilities }),
+  };
+}
+
+/**
+ * Returns the model with one more deployment. A deployment may only narrow the model's promises, because each deployment
+ * may get a request. Without `reported`, the deployment narrows the model's environments alone.
+ */
+function merge(known: Model, deployment: Deployment, source: CatalogSource, reported: EngineModel | undefined): Model {
+  const contexts = [known.context, reported?.context].filter((context) => context !== undefined);
+  const environments = reported?.environments ?? source.environments;
   return {
     ...known,
-    environments: known.environments.filter((name) => (reported.environments ?? source.environments).includes(name)),
-    capabilities: commonCapabilities(known.capabilities, reported.capabilities),
+    environments: known.environments.filter((name) => environments.includes(name)),
+    capabilities: reported ? commonCapabilities(known.capabilities, reported.capabilities) : known.capabilities,
     context: contexts.length > 0 ? Math.min(...contexts) : undefined,
     deployments: [...known.deployments, deployment],
   };

@@ -101,7 +101,8 @@ export function settingsToWire(settings: UpstreamSettings) {
 }
 
 /** Without a slash at its end. */
-export function upstreamUrl(text: string): string {
+export function upstreamUrl(given: string): string {
+  const text = given.trim();
   // The whole of it is never shown: what was refused may hold a password.
   if (parseHttpUrl(text)) return trimSlashes(text);
   throw invalidRequest(

@@ -8,6 +8,7 @@ import { bodyOf } from "../../base/bytes/body-source.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { Later } from "../../base/later.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
@@ -361,6 +362,22 @@ describe("money", () => {
     await expect(send(model, { cancellation: left, request: whole })).rejects.toThrow("left");
     await spending.close();
     expect([...spent.values()][0]).toBeGreaterThan(2 * promptTokens + 4_999);
+  });
+
+  test.each([
+    ["whole", true, "all that was set aside"],
+    ["streamed", true, "its prompt"],
+    ["whole", false, "nothing"],
+  ] as const)("an answer that was none costs by how it came: %s, cut %p, %s", async (form, isCut, paid) => {
+    const model = modelOn([engineNamed("cloud")], { spend: { nanoUsd: 1_000_000, per: "day" } });
+    const messages = [{ role: "user", content: "a word ".repeat(200) }];
+    const request = { stream: form === "streamed", messages, max_tokens: 5_000 };
+    const { promptTokens } = decodedRequest(request);
+    const taken = await send(model, { request });
+    await expect(Promise.resolve(taken.another(new Error("broke off"), isCut))).rejects.toBeInstanceOf(GatewayError);
+    await spending.close();
+    const least = { "all that was set aside": promptTokens + 5_000, "its prompt": promptTokens, nothing: 0 }[paid];
+    expect([...spent.values()]).toEqual([least]);
   });
 
   test("where the money is gone elsewhere, its own server is asked once and no more, however slowly it failed", async () => {

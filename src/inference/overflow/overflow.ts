@@ -145,7 +145,9 @@ export class Overflow {
 
   /** What is set aside: a request that says how long its answer may be is held to that by its server. */
   #mostNanoUsd(model: Model, price: Price, request: DecodedRequest): number {
-    const tokens = request.maxCompletionTokens ?? this.#options.lengths.estimate(model.id);
+    const { maxCompletionTokens: said, limitHolds } = request;
+    const usual = said !== undefined && limitHolds ? 0 : this.#options.lengths.estimate(model.id);
+    const tokens = Math.max(said ?? 0, usual);
     return this.#nanoUsd(model, price, request, tokens);
   }
 

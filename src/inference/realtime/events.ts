@@ -1,6 +1,8 @@
 // Realtime events as far as the gateway reads them.
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
+import { parseOnceRead } from "../../base/text/json-object.ts";
 import { bodyMass, JsonTextError, scanObject } from "../../base/text/json-text.ts";
+import { eventNames } from "./event-names.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
 /** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
@@ -10,13 +12,27 @@ const longestEventId = 512;
 /** Levels of objects and arrays; a schema of a tool has some ten. */
 const mostDepth = 100;
 
+const limits = { depth: mostDepth, ...bodyMass };
+
 /** Throws `invalid_request`. */
-export function readEvent(bytes: Uint8Array): Json {
+export function readServerEvent(bytes: Uint8Array): Json {
+  return eventOf(bytes, (text) => {
+    scanObject(text, limits);
+    return JSON.parse(text);
+  });
+}
+
+/** An event that its server will read as it is read here. Throws `invalid_request`. */
+export function readClientEvent(bytes: Uint8Array): Json {
+  const event = eventOf(bytes, (text) => parseOnceRead(text, limits).value);
+  eventNames.require(event);
+  return event;
+}
+
+function eventOf(bytes: Uint8Array, parse: (text: string) => unknown): Json {
   let event: unknown;
   try {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-    scanObject(text, { depth: mostDepth, ...bodyMass });
-    event = JSON.parse(text);
+    event = parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
     throw invalidRequest(`A message must be an event: a JSON object with a type.${why}`);

@@ -1,7 +1,8 @@
 // Models by name in the events of a realtime session: public ids towards the client, and the server's own towards the server.
-import { fieldError } from "../../base/errors.ts";
+import { fieldError, type GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
+import { overridingFault } from "../../domain/names/field-names.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { usableModel } from "../../policy/authorize.ts";
 import type { InferenceDeps } from "../call.ts";
@@ -18,41 +19,75 @@ export interface SessionModels {
 /** Where a session says what makes texts of what is heard: now, and in the preview. */
 const transcriptionPaths = [["audio", "input", "transcription"], ["input_audio_transcription"]] as const;
 
-/**
- * The session as its server is told it, and the model that makes texts of what is heard, where it names one. Throws
- * `invalid_request` for a model that is not the session's, or that the principal may not use there.
- */
-export function forServer(
-  session: Json,
-  models: SessionModels,
-  principal: Principal,
-  { catalog }: Pick<InferenceDeps, "catalog">,
-): { session: Json; transcriber: Model | undefined } {
-  const { name, deployment } = models;
-  let changed = withOwnModel(session, "session.model", models);
-  let transcriber: Model | undefined;
-  for (const path of transcriptionPaths) {
-    const said = at(changed, path)?.["model"];
-    if (typeof said !== "string") continue;
-    const found = catalog.get(said) ?? catalog.find(said);
-    transcriber = found && usableModel(principal, found);
-    const there = transcriber?.deployments.find(({ engine }) => engine === deployment.engine);
-    if (!there) {
-      throw fieldError(
-        `session.${path.join(".")}.model`,
-        `must be a model of this key on the server of \`${shown(name)}\` (got \`${shown(said)}\`). GET /v1/models lists them.`,
-      );
-    }
-    changed = withAt(changed, [...path, "model"], there.model);
-  }
-  return { session: changed, transcriber };
+export interface SentEvent {
+  readonly event: Json;
+  /** The model that makes texts of what is heard, where the event names one. */
+  readonly transcriber: Model | undefined;
+  /** Why the server is not asked for texts of what is heard, where the event asked for them. */
+  readonly leftOut: GatewayError | undefined;
 }
 
-/** `member`, which may name the model, with its server's own name for it. Throws `invalid_request` for another model. */
-export function withOwnModel(member: Json, field: string, { name, model, deployment }: SessionModels): Json {
-  const asked = member["model"];
-  if (asked === undefined || asked === null) return member;
-  if (asked === name || asked === model.id) return { ...member, model: deployment.model };
+/** Reports whether the event may name a model, so that `forServer` has to read it. */
+export function namesModel(event: Json): boolean {
+  return event["type"] === "response.create" || "session" in event || "model" in event || "response" in event;
+}
+
+/**
+ * The event as its server gets it, with the server's own names of models. A transcription by a model that the principal
+ * may not use there is left out, and the rest of the event stays: SDKs ask for one of their own accord. `principal`:
+ * needed where the event has a session. Throws `invalid_request` for a model that is not the session's.
+ */
+export function forServer(
+  event: Json,
+  models: SessionModels,
+  principal: Principal | undefined,
+  { catalog }: Pick<InferenceDeps, "catalog">,
+): SentEvent {
+  // vLLM has the model beside the type.
+  let sent = withOwnModel(event, [], models);
+  for (const part of ["session", "response"]) {
+    const told = sent[part];
+    if (told === undefined || told === null) continue;
+    if (!isJson(told)) throw fieldError(part, "must be an object.");
+    sent = { ...sent, [part]: withOwnModel(told, [part], models) };
+  }
+  let transcriber: Model | undefined;
+  let leftOut: GatewayError | undefined;
+  for (const inSession of transcriptionPaths) {
+    const path = ["session", ...inSession];
+    const said = at(sent, path)?.["model"];
+    if (said === undefined || said === null) continue;
+    const found = typeof said === "string" ? (catalog.get(said) ?? catalog.find(said)) : undefined;
+    const usable = found && principal && usableModel(principal, found);
+    const there = usable?.deployments.find(({ engine }) => engine === models.deployment.engine);
+    if (there) {
+      transcriber = usable;
+      sent = withAt(sent, [...path, "model"], there.model);
+    } else {
+      leftOut = noTranscription([...path, "model"].join("."), said, models);
+      sent = withoutAt(sent, path);
+    }
+  }
+  return { event: sent, transcriber, leftOut };
+}
+
+function noTranscription(field: string, said: unknown, { name }: SessionModels): GatewayError {
+  return fieldError(
+    field,
+    `\`${shown(String(said))}\` is no model of this key on the server of \`${shown(name)}\`, so what is heard is not transcribed. The rest of the event was sent. GET /v1/models lists models.`,
+  );
+}
+
+/** The part of an event at `path` with its server's own name of the model, where it names one. Throws `invalid_request`. */
+function withOwnModel(part: Json, path: readonly string[], { name, model, deployment }: SessionModels): Json {
+  for (const member of Object.keys(part)) {
+    const fault = overridingFault(member);
+    if (fault !== undefined) throw fieldError([...path, member].join("."), fault);
+  }
+  const asked = part["model"];
+  if (asked === undefined || asked === null) return part;
+  if (asked === name || asked === model.id) return { ...part, model: deployment.model };
+  const field = [...path, "model"].join(".");
   throw fieldError(field, `must be \`${shown(name)}\`: a session keeps the model that it was opened with.`);
 }
 
@@ -80,4 +115,9 @@ function at(value: Json, path: readonly string[]): Json | undefined {
 function withAt(value: Json, [name = "", ...rest]: readonly string[], text: string): Json {
   const inner = value[name];
   return { ...value, [name]: rest.length === 0 ? text : withAt(isJson(inner) ? inner : {}, rest, text) };
+}
+
+function withoutAt(value: Json, [name = "", ...rest]: readonly string[]): Json {
+  const { [name]: inner, ...others } = value;
+  return rest.length === 0 || !isJson(inner) ? others : { ...value, [name]: withoutAt(inner, rest) };
 }

@@ -16,6 +16,8 @@ export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
   models: SessionModels;
   principal(): Principal | Promise<Principal>;
+  /** Does what `principal` does, without recording a use of the key. */
+  holds(): Principal | Promise<Principal>;
   /** A request of its own, for each response. */
   line(): RequestLine;
   /** Told of a response that was refused before it was on the ledger. */
@@ -123,7 +125,7 @@ export class SessionResponses {
 
   /** Resolves where the credential still opens the session and its model; rejects where it does not. */
   async holds(): Promise<void> {
-    const principal = await this.#options.principal();
+    const principal = await this.#options.holds();
     this.#lastPrincipal = principal;
     const { deps, models } = this.#options;
     const { id } = models.model;

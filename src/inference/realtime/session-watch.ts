@@ -1,15 +1,16 @@
 // Watches over a session that may last for long: its age, its silence, and whether its credential still holds.
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
+import { longLived } from "../../base/long-lived.ts";
 
-/** `longest`: OpenAI ends a session after an hour as well. `linger`: for what a response that is broken off has used. */
+/** `linger`: for what a response that is broken off has used. */
 export const realtimeTimes = {
-  longestMs: 60 * 60_000,
-  idleMs: 10 * 60_000,
+  longestMs: longLived.realtimeSession.longestMs,
+  idleMs: longLived.realtimeSession.idleMs,
   credentialMs: 400,
   lingerMs: 3_000,
 };
-export type RealtimeTimes = typeof realtimeTimes;
+export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
 const mostIdleLookMs = 15_000;
 /** A store that is away for a moment says nothing of a key. */

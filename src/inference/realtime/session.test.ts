@@ -55,7 +55,7 @@ function talking(times: RealtimeOptions["times"], principal: RealtimeOptions["pr
       ...{ refusalCounts: { count: never }, requestTags: { of: never } },
     },
     models: { name: "talker", model, deployment },
-    principal,
+    ...{ principal, holds: principal },
     line: never,
     refused: never,
     over() {},
@@ -75,6 +75,7 @@ async function ended(client: End): Promise<void> {
   while (client.closedWith === undefined && performance.now() - since < 5_000) await Bun.sleep(2);
 }
 
+// long-lived: realtimeSession.age
 test("a session ends at its age, with an event that says so, and so does its server's end", async () => {
   const { client, server, begin } = talking({ longestMs: 20 });
   begin();
@@ -83,6 +84,7 @@ test("a session ends at its age, with an event that says so, and so does its ser
   expect([client.closedWith, server.closedWith]).toEqual([1000, 1000]);
 });
 
+// long-lived: realtimeSession.idle
 test("a session in which nobody says anything ends; one that is talked in does not", async () => {
   const { client, begin } = talking({ idleMs: 150 });
   const atClient = begin();

@@ -7,9 +7,18 @@ import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceDeps } from "../call.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import type { BookedResponse } from "./booked-response.ts";
-import { closing, eventIdOf, newEventId, readEvent, responseIdOf, serverFault, tokenLimitIn } from "./events.ts";
+import {
+  closing,
+  eventIdOf,
+  newEventId,
+  readClientEvent,
+  readServerEvent,
+  responseIdOf,
+  serverFault,
+  tokenLimitIn,
+} from "./events.ts";
 import { mostHeldBytes, OneWay } from "./one-way.ts";
-import { forClient, forServer, withOwnModel } from "./realtime-models.ts";
+import { forClient, forServer, namesModel } from "./realtime-models.ts";
 import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
 import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
 import { type Json, memberOf } from "./told-usage.ts";
@@ -126,14 +135,12 @@ export class RealtimeSession implements Stoppable {
     if (this.#over || this.#isServerGone) return;
     let event: Json;
     try {
-      event = readEvent(bytes);
+      event = readClientEvent(bytes);
     } catch (error) {
       this.#tell(this.#options.toGatewayError(error), null);
       return;
     }
-    const { type } = event;
-    if (type === "response.create") return this.#create(event);
-    if (type === "session.update" || type === "transcription_session.update") return this.#update(event);
+    if (namesModel(event)) return this.#named(event);
     this.#pass(event);
   }
 
@@ -143,23 +150,24 @@ export class RealtimeSession implements Stoppable {
     this.#server?.send(Buffer.from(JSON.stringify(event)));
   }
 
-  async #update(event: Json): Promise<void> {
+  /** An event that may name models, and set limits. */
+  async #named(event: Json): Promise<void> {
+    const { models, deps } = this.#options;
+    const own = eventIdOf(event);
     try {
-      const { models, deps } = this.#options;
-      const told = memberOf(event, "session");
-      const { session, transcriber } = forServer(told, models, await this.#options.principal(), deps);
-      this.#responses.transcriber = transcriber ?? this.#responses.transcriber;
-      this.#responses.maxTokens = tokenLimitIn(told, this.#responses.maxTokens);
-      // vLLM has it here.
-      const named = withOwnModel(event, "model", models);
-      this.#pass("session" in event ? { ...named, session } : named);
+      const principal = "session" in event ? await this.#options.principal() : undefined;
+      const sent = forServer(event, models, principal, deps);
+      this.#responses.transcriber = sent.transcriber ?? this.#responses.transcriber;
+      this.#responses.maxTokens = tokenLimitIn(memberOf(event, "session"), this.#responses.maxTokens);
+      if (event["type"] === "response.create") await this.#create(sent.event, own);
+      else this.#pass(sent.event);
+      if (sent.leftOut) this.#tell(sent.leftOut, own);
     } catch (error) {
-      this.#tell(this.#options.toGatewayError(error), eventIdOf(event));
+      this.#tell(this.#options.toGatewayError(error), own);
     }
   }
 
-  async #create(event: Json): Promise<void> {
-    const own = eventIdOf(event);
+  async #create(event: Json, own: string | null): Promise<void> {
     if (this.#responses.count >= mostResponses) {
       const message = `${mostResponses} responses of this session are under way. Wait for one to end.`;
       this.#tell(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
@@ -184,7 +192,7 @@ export class RealtimeSession implements Stoppable {
   #ofServer(bytes: Uint8Array): void | Promise<void> {
     let event: Json;
     try {
-      event = readEvent(bytes);
+      event = readServerEvent(bytes);
     } catch {
       this.#fail(serverFault("The model server sent what is no event."), closing.serverFault);
       return;
@@ -231,7 +239,7 @@ export class RealtimeSession implements Stoppable {
     try {
       await this.#responses.begin(id);
       if (this.#over) this.#cancelAtServer(id);
-      this.#give(this.#named(event));
+      this.#give(this.#withName(event));
     } catch (error) {
       this.#cancelAtServer(id);
       this.#fail(this.#options.toGatewayError(error), closing.refused);
@@ -240,12 +248,12 @@ export class RealtimeSession implements Stoppable {
 
   async #done(event: Json): Promise<void> {
     await this.#responses.done(event, this.#over);
-    this.#give(this.#named(event));
+    this.#give(this.#withName(event));
     this.#endIfAlone();
   }
 
   /** Some servers name the model in each response. */
-  #named(event: Json): Json {
+  #withName(event: Json): Json {
     const response = memberOf(event, "response");
     if (typeof response["model"] !== "string") return event;
     return { ...event, response: { ...response, model: this.#options.models.name } };

@@ -28,7 +28,10 @@ test("a transcript that is told by its length has the tokens that OpenAI would c
 });
 
 test("what tells no usage, or none that can be, tells nothing", () => {
-  for (const usage of [undefined, null, [], {}, { input_tokens: -1 }, { type: "duration", seconds: "x" }]) {
+  const lengths = ["x", -1, Number.NaN, Number.POSITIVE_INFINITY, 1e6 + 1].map((seconds) => {
+    return { type: "duration", seconds };
+  });
+  for (const usage of [undefined, null, [], {}, { input_tokens: -1 }, ...lengths]) {
     expect(toldUsage(usage)).toBeUndefined();
   }
 });

@@ -1,4 +1,5 @@
 // Times of an engine's answers by how many requests were in flight: what raises the doubt that they wait inside of it.
+import { BeginTimes } from "./overdue.ts";
 
 export interface Answer {
   /** Number of the request, from `ConcurrencyLimit.sent`. */
@@ -16,8 +17,15 @@ const levels = 20;
 
 /** Means of log(time) of one kind of answers by how many were in flight, and of how many answers each is. */
 export class AnswerKind {
+  #begins: BeginTimes | undefined;
   /** Mean and count of each level beside each other, as an answer needs both. */
   #figures: Float64Array | undefined;
+
+  /** Times to the begin of these answers. `clear` keeps them, because they judge one request and not the concurrency. */
+  get begins(): BeginTimes {
+    this.#begins ??= new BeginTimes();
+    return this.#begins;
+  }
 
   mean(level: number): number {
     return this.#figures?.[2 * level] ?? 0;

@@ -1,25 +1,27 @@
 // One deployment being asked, and, once it took the request, its part in the answer.
 
+import { nowhere } from "../../base/bag.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { Cancellation } from "../../base/cancellation.ts";
+import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Translation } from "../../dialects/translation/translation.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
-import { isConversation, type Operation } from "../../domain/models/operation.ts";
+import { generates, isConversation, type Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../../domain/seal.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PricedUsage } from "../../policy/price.ts";
-import { isEngineFault, refusalOf } from "../answer/engine-refusal.ts";
+import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answer/engine-refusal.ts";
 import { askingOf, chatAlone } from "../asking.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { Standing } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
-import type { Place } from "./gate.ts";
+import type { Gate, Place } from "./gate.ts";
+import type { AwaitedAnswer } from "./overdue.ts";
 import type { FailureScope, Router, Workload } from "./route.ts";
 
 export interface Dispatched {
@@ -33,17 +35,27 @@ export interface Dispatched {
   readonly leftOut?: readonly string[];
   /** The tokens of each generation that the engine was told, as a quota allows no more. */
   readonly capped?: number | undefined;
+  /** The member by which the engine was told how long the answer may be; undefined where it was not. */
+  readonly limitName?: string | undefined;
   /** Where it went to a deployment that its model overflows to: owes what is used there, to be settled at the end. */
   readonly bill?: OverflowBill | undefined;
   /** Told of what its engine answers. */
   readonly trace?: RequestTrace | undefined;
   /** Call when the body's first byte is here: how soon it comes tells how busy the engine is. May be left out. */
   firstByte(): void;
+  /** Call when the body is known to be an answer, or to begin one: the deployment works. */
+  answers(): void;
   /**
    * Ends the request's part in the load and capacity figures; `failed` also puts the deployment to rest.
    * `completionTokens`: of an answer that came whole, for how fast it is.
    */
   done(failed: boolean, completionTokens?: number): void;
+  /**
+   * Call in place of `done` where the body was no answer and the client was sent no event: puts the deployment to rest and asks
+   * the next one, within the retry budget. `isCut`: the body broke off, so the server may have worked. Rejects with the
+   * GatewayError for the client where no deployment is left.
+   */
+  another(error: unknown, isCut: boolean): Eventual<Dispatched>;
 }
 
 /** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
@@ -73,6 +85,8 @@ export interface Sender {
   readonly workload: Workload;
   /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
   mostTokensOf?(model: Model): number | undefined;
+  /** Names of limits that the deployment is known to ignore; left out: none. */
+  ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
   /** Only for a request of the idle lane: see `PlaceRequest`. */
   readonly onWanted?: (() => void) | undefined;
   /** Where it is traced. */
@@ -87,6 +101,8 @@ export interface Sender {
   mayAsk(deployment: Deployment, model: Model): boolean;
   /** Models that may stand in for the one that was asked for, best first. */
   standIns(): readonly Model[];
+  /** Sets aside what the model costs more than the one that was asked for; false where a quota has less left. Left out: it may be asked. */
+  affords?(model: Model): boolean | Promise<boolean>;
   /** It has to wait: `standing` tells where it stands, for as long as it does. */
   waits(standing: () => Standing | undefined): void;
   waited(ms: number): void;
@@ -100,17 +116,29 @@ export interface Sender {
 
 export interface Refused {
   failure: GatewayError;
-  /** It had too many others at the moment. */
-  again: boolean;
+  /** Where it had too many others at the moment: it may be asked again once one of them has ended. */
+  again: Gate | undefined;
+}
+
+/** What made an attempt, and asks the deployment after it. */
+export interface AttemptDispatch {
+  /** Reports whether the request may have a deployment beside the one of `model` that was asked. */
+  hasChoice(model: Model): boolean;
+  /** Reports whether another deployment than `asked` could be asked now. */
+  hasOther(asked: Deployment): boolean;
+  following(attempt: Attempt, refused: Refused): Eventual<Dispatched>;
 }
 
 type Outcome = Pick<Tried, "result" | "status" | "said">;
 
-export class Attempt implements Dispatched {
+export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
+  inBag = nowhere;
+  looks = 0;
   readonly model: Model;
   translation: Translation | undefined;
   leftOut: readonly string[] = [];
   capped: number | undefined;
+  limitName: string | undefined;
   readonly bill: OverflowBill | undefined;
   readonly #place: Place;
   readonly #router: Router;
@@ -120,10 +148,26 @@ export class Attempt implements Dispatched {
   /** The format in which the engine was asked. */
   #asked: Operation | undefined;
   #isStream = false;
+  /** Whether the body is known to be an answer. */
+  #isProven = false;
+  readonly #dispatch: AttemptDispatch;
+  /** Milliseconds and its means, where the attempt is given up for another one once it is overdue. */
+  #limitMs = 0;
+  #overdue: Cancellation | undefined;
+  /** True if the attempt's time to its first byte is recorded, because another deployment could be asked. */
+  #isTimed = false;
   /** The engine refused the request itself: no other deployment would answer otherwise. */
   #refusal: Outcome | undefined;
 
-  constructor(place: Place, model: Model, router: Router, sender: Sender, bill?: OverflowBill) {
+  constructor(
+    place: Place,
+    model: Model,
+    router: Router,
+    sender: Sender,
+    bill: OverflowBill | undefined,
+    dispatch: AttemptDispatch,
+  ) {
+    this.#dispatch = dispatch;
     this.model = model;
     this.bill = bill;
     this.#place = place;
@@ -154,9 +198,12 @@ export class Attempt implements Dispatched {
     const mostTokens = this.#sender.mostTokensOf?.(this.model);
     const { continuing, priority } = this.#sender;
     const spoken = continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine;
-    const asking = askingOf(request, { engine: spoken, model, context, recording, seal, mostTokens, priority });
+    const ignoredLimits = this.#sender.ignoredLimits?.(this.deployment);
+    const options = { engine: spoken, model, context, recording, seal, mostTokens, priority, ignoredLimits };
+    const asking = askingOf(request, options);
     const { operation, body, form, translation, leftOut, capped } = asking;
     this.capped = capped;
+    this.limitName = asking.limitName;
     this.translation = translation;
     this.leftOut = leftOut;
     this.#asked = operation;
@@ -169,7 +216,54 @@ export class Attempt implements Dispatched {
     if (translation && stream && request.dialect.tellsPromptFirst) this.#count(sent, translation);
     if (this.trace) sent.trace = this.trace.attempt(engine, model, this.model.id);
     if (continuing?.asksRest) return continuing.sendRest(this.deployment, sent);
-    return engine.send(sent, this.#sender.cancellation);
+    // A whole answer begins when it is complete: nobody knows how long that takes.
+    if (!stream || !this.#dispatch.hasChoice(this.model) || !isTimed(operation))
+      return engine.send(sent, this.#sender.cancellation);
+    this.#isTimed = true;
+    return engine.send(sent, this.#watched());
+  }
+
+  /** Returns the cancellation of the attempt: the request's own, or one that also ends an overdue attempt. */
+  #watched(): Cancellation {
+    const { cancellation } = this.#sender;
+    const limitMs = this.#place.kind.begins.limitMs(this.#sender.workload.promptTokens);
+    if (limitMs === undefined) return cancellation;
+    this.#limitMs = limitMs;
+    this.#overdue = new Cancellation();
+    cancellation.onCancel(this);
+    this.#router.overdue.add(this);
+    return this.#overdue;
+  }
+
+  /** The client left. */
+  cancelled(): void {
+    this.#overdue?.cancel(this.#sender.cancellation.reason);
+  }
+
+  /** Gives the deployment up where it is overdue, shows no sign of life, and another one could be asked. */
+  looked(waitedMs: number): void {
+    const { engine, model } = this.deployment;
+    const state = engine.processState?.(model);
+    if (state !== undefined && state !== "loaded") {
+      this.looks = 0;
+      return;
+    }
+    // Answers under way may be all that it works on, or may be as dead as this one.
+    const limitMs = this.#limitMs * (this.#router.isAnswering(engine) ? 2 : 1);
+    if (waitedMs < limitMs || this.#router.answeredSince(engine, this.#place.sinceMs)) return;
+    if (!this.#dispatch.hasOther(this.deployment)) return;
+    this.#place.kind.begins.missed();
+    const seconds = Math.round(waitedMs / 1000);
+    const detail = `${engine.name}: no answer began within ${seconds} s, far longer than any before`;
+    const message = `The model server did not answer within ${seconds} s.`;
+    this.#overdue?.cancel(new GatewayError("upstream_timeout", message, { detail }));
+  }
+
+  /** The engine gave the head of an answer, or failed. */
+  arrived(): void {
+    if (!this.#overdue) return;
+    this.#router.overdue.delete(this);
+    this.#sender.cancellation.off(this);
   }
 
   /** Beside the request itself: it is waited for by nobody. */
@@ -186,10 +280,28 @@ export class Attempt implements Dispatched {
   }
 
   taken(response: EngineResponse): Dispatched {
+    requireUncompressed(response, this.deployment.engine);
     this.#response = response;
+    return this;
+  }
+
+  answers(): void {
+    if (this.#isProven) return;
+    this.#isProven = true;
     if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
-    return this;
+  }
+
+  another(thrown: unknown, isCut: boolean): Eventual<Dispatched> {
+    const error = thrown instanceof GatewayError ? thrown : brokeOff(thrown);
+    if (this.bill) this.#settleUnanswered(this.bill, error, isCut);
+    if (error.code !== "upstream_error") this.#place.refused();
+    this.#fail("deployment");
+    this.#end();
+    const result = resultOf(error, false);
+    this.#tried({ result: result === "unreachable" ? "broke_off" : result, said: faultSaid(error) });
+    this.#sender.attempted(this.deployment, error);
+    return this.#dispatch.following(this, { failure: error, again: undefined });
   }
 
   /** Throws where no other deployment would answer otherwise. */
@@ -215,7 +327,7 @@ export class Attempt implements Dispatched {
     this.#end();
     this.#tried(refusal);
     this.#sender.attempted(this.deployment, error);
-    return { failure: error, again };
+    return { failure: error, again: again ? this.#place.gate : undefined };
   }
 
   /** Undefined where it is no fault of the engine. */
@@ -233,7 +345,7 @@ export class Attempt implements Dispatched {
     const { cancelled } = this.#sender.cancellation;
     this.#tried(this.#refusal ?? { result: resultOf(error, cancelled), said: faultSaid(error) });
     this.#sender.attempted(this.deployment, error);
-    return isFault ? { failure: error, again: false } : undefined;
+    return isFault ? { failure: error, again: undefined } : undefined;
   }
 
   /**
@@ -247,22 +359,46 @@ export class Attempt implements Dispatched {
     else bill.keep();
   }
 
+  /** A server that said what it had to say and gave no answer has used nothing; one that broke off may have. */
+  #settleUnanswered(bill: OverflowBill, error: GatewayError, isCut: boolean): void {
+    if (isCut && !this.#isStream) bill.keep();
+    else bill.settle(isCut || error.code === "upstream_timeout" ? this.#promptAlone : undefined);
+  }
+
   get #promptAlone(): PricedUsage {
     return { promptTokens: this.#sender.workload.promptTokens, completionTokens: 0, parts: undefined };
   }
 
   firstByte(): void {
     this.trace?.firstByte();
-    this.#place.answered();
+    this.#began();
     this.#assignment.answering();
+  }
+
+  #began(): void {
+    const isFirst = this.#place.answered();
+    if (isFirst && this.#isTimed)
+      this.#place.kind.begins.add(this.#place.durationMs, this.#sender.workload.promptTokens);
   }
 
   done(failed: boolean, completionTokens?: number): void {
     // An answer that nobody waited for says nothing of how long it takes.
     const says = !failed && !this.#sender.cancellation.cancelled;
-    if (says) this.#place.answered();
+    if (says) this.#began();
     if (failed) this.#fail("deployment");
+    else if (!this.#isProven) this.#endUnproven();
     this.#end(says ? completionTokens : undefined);
+  }
+
+  /** Its client left before it was known what the body is, or the fault is the request's own. */
+  #endUnproven(): void {
+    const { cancelled, reason } = this.#sender.cancellation;
+    if (!cancelled) {
+      this.answers();
+      return;
+    }
+    this.#release();
+    this.#sender.attempted(this.deployment, reason);
   }
 
   #tried(step: Outcome): void {
@@ -281,6 +417,11 @@ export class Attempt implements Dispatched {
     this.#assignment.end(completionTokens);
     this.#place.release();
   }
+}
+
+/** Reports whether the time of an operation grows with the tokens of its request. */
+function isTimed(operation: Operation): boolean {
+  return generates[operation] || operation === "embedding";
 }
 
 /** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */

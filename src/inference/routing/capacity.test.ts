@@ -426,6 +426,13 @@ describe("nothing is lost", () => {
   });
 });
 
+test("a refused request waits for no room at an engine that has ended all others meanwhile", async () => {
+  const engine = engineWith({});
+  const place = await enter(on(engine), requestOf("a"));
+  place.release();
+  expect(await capacity.waitForRoom(place.gate, capacity.arrive(), never)).toBe("idle");
+});
+
 describe("an engine whose server is started for requests", () => {
   test("has its requests wait until it is open, is told of them, and serves them in turn", async () => {
     const told: [number, number][] = [];

@@ -8,7 +8,7 @@ import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Sharer } from "./fair-queue.ts";
-import { Gate, type Place, type PlaceRequest, type Waiting } from "./gate.ts";
+import { Gate, type Place, type PlaceRequest, type RoomFound, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
 
 export interface CapacityBounds {
@@ -144,6 +144,34 @@ export class Capacity {
     }
     if (options.size === 0) throw noCapacity(request, gates);
     return await this.#enlist(request, turn, options, { remainingMs, laterMs }, cancellation);
+  }
+
+  /**
+   * Waits until a gate whose engine refused the request has room; "late" where the turn is over before. Rejects with the reason
+   * of `cancellation`.
+   */
+  waitForRoom(gate: Gate, turn: Turn, cancellation: Cancellation): Promise<RoomFound | "late"> {
+    cancellation.throwIfCancelled();
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        clearTimeout(timer);
+        cancellation.off(onCancel);
+        gate.leaveRoom(waiter);
+      };
+      const room = (found: RoomFound | "late") => {
+        leave();
+        resolve(found);
+      };
+      const waiter = { room };
+      const onCancel = () => {
+        leave();
+        reject(cancellation.reason);
+      };
+      const remainingMs = turn.deadlineMs - this.#options.clock.monotonicMs();
+      const timer = setTimeout(room, Math.max(0, remainingMs), "late");
+      cancellation.onCancel(onCancel);
+      gate.waitForRoom(waiter);
+    });
   }
 
   /** Undefined where it does not wait: at whichever of its candidates its turn comes first. */

@@ -26,6 +26,9 @@ export class EngineState {
   saidUntilMs = Number.NEGATIVE_INFINITY;
   said: EngineLoad | undefined;
   lastUsedMs = Number.NEGATIVE_INFINITY;
+  /** Requests whose answers have begun, and monotonic milliseconds at which one began last. */
+  answering = 0;
+  answeredMs = Number.NEGATIVE_INFINITY;
 }
 
 export class DeploymentState {
@@ -125,6 +128,8 @@ export class Assignment {
   answering(): void {
     if (this.#prompted || this.#ended) return;
     this.#prompted = true;
+    this.#state.engine.answering++;
+    this.#state.engine.answeredMs = this.#clock.monotonicMs();
     this.#state.engine.work -= this.#promptWork;
     this.#open -= this.#promptWork;
   }
@@ -135,6 +140,7 @@ export class Assignment {
     this.#ended = true;
     const { engine } = this.#state;
     engine.requests--;
+    if (this.#prompted) engine.answering--;
     // Sums of fractions do not come out even: where nothing is open, nothing is left.
     engine.work = engine.requests === 0 ? 0 : engine.work - this.#open;
     if (answerTokens === undefined || !this.#learns) return;

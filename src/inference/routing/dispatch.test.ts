@@ -211,7 +211,7 @@ describe("places come back", () => {
     }
   });
 
-  test.each([200, 400, 500, "broken"] as const)(
+  test.each([400, 500, "broken"] as const)(
     "places come back when what is told of it fails, and so does the request: %s",
     async (how) => {
       const fault = new Error("a fault of ours");
@@ -325,6 +325,16 @@ describe("waiting", () => {
     expect(dispatched.deployment.engine).toBe(full);
     expect(bad.requests).toHaveLength(1);
     dispatched.done(false);
+  });
+});
+
+test("asks the next deployment if a server compresses its answer, which nobody asked for", async () => {
+  const packed = engineThat(() => status(200, { "content-encoding": "gzip" }));
+  const plain = engineThat(() => status(200, { "content-encoding": "identity" }));
+  expect((await send(modelOn(packed, plain))).response.status).toBe(200);
+  await expect(send(modelOn(packed))).rejects.toMatchObject({
+    code: "upstream_error",
+    detail: expect.stringContaining("content-encoding gzip"),
   });
 });
 
@@ -466,11 +476,85 @@ describe("an engine that has too much to do", () => {
     first.done(false);
   });
 
-  test("an engine that has too much to do is asked six times at most", async () => {
+  test("is asked again once an answer of it has ended", async () => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
+    const first = await send(modelOn(engine));
+    const second = send(modelOn(engine)).catch((error: unknown) => error);
+    await Bun.sleep(10);
+    expect(engine.requests).toHaveLength(2);
+    first.firstByte();
+    first.done(false);
+    expect(await second).toMatchObject({ code: "service_unavailable" });
+    expect(engine.requests).toHaveLength(3);
+  });
+
+  test("is asked again once for each answer that ends, by one of those that wait", async () => {
+    const engine = engineThat(() => (engine.requests.length > 2 ? status(503) : status(200)));
+    const [first, second] = [await send(modelOn(engine)), await send(modelOn(engine))];
+    const waiting = [1, 2].map(() => send(modelOn(engine)).catch((error: unknown) => error));
+    await Bun.sleep(10);
+    expect(engine.requests).toHaveLength(4);
+    first.firstByte();
+    first.done(false);
+    await Bun.sleep(10);
+    expect(engine.requests).toHaveLength(5);
+    second.firstByte();
+    second.done(false);
+    for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: "service_unavailable" });
+  });
+
+  test("is not asked again where its turn is over before it has answered anybody", async () => {
     const engine = engineThat(() => (engine.requests.length > 1 ? status(503) : status(200)));
     const first = await send(modelOn(engine));
     await expect(send(modelOn(engine))).rejects.toMatchObject({ code: "service_unavailable" });
-    expect(engine.requests).toHaveLength(7);
+    expect(engine.requests).toHaveLength(2);
+    first.done(false);
+  });
+
+  test.each([429, 503, 529])("asks no more than the budget where every answer is %d", async (code) => {
+    const engines = [1, 2, 3].map((n) => ({
+      ...engineThat(async () => {
+        await Bun.sleep(1);
+        return status(code);
+      }),
+      name: `e${n}`,
+    }));
+    const model = modelOn(...engines);
+    const all = Array.from({ length: 100 }, () => send(model).catch((error: unknown) => error));
+    for (const error of await Promise.all(all)) expect(error).toMatchObject({ code: "service_unavailable" });
+    const asked = engines.reduce((sum, { requests }) => sum + requests.length, 0);
+    expect(asked).toBeGreaterThan(100);
+    expect(asked).toBeLessThanOrEqual(100 + 10 + 20);
+    expect(engines.map(inFlight)).toEqual([0, 0, 0]);
+  });
+});
+
+describe("what a failure says of an engine", () => {
+  const limitOf = (engine: Engine) => capacity.figures(engine)[0]?.limit;
+  const failure = (code: GatewayError["code"]) => new GatewayError(code, "failed");
+
+  test.each([
+    ["upstream_timeout", 32],
+    ["service_unavailable", 32],
+    ["upstream_error", 64],
+  ] as const)("an answer that was none leaves places by its code: %s, %d", async (code, left) => {
+    const engine = engineThat(() => status(200));
+    const [first, second] = [await send(modelOn(engine)), await send(modelOn(engine))];
+    await expect(Promise.resolve(first.another(failure(code), false))).rejects.toMatchObject({ code });
+    expect(limitOf(engine)).toBe(left);
+    second.done(false);
+  });
+
+  test.each([
+    ["upstream_timeout", 32, "ok"],
+    ["upstream_error", 64, "resting"],
+  ] as const)("a request that fails with %s leaves %d places, and the engine %s", async (code, left, state) => {
+    const engine = engineThat(() => (engine.requests.length > 1 ? Promise.reject(failure(code)) : status(200)));
+    const model = modelOn(engine);
+    const first = await send(model);
+    await expect(send(model)).rejects.toMatchObject({ code });
+    expect([limitOf(engine), router.engineState(engine)]).toEqual([left, state]);
+    expect(model.deployments.map((deployment) => router.resting(deployment))).toEqual([true]);
     first.done(false);
   });
 });
@@ -545,6 +629,16 @@ describe("models that stand in", () => {
     });
     await expect(send(named("m", ["n"], leaving), { standIns, cancellation })).rejects.toThrow("broke off");
     expect(other.requests).toHaveLength(0);
+  });
+
+  test("stand-ins are asked within the budget where many requests fail at once", async () => {
+    const failing = { ...engineThat(() => status(500)), name: "failing" };
+    const other = { ...engineThat(() => status(200)), name: "other" };
+    const standIns = [named("n", undefined, other)];
+    const model = named("m", ["n"], failing);
+    await Promise.allSettled(Array.from({ length: 60 }, () => send(model, { standIns })));
+    expect([failing.requests.length, other.requests.length]).toEqual([60, 10 + 12]);
+    expect(steps.filter(({ result }) => result === "not_retried")).toHaveLength(60 - 22);
   });
 
   test("a crash under many requests is retried within the budget, which what waits for room does not touch", async () => {

@@ -9,9 +9,9 @@ import type { Priority } from "../../domain/models/policies/priority.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Overflow, OverflowBill, OverflowChoice } from "../overflow/overflow.ts";
-import { Attempt, type Dispatched, type Refused, type Sender } from "./attempt.ts";
+import { Attempt, type AttemptDispatch, type Dispatched, type Refused, type Sender } from "./attempt.ts";
 import type { Capacity, Turn } from "./capacity.ts";
-import type { Place, PlaceRequest } from "./gate.ts";
+import type { Gate, Place, PlaceRequest } from "./gate.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Router } from "./route.ts";
 import { takesForms } from "./servable.ts";
@@ -25,14 +25,14 @@ export interface DispatchDeps {
 }
 
 /**
- * Times that one deployment is asked: an engine that only has too many requests at the moment is asked again. As often
- * as a limit that nobody knew yet is halved until it is right.
+ * Times that one deployment is asked: an engine that only has too many requests at the moment is asked again, each time that
+ * it has answered another one. As often as a limit that nobody knew yet is halved until it is right.
  */
 const maxAttempts = 6;
 
 /**
  * Tries the candidates in order, each once it has capacity. Nothing was delivered yet, so a failed one may be followed
- * by the next, within the model's budget for that; the failure is the answer where none is left. A refusal of the
+ * by the next, within the model's budget for all that is asked beyond its requests; the failure is the answer where none is left. A refusal of the
  * request itself (400 and the like) is final at once. Where all of a model's deployments fail, have no room or are at
  * rest, the models that stand in for it are tried in the same way.
  */
@@ -64,6 +64,8 @@ class Detour {
   refused: Refused | undefined;
   /** Whether the budget was asked for whoever comes after that one. */
   isBudgeted = false;
+  /** Whether that one may be asked again itself. */
+  mayReturn = false;
   /** Since when it is in the queue: monotonic milliseconds. */
   waitingSinceMs: number | undefined;
   /** Where the model overflows: how that was decided last. */
@@ -83,7 +85,7 @@ class Detour {
 }
 
 /** One step leads to the next in the same call, unless there is something to wait for: mostly the answer alone. */
-class Dispatching extends Later<Dispatched> implements PlaceRequest {
+class Dispatching extends Later<Dispatched> implements PlaceRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
   readonly #deps: DispatchDeps;
   readonly #sender: Sender;
@@ -133,15 +135,13 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   }
 
   begin(): void {
-    if (!this.#sender.continuing) this.#budget?.requested();
+    if (!this.#sender.continuing) this.#budget.requested();
     if (this.#wanted.fallbacks) this.#lineUp();
-    this.#next();
+    else this.#next();
   }
 
-  /** Undefined where there is nobody else to ask. */
-  get #budget(): RetryBudget | undefined {
-    const { id, deployments, fallbacks } = this.#wanted;
-    return deployments.length < 2 && !fallbacks ? undefined : this.#deps.router.retryBudget(id);
+  get #budget(): RetryBudget {
+    return this.#deps.router.retryBudget(this.#wanted.id);
   }
 
   get #way(): Detour {
@@ -157,12 +157,30 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const [first = this.#wanted, ...others] = [...working, ...models.filter((model) => !working.includes(model))];
     if (first !== this.#wanted) this.#tellIdle(this.#wanted);
     this.#way.standIns = others;
-    this.#try(first);
+    this.#tryOnceAfforded(first);
   }
 
-  #try(model: Model): void {
-    this.#way.model = model;
-    this.#way.begin(model);
+  #tryOnceAfforded(model: Model): void {
+    const affords = this.#sender.affords?.(model) ?? true;
+    if (affords instanceof Promise)
+      this.#goOn(
+        affords,
+        (afforded) => this.#try(model, afforded),
+        (error) => this.reject(error),
+      );
+    else this.#try(model, affords);
+  }
+
+  #try(model: Model, isAfforded: boolean): void {
+    const way = this.#way;
+    way.model = model;
+    if (isAfforded) {
+      way.begin(model);
+      this.#next();
+      return;
+    }
+    this.#sender.tried({ model: model.id, result: "over_quota" });
+    this.#moveOn(way.failure ?? tooDear(this.#wanted));
   }
 
   /** Asks the deployment whose turn it is, once it has a place. */
@@ -187,21 +205,55 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
       this.#moveOn(this.#detour?.choice?.refusal ?? refused?.failure ?? notDeployed(offered));
       return;
     }
-    // One that only went back into the queue is no burden to anybody: it waits until there is room.
-    if (refused && !refused.again && !this.#mayRetry()) {
-      for (const deployment of candidates) this.#sender.tried({ deployment, model: offered.id, result: "not_retried" });
-      this.#moveOn(refused.failure);
+    const allowed = refused && !detour?.mayReturn ? this.#allowed(candidates, refused) : candidates;
+    if (allowed.length === 0) {
+      if (refused?.again) this.#waitForRoom(refused.again, candidates, refused);
+      else if (refused) this.#notRetried(candidates, refused);
       return;
     }
-    const place = capacity.take(candidates, this);
+    const place = capacity.take(allowed, this);
     if (place) this.#ask(place);
-    else this.#wait(candidates);
+    else this.#wait(allowed);
+  }
+
+  /** Those that the budget lets it ask behind a failure: where the last one only had too much to do, those that are new to it. */
+  #allowed(candidates: readonly Deployment[], { again }: Refused): readonly Deployment[] {
+    const { attempts } = this.#way;
+    const others = again ? candidates.filter((deployment) => !attempts?.has(deployment)) : candidates;
+    return others.length > 0 && this.#mayRetry() ? others : [];
+  }
+
+  /** An engine that has too much to do is asked again where it has answered another request, and not as part of an outage. */
+  #waitForRoom(gate: Gate, candidates: readonly Deployment[], refused: Refused): void {
+    const { capacity, clock } = this.#deps;
+    const way = this.#way;
+    way.turn ??= capacity.arrive();
+    const sinceMs = clock.monotonicMs();
+    this.#goOn(
+      capacity.waitForRoom(gate, way.turn, this.#sender.cancellation),
+      (found) => {
+        this.#sender.waited(clock.monotonicMs() - sinceMs);
+        if (found === "late" || (found === "idle" && !this.#mayRetry())) {
+          this.#notRetried(candidates, refused);
+          return;
+        }
+        way.mayReturn = true;
+        this.#lookAgain();
+      },
+      (error) => this.reject(error),
+    );
+  }
+
+  #notRetried(candidates: readonly Deployment[], { failure }: Refused): void {
+    const { id } = this.#way.offered;
+    for (const deployment of candidates) this.#sender.tried({ deployment, model: id, result: "not_retried" });
+    this.#moveOn(failure);
   }
 
   /** Once for each that failed, however often the next one is looked for. */
   #mayRetry(): boolean {
     const way = this.#way;
-    way.isBudgeted ||= this.#budget?.take() === true;
+    way.isBudgeted ||= this.#budget.take();
     return way.isBudgeted;
   }
 
@@ -251,7 +303,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
       return;
     }
     if (bill) this.#overflows(place, model);
-    const attempt = new Attempt(place, model, this.#deps.router, this.#sender, bill);
+    const attempt = new Attempt(place, model, this.#deps.router, this.#sender, bill, this);
     this.#attempt = attempt;
     let response: Eventual<EngineResponse>;
     try {
@@ -271,7 +323,32 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     if (dispatching.#attempt) dispatching.#failed(dispatching.#attempt, error);
   }
 
+  hasChoice({ deployments }: Model): boolean {
+    return deployments.length > 1 || this.#wanted.fallbacks !== undefined;
+  }
+
+  /**
+   * Counts no deployment that rests or has no free place, and none that costs more: an overflow target, or a fallback with a
+   * price, which a quota may refuse.
+   */
+  hasOther(asked: Deployment): boolean {
+    const { router, capacity } = this.#deps;
+    if (!this.#budget.hasMore) return false;
+    const { offered, attempts, standIns = [] } = this.#way;
+    const tried = new Map(attempts).set(asked, maxAttempts);
+    const targets = new Set(offered.policies?.overflow?.to.map(({ upstream }) => upstream));
+    const untried = this.#untried(offered.deployments, tried, offered.id);
+    const own = untried.filter(({ engine }) => !targets.has(engine.name));
+    const others = [
+      ...(this.#sender.continuing?.candidates(own) ?? own),
+      ...standIns.flatMap(({ price, deployments }) => (price ? [] : deployments)),
+    ];
+    const working = others.filter((one) => router.isOpen(one.engine) && !router.resting(one));
+    return working.length > 0 && capacity.expectedWaitMs(working, this) === 0;
+  }
+
   #answered(attempt: Attempt, response: EngineResponse): void {
+    attempt.arrived();
     if (response.status < 200 || response.status > 299) {
       const refusal = attempt.refused(response, this.#request);
       this.#goOn(
@@ -289,6 +366,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
   }
 
   #failed(attempt: Attempt, error: unknown): void {
+    attempt.arrived();
     try {
       const refused = attempt.failed(error);
       if (refused) this.#refusedBy(attempt, refused);
@@ -298,11 +376,20 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     }
   }
 
+  /** Goes on behind an attempt whose answer was none: this dispatch has given its result already. */
+  following(attempt: Attempt, refused: Refused): Eventual<Dispatched> {
+    const following = new Dispatching(this.#request, this.#wanted, this.#deps, this.#sender);
+    following.#detour = this.#way;
+    following.#refusedBy(attempt, refused);
+    return following;
+  }
+
   #refusedBy({ deployment }: Attempt, refused: Refused): void {
     const way = this.#way;
     way.asked = true;
     way.refused = refused;
     way.isBudgeted = false;
+    way.mayReturn = false;
     if (!way.attempts) this.#tellIdle(way.offered, deployment);
     way.attempts ??= new Map();
     way.attempts.set(deployment, refused.again ? (way.attempts.get(deployment) ?? 0) + 1 : maxAttempts);
@@ -318,13 +405,12 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     }
     if (!way.failure || way.model === this.#wanted) way.failure = failure;
     const next = way.standIns.shift();
-    if (!next || (way.asked && !this.#budget?.take())) {
+    if (!next || (way.asked && !this.#budget.take())) {
       if (next) this.#sender.tried({ model: next.id, result: "not_retried" });
       this.reject(way.failure);
       return;
     }
-    this.#try(next);
-    this.#next();
+    this.#tryOnceAfforded(next);
   }
 
   #wait(candidates: readonly Deployment[]): void {
@@ -421,6 +507,11 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest {
     const names = new Set(this.#sender.modelNow(modelId)?.deployments.map(({ engine }) => engine.name));
     return ranked.filter((one) => (attempts.get(one) ?? 0) < maxAttempts && names.has(one.engine.name));
   }
+}
+
+function tooDear({ id }: Model): GatewayError {
+  const message = `The model \`${id}\` takes no requests at the moment, and its fallbacks cost more than a quota has left (GET /v1/limits).`;
+  return new GatewayError("service_unavailable", message, { retryAfterSeconds: 30 });
 }
 
 /** Where a machine lost its connection it is mostly back sooner. */

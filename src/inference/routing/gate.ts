@@ -37,6 +37,15 @@ export interface Waiting extends Waiter, Bagged {
   regroup(): void;
 }
 
+/** An answer of the engine ended, or the engine has nothing more to do and answered nobody. */
+export type RoomFound = "answered" | "idle";
+
+/** A request that the engine refused for want of room. */
+export interface RoomWaiter {
+  /** Called once. */
+  room(found: RoomFound): void;
+}
+
 export interface GateOptions {
   clock: Clock;
   /** What the engine says it takes, asked each time; undefined: measured. */
@@ -93,6 +102,7 @@ export class Gate {
   #calmUntilMs = 0;
   readonly #mostIdle: () => number;
   #holdMs: number | undefined;
+  readonly #refused = new Set<RoomWaiter>();
   #patience: ReturnType<typeof setTimeout> | undefined;
   #later: ReturnType<typeof setTimeout> | undefined;
   /** When that is, in monotonic milliseconds. */
@@ -206,6 +216,26 @@ export class Gate {
     return asked;
   }
 
+  /** The request waits until there is room for it, as the engine refused it for want of that; see `RoomWaiter`. */
+  waitForRoom(waiter: RoomWaiter): void {
+    if (this.#inFlight === 0) waiter.room("idle");
+    else this.#refused.add(waiter);
+  }
+
+  leaveRoom(waiter: RoomWaiter): void {
+    this.#refused.delete(waiter);
+  }
+
+  #tellRoom(hasAnswered: boolean): void {
+    const isIdle = this.#inFlight === 0;
+    if (!hasAnswered && !isIdle) return;
+    for (const waiter of [...this.#refused]) {
+      this.#refused.delete(waiter);
+      waiter.room(hasAnswered ? "answered" : "idle");
+      if (!isIdle) return;
+    }
+  }
+
   /** Takes places, whether they are free or not. */
   take(deployment: Deployment, request: PlaceRequest): Place {
     const { operation, stream, onWanted } = request;
@@ -231,6 +261,7 @@ export class Gate {
     if (place.onWanted) this.#idleGaveBack(place, weight);
     else if (place.round === 0) this.queue.gaveBack(place, weight);
     else this.queue.gaveBack(place, weight, place.round, this.#moreTurns(place, weight));
+    if (this.#refused.size > 0) this.#tellRoom(heldMs !== undefined);
     if (heldMs !== undefined) this.#holdMs = (this.#holdMs ?? heldMs) * (1 - holdWeight) + heldMs * holdWeight;
     this.#tellDemand();
   }
@@ -391,12 +422,13 @@ export class Place implements Answer, Sharer {
     this.onWanted?.();
   }
 
-  /** The first byte of the answer is here. Only the first call counts. */
-  answered(): void {
-    if (this.#answered || !this.#held) return;
+  /** The first byte of the answer is here. Only the first call counts, and returns true. */
+  answered(): boolean {
+    if (this.#answered || !this.#held) return false;
     this.#answered = true;
     this.durationMs = this.gate.nowMs() - this.sinceMs;
     this.gate.answered(this);
+    return true;
   }
 
   /** Gives the place back: the engine had no capacity for the request after all. */

@@ -32,3 +32,7 @@ test("what was requested, and retried, counts for five to ten seconds", () => {
   clock.advance(60_000);
   expect(taken(budget)).toBe(10);
 });
+
+test("several gateways share the ten, and each has one at least", () => {
+  expect([1, 3, 40].map((gateways) => taken(new RetryBudget(manualClock(), () => gateways)))).toEqual([10, 3, 1]);
+});

@@ -9,14 +9,17 @@ const halfMs = 5_000;
 /** Counts over the last 5 to 10 s, in two halves. */
 export class RetryBudget {
   readonly #clock: Clock;
+  readonly #gateways: () => number;
   #requests = 0;
   #retries = 0;
   #requestsBefore = 0;
   #retriesBefore = 0;
   #halfEndsMs = 0;
 
-  constructor(clock: Clock) {
+  /** `gateways`: how many processes send to the same servers; each has its part of what is always allowed, one at least. */
+  constructor(clock: Clock, gateways: () => number = () => 1) {
     this.#clock = clock;
+    this.#gateways = gateways;
   }
 
   requested(): void {
@@ -26,11 +29,16 @@ export class RetryBudget {
 
   /** Whether one more is allowed; it counts if so. */
   take(): boolean {
-    this.#turn();
-    const allowed = always + share * (this.#requests + this.#requestsBefore);
-    if (this.#retries + this.#retriesBefore + 1 > allowed) return false;
+    if (!this.hasMore) return false;
     this.#retries++;
     return true;
+  }
+
+  get hasMore(): boolean {
+    this.#turn();
+    const least = Math.max(1, Math.floor(always / this.#gateways()));
+    const allowed = least + share * (this.#requests + this.#requestsBefore);
+    return this.#retries + this.#retriesBefore + 1 <= allowed;
   }
 
   #turn(): void {

@@ -66,6 +66,34 @@ test("every deployment is in the order, once, so that each may be tried", () => 
   expect(order(model).sort()).toEqual(["a", "b", "c"]);
 });
 
+test("rests an engine that lists no models in time and answers nobody, and none that is only busy", () => {
+  const model = modelOn([a, 1], [b, 1], [c, 1]);
+  const sinceMs = clock.monotonicMs();
+  const [, answering, answered] = [begin(model, "a"), begin(model, "b"), begin(model, "c")];
+  answering.answering();
+  clock.advance(5_000);
+  answered.answering();
+  answered.end();
+  for (const one of [a, b, c]) router.silent(one, sinceMs + 1_000);
+  expect([a, b, c].map((one) => router.engineState(one))).toEqual(["resting", "ok", "ok"]);
+  answering.end();
+  router.silent(b, sinceMs + 1_000);
+  expect(router.engineState(b)).toBe("resting");
+});
+
+test("tells of an engine that it rests where one of its models does, until that is found well", () => {
+  const model = modelOn([a, 1], [b, 1]);
+  expect([router.rests(a), router.rests(b)]).toEqual([false, false]);
+  router.failed(at(model, "a"), "deployment");
+  router.unreachable(b);
+  expect([router.rests(a), router.rests(b)]).toEqual([true, true]);
+  clock.advance(120_000);
+  expect([router.rests(a), router.rests(b)]).toEqual([true, true]);
+  router.succeeded(at(model, "a"));
+  router.reached(b);
+  expect([router.rests(a), router.rests(b)]).toEqual([false, false]);
+});
+
 test("what is drained is in no order, alone or among others, until it no longer is", () => {
   router.drained = new Set(["a"]);
   expect(order(modelOn([a, 1]))).toEqual([]);

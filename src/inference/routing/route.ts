@@ -4,6 +4,7 @@ import type { Engine, EngineLoad } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { Assignment, DeploymentState, EngineState, type RequestSize } from "./deployment-state.ts";
 import type { HealthState } from "./health.ts";
+import { OverdueWatch } from "./overdue.ts";
 import { PrefixTable } from "./prefix-table.ts";
 import type { PromptPrefix } from "./prompt-prefix.ts";
 import { type Candidate, coldPart, ranked } from "./ranking.ts";
@@ -33,6 +34,8 @@ export class Router {
   drained: ReadonlySet<string> = new Set();
   /** Told when an engine begins to rest: somebody may ask it after `restMs` whether it is back. */
   onRest: ((engine: Engine, restMs: number) => void) | undefined;
+  /** Requests that another deployment could answer as well. */
+  readonly overdue = new OverdueWatch();
   /** Processes that send to the same engines, this one included. */
   gateways: () => number = () => 1;
   readonly #clock: Clock;
@@ -86,6 +89,12 @@ export class Router {
 
   engineState(engine: Engine): HealthState {
     return this.#engine(engine).health.state(this.#clock.monotonicMs());
+  }
+
+  /** Whether the engine, or one of its models, failed and was not found well since. */
+  rests(engine: Engine): boolean {
+    const { health, models } = this.#engine(engine);
+    return !health.isWell || [...models.values()].some((model) => !model.health.isWell);
   }
 
   /**
@@ -152,6 +161,22 @@ export class Router {
     this.#engine(engine).health.succeeded(this.#clock.monotonicMs());
   }
 
+  /** The engine did not list its models in time, asked at `sinceMs`. One that is only busy is in the middle of an answer, or began one. */
+  silent(engine: Engine, sinceMs: number): void {
+    const { answeredMs, answering } = this.#engine(engine);
+    if (answering === 0 && answeredMs < sinceMs) this.unreachable(engine);
+  }
+
+  /** Reports whether the engine began any answer after `sinceMs`, in monotonic milliseconds. */
+  answeredSince(engine: Engine, sinceMs: number): boolean {
+    return this.#engine(engine).answeredMs > sinceMs;
+  }
+
+  /** Reports whether any answer of the engine has begun and not ended. */
+  isAnswering(engine: Engine): boolean {
+    return this.#engine(engine).answering > 0;
+  }
+
   unreachable(engine: Engine): void {
     const nowMs = this.#clock.monotonicMs();
     const { health } = this.#engine(engine);
@@ -195,7 +220,7 @@ export class Router {
   retryBudget(modelId: string): RetryBudget {
     let budget = this.#budgets.get(modelId);
     if (!budget) {
-      budget = new RetryBudget(this.#clock);
+      budget = new RetryBudget(this.#clock, () => this.gateways());
       this.#budgets.set(modelId, budget);
     }
     return budget;

@@ -1,4 +1,4 @@
-// Learns that upstreams, nodes or servers of tools were changed by another process, and has what this one knows of them read anew.
+// Learns that upstreams, nodes or MCP servers were changed by another process, and has what this one knows of them read anew.
 
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";

@@ -1,6 +1,8 @@
 // Writes usage into PostgreSQL: records and their roll-ups, in one transaction.
+import { GatewayError } from "../../base/errors.ts";
 import type { UsageRecord } from "../../domain/usage/usage.ts";
 import { adding, type Database } from "../../storage/sql/database.ts";
+import { readInstallation } from "../../storage/sql/installation.ts";
 import { requestsKeptFrom, usageAgeLock } from "../../storage/tables/retention-store.ts";
 import { tagsText } from "../../storage/tables/tags-text.ts";
 import { noTotals } from "./owner-totals.ts";
@@ -24,10 +26,18 @@ export class PostgresUsageWriter implements UsageWriter {
     totalOf: noTotals,
   };
   readonly #db: Database;
+  /** Id of the installation that owns the usage; undefined: the database had none. */
+  readonly #installation: string | undefined;
   #tooOld = 0;
 
-  constructor(db: Database) {
+  private constructor(db: Database, installation: string | undefined) {
     this.#db = db;
+    this.#installation = installation;
+  }
+
+  /** `installation`: id of the owner of the usage. Default: the id that the database has now. */
+  static async open(db: Database, installation?: string): Promise<PostgresUsageWriter> {
+    return new PostgresUsageWriter(db, installation ?? (await readInstallation(db, "id")));
   }
 
   get tooOld(): number {
@@ -45,8 +55,12 @@ export class PostgresUsageWriter implements UsageWriter {
       // The lock is taken before anything is read: whoever deletes older ones waits until these are there, or has said
       // so before.
       await tx`SELECT pg_advisory_xact_lock_shared(${usageAgeLock})`;
-      const [row]: { value: string }[] = await tx`SELECT value FROM installation WHERE name = ${requestsKeptFrom}`;
-      const usage = keptUsage(all, row?.value);
+      const known: { name: string; value: string }[] = await tx`
+        SELECT name, value FROM installation WHERE name IN (${requestsKeptFrom}, 'id')`;
+      const textOf = (name: string) => known.find((row) => row.name === name)?.value;
+      // Usage that is booked in another installation's database is lost, because the spool deletes it then.
+      if (this.#installation !== undefined && textOf("id") !== this.#installation) throw replacedError();
+      const usage = keptUsage(all, textOf(requestsKeptFrom));
       const tooOld = all.length - usage.length;
       const rows = JSON.stringify(
         usage.records().map((record, row) => toRow(record, usage.trailAt(row), usage.detailsAt(row))),
@@ -65,6 +79,12 @@ export class PostgresUsageWriter implements UsageWriter {
 
   /** The connections are the database's. */
   close(): void {}
+}
+
+function replacedError(): GatewayError {
+  return new GatewayError("service_unavailable", "The database was emptied or replaced. Put it back.", {
+    detail: "the database is that of another installation",
+  });
 }
 
 /** The first of each id, of those that were added. */

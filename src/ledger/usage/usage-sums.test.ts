@@ -38,6 +38,14 @@ test("records are added to their own key's sum, whatever the batches before had"
   expect(sums.size).toBe(4);
 });
 
+test("sums are of a total from the very second of their last record on, and of none that ends before they start", () => {
+  const sums = new UsageSums("hour");
+  sums.add(UsageColumns.of([{ ...usageBegin, at: 7_205, keyId: "a", ...end }]));
+  const within = (since: number, until: number) =>
+    sums.totalOf({ keyIds: new Set(["a"]), environment: usageBegin.environment, since, until }).requests;
+  expect([within(7_205, 9_000), within(7_206, 9_000), within(0, 7_200), within(0, 7_201)]).toEqual([1, 0, 0, 1]);
+});
+
 test("sums that a version before parts of tokens had not written yet are added as they are, beside those of now", () => {
   const usage = ["a", "b"].map((keyId) => ({ ...usageBegin, keyId, ...end, firstTokenMs: 2 }));
   const told = { cachedTokens: 5, cacheWriteTokens: 1, reasoningTokens: 2 };

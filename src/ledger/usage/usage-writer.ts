@@ -34,14 +34,16 @@ export interface UsageWriterOptions {
    * Beside a server roll-ups are kept up at once, and what that has gathered for later is left to it. Default true.
    */
   isAlone?: boolean;
+  /** Id of the installation that owns the usage: PostgreSQL of another installation gets none. Default: the id in the database. */
+  installation?: string | undefined;
   clock?: Pick<Clock, "monotonicMs">;
 }
 
 export async function openUsageWriter(
   db: Database,
-  { isAlone = true, clock = systemClock }: UsageWriterOptions = {},
+  { isAlone = true, installation, clock = systemClock }: UsageWriterOptions = {},
 ): Promise<UsageWriter> {
-  if (dialectOf(db) === "postgres") return new PostgresUsageWriter(db);
+  if (dialectOf(db) === "postgres") return await PostgresUsageWriter.open(db, installation);
   const file = await databaseFile(db);
   if (file === undefined) throw new Error("The database is in memory, where usage would not outlive the process.");
   const writer = new SqliteUsageWriter(file, isAlone, clock);

@@ -12,7 +12,7 @@ import {
 } from "../../../tests/support/limits-contract.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { stopsContract } from "../../../tests/support/stops-contract.ts";
-import { windowsContract } from "../../../tests/support/windows-contract.ts";
+import { windowQuota, windowsContract, withWindows } from "../../../tests/support/windows-contract.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { Admission } from "../../domain/limits/limits.ts";
 import { CountedParty } from "../counted-party.ts";
@@ -303,4 +303,119 @@ describe("after a restart", () => {
       }
     }
   });
+});
+
+describe("a quota with a window that nobody asks about for hours", () => {
+  const manyAsk = async (limits: MemoryLimits, count = 5_000) => {
+    for (let i = 0; i < count; i++) {
+      const quota = windowQuota({ unit: "usd", amount: 1, per: "month", window: "calendar" }, { id: `other${i}` });
+      const admission = await limits.admit(withWindows(quota), reserve(0));
+      if (!("refusal" in admission)) admission.lease.settle(0, 0);
+    }
+  };
+
+  test("keeps the money that is set aside for a request that still runs", async () => {
+    const { limits, clock } = setUp();
+    const set = withWindows(windowQuota({ unit: "usd", amount: 1, per: "month", window: "calendar" }));
+    const asked = () => limits.admit(set, reserve(0, { nanoUsd: 600_000_000, minNanoUsd: 600_000_000 }));
+    const running = await asked();
+    if ("refusal" in running) throw running.refusal;
+    await manyAsk(limits);
+    clock.advance(3 * 3_600_000);
+    await manyAsk(limits);
+    expect(await asked()).toHaveProperty("refusal");
+    running.lease.settle(0, 0);
+    expect(await asked()).not.toHaveProperty("refusal");
+  });
+});
+
+test("a rolling window that a running request began does not begin later by a use that was settled since", async () => {
+  const { limits, ledger, clock } = setUp();
+  const quota = windowQuota({ unit: "requests", amount: 5, per: "5h", window: "rolling" });
+  const begun = clock.nowSeconds();
+  expect(await limits.admit(withWindows(quota), reserve(0))).not.toHaveProperty("refusal");
+  clock.advance(60_000);
+  Object.assign(ledger.totals, { requests: 1, firstAt: clock.nowSeconds() });
+  await limits.reread(quota);
+  expect((await limits.usedInWindow(quota)).period).toEqual({ start: begun, end: begun + 18_000 });
+});
+
+describe("money that is set aside", () => {
+  const month = (id: string, nanoUsd: number) => ({ ...quotaOf(null), id, nanoUsd });
+  const day = (id: string, usd: number, more = {}) =>
+    windowQuota({ unit: "usd", amount: usd, per: "day", window: "calendar" }, { id, ...more });
+
+  test("is no more in any quota than the tightest of them has left", async () => {
+    for (const setOf of [
+      (quotas: [string, number][]) => ({ ...none, quotas: quotas.map(([id, usd]) => month(id, usd * 1e9)) }),
+      (quotas: [string, number][]) => withWindows(...quotas.map(([id, usd]) => day(id, usd))),
+    ]) {
+      const { limits } = setUp();
+      const both = setOf([
+        ["small", 1],
+        ["large", 10],
+      ]);
+      const first = await limits.admit(both, reserve(0, { nanoUsd: 9e9, minNanoUsd: 1 }));
+      expect(first).not.toHaveProperty("refusal");
+      const rest = reserve(0, { nanoUsd: 9e9, minNanoUsd: 9e9 });
+      expect(await limits.admit(setOf([["large", 10]]), rest)).not.toHaveProperty("refusal");
+      expect(await limits.admit(setOf([["small", 1]]), reserve(0, { nanoUsd: 1, minNanoUsd: 1 }))).toHaveProperty(
+        "refusal",
+      );
+    }
+  });
+
+  test("is no less in other quotas than the request needs where one that ends its answer has less left", async () => {
+    const { limits } = setUp();
+    const stopping = day("stopping", 1, { stops: { tokens: false, nanoUsd: true } });
+    const stop = { tokens: 0, nanoUsd: 5e8, minTokens: 0, minNanoUsd: 1, grows: true };
+    const asked = { ...reserve(0, { nanoUsd: 6e9, minNanoUsd: 6e9 }), stop };
+    expect(await limits.admit(withWindows(stopping, day("other", 10)), asked)).not.toHaveProperty("refusal");
+    const more = reserve(0, { nanoUsd: 5e9, minNanoUsd: 5e9 });
+    expect(await limits.admit(withWindows(day("other", 10)), more)).toHaveProperty("refusal");
+  });
+});
+
+test("a whole answer that a quota ends is held to the money that is set aside for it, not to all that is left", async () => {
+  const { limits } = setUp();
+  const quota = windowQuota(
+    { unit: "usd", amount: 1, per: "day", window: "calendar" },
+    { stops: { tokens: false, nanoUsd: true } },
+  );
+  const of = (grows: boolean) => ({ tokens: 5, nanoUsd: 1_000, minTokens: 5, minNanoUsd: 10, grows });
+  const stopOf = (grows: boolean) => granted(limits.admit(withWindows(quota), reserve(0, { stop: of(grows) }))).stop;
+  await limits.usedInWindow(quota);
+  expect(stopOf(false)).toMatchObject({ mostNanoUsd: 1_000, mostTokens: Number.POSITIVE_INFINITY });
+  expect(stopOf(true)?.mostNanoUsd).toBe(1e9 - 1_000);
+});
+
+test("believes what another process knew of a quota where that is more, and keeps its own figure where it is less", async () => {
+  const { limits } = setUp();
+  const quota = windowQuota({ unit: "usd", amount: 1, per: "day", window: "calendar" });
+  const spent = async () => (await limits.usedInWindow(quota)).nanoUsd;
+  limits.believe(quota, { requests: 1, tokens: 2, nanoUsd: 300 });
+  expect(await spent()).toBe(300);
+  limits.believe(quota, { requests: 0, tokens: 0, nanoUsd: 900 });
+  expect(await limits.usedInWindow(quota)).toMatchObject({ requests: 1, tokens: 2, nanoUsd: 900 });
+  limits.believe(quota, { requests: 9, tokens: 9, nanoUsd: 5 });
+  expect(await limits.usedInWindow(quota)).toMatchObject({ requests: 9, tokens: 9, nanoUsd: 900 });
+});
+
+test("a window that rolls is kept for its span, also where nobody asks about it for hours", async () => {
+  const { limits, clock, ledger } = setUp();
+  const rule = { unit: "usd", amount: 1, per: "day", window: "rolling" } as const;
+  const set = withWindows(windowQuota(rule));
+  const first = await limits.admit(set, reserve(0));
+  if (!("refusal" in first)) first.lease.settle(0, 5e8);
+  for (let hours = 0; hours < 6; hours++) {
+    clock.advance(3_600_000);
+    for (let i = 0; i < 2_000; i++) {
+      const other = await limits.admit(withWindows(windowQuota(rule, { id: `other${i}` })), reserve(0));
+      if (!("refusal" in other)) other.lease.settle(0, 0);
+    }
+  }
+  const reads = ledger.reads.length;
+  const [quota] = set.windows ?? [];
+  expect(quota && (await limits.usedInWindow(quota)).nanoUsd).toBe(5e8);
+  expect(ledger.reads.length).toBe(reads);
 });

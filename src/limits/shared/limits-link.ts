@@ -1,9 +1,10 @@
 // The way to the shared limits: scripts, the server's time, who else is there, and what dead replicas leave behind.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { RedisConnection } from "../../storage/redis/redis-connection.ts";
+import { RedisConnection, runIdOf } from "../../storage/redis/redis-connection.ts";
 import type { WindowTime } from "../limit-answer.ts";
 import { type LimitOperation, LimitOperations } from "../limit-operations.ts";
+import { quotaKeys } from "../limit-plan.ts";
 import { limitScripts } from "./limit-scripts.ts";
 
 /** The time that the scripts go by, in a test. */
@@ -22,15 +23,18 @@ export interface LimitsLinkOptions {
   retryMs: number | undefined;
   /**
    * The server knows this replica, maybe anew. `isEmptied`: it has forgotten what it was told. What is told in this call
-   * comes before all that is asked afterwards.
+   * comes before all that is asked afterwards. `doubted`: keys of quotas that may be older than what it was told.
    */
-  onMet(meeting: { isEmptied: boolean }): void;
+  onMet(meeting: { isEmptied: boolean; doubted: readonly string[] }): void;
   /** Called when nobody can be asked any more. */
   onAway(): void;
   /** Numbers of the leases that still run. */
   openLeases(): ReadonlySet<number>;
 }
 
+type BeatAnswer = [
+  ...[micros: number, live: number, isNew: number, born: string, last: string, dead: string[], upToDate: string],
+];
 type ScriptName = keyof typeof limitScripts;
 const digests = Object.fromEntries(
   Object.entries(limitScripts).map(([name, text]) => [name, new Bun.CryptoHasher("sha1").update(text).digest("hex")]),
@@ -54,6 +58,10 @@ export class LimitsLink {
   #nextLease = 1;
   /** Since when the server remembers, as it says. */
   #born: string | undefined;
+  /** The server's process, as it says; undefined where it does not. */
+  #process: string | undefined;
+  /** The log says that the server does not list its keys. */
+  #isUnlisted = false;
   /** The server's clock less the monotonic one of this process. */
   #aheadMs: number | undefined;
   #meeting: Promise<void> | undefined;
@@ -169,6 +177,7 @@ export class LimitsLink {
     const info = String(await this.#connection.send("INFO", ["server"]));
     const version = /^redis_version:(\d+)/m.exec(info)?.[1];
     if (Number(version) < 7) throw new Error(`Redis 7 or later is needed, this is ${version}`);
+    this.#process = runIdOf(info);
     if (/^redis_mode:cluster/m.test(info)) throw new Error("Redis Cluster is not supported");
     for (const text of Object.values(limitScripts)) await this.#connection.send("SCRIPT", ["LOAD", text]);
     await this.meet();
@@ -179,22 +188,50 @@ export class LimitsLink {
     this.#session = session;
     // Numbers from here on are asked for by the new session.
     const before = this.#nextLease;
-    const { born, last, dead } = await this.#beat(String(session));
+    const { born, last, dead, upToDate } = await this.#beat(String(session));
+    // A server that was started anew, or took the place of another, has what that one last saved or passed on.
+    const isDoubted = this.#process !== undefined && this.#process !== upToDate;
+    const listed = isDoubted ? await this.#quotas().catch((error: unknown) => this.#unlisted(error)) : undefined;
     const isEmptied = this.#born !== undefined && this.#born !== born;
     this.#born = born;
     if (isEmptied) this.operations.clear();
-    this.#options.onMet({ isEmptied });
+    this.#options.onMet({ isEmptied, doubted: listed ?? [] });
     this.operations.resume(isEmptied ? 0 : last);
+    if (listed) this.#inBackground(this.#noteProcess());
     this.#inBackground(this.#dropUnknown(before));
     this.#inBackground(this.#sweep(dead));
   }
 
   async #beat(session: string) {
     const answer = await this.#run("beat", [], [session, String(graceMs)]);
-    const [micros, live, isNew, born, last, dead] = answer as [number, number, number, string, string, string[]];
+    const [micros, live, isNew, born, last, dead, upToDate] = answer as BeatAnswer;
     this.#noteTime(micros);
     this.live = live;
-    return { isNew: isNew === 1, born, last: Number(last), dead };
+    return { isNew: isNew === 1, born, last: Number(last), dead, upToDate };
+  }
+
+  async #quotas(): Promise<string[]> {
+    const found = new Set<string>();
+    let cursor = "0";
+    do {
+      const asked = [cursor, "MATCH", `${globText(quotaKeys(this.#options.prefix))}*`, "COUNT", "1000"];
+      const [next, keys] = (await this.#connection.send("SCAN", asked)) as [string, string[]];
+      for (const key of keys) found.add(key);
+      cursor = next;
+    } while (cursor !== "0");
+    return [...found];
+  }
+
+  /** Throws what is no answer of the server. Without the list, an older copy of the data goes unnoticed. */
+  #unlisted(error: unknown): undefined {
+    requireRefusal(error);
+    if (!this.#isUnlisted) this.#options.log.warn("redis_quotas_unlisted", { reason: error.message });
+    this.#isUnlisted = true;
+  }
+
+  /** Sent behind what has all quotas read again, so carried out behind it. */
+  async #noteProcess(): Promise<void> {
+    await this.#connection.send("SET", [`${this.#options.prefix}run`, this.#process ?? ""]).catch(requireRefusal);
   }
 
   async #sweep(dead: readonly string[]): Promise<void> {
@@ -241,6 +278,16 @@ export class LimitsLink {
       if (this.#connection.isUp) this.#connection.giveUp(error instanceof Error ? error.message : "unknown");
     });
   }
+}
+
+/** Throws an error that is no refusal by the server, which may forbid or lack a command that the scripts do without. */
+function requireRefusal(error: unknown): asserts error is Error {
+  if (!(error instanceof Error && "code" in error && error.code === "ERR_REDIS_SERVER_ERROR")) throw error;
+}
+
+/** The text as a pattern that matches it alone. */
+function globText(text: string): string {
+  return text.replace(/[\\*?[\]]/g, "\\$&");
 }
 
 function withCount([name, ...args]: LimitOperation): string[] {

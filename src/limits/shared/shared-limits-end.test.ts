@@ -79,7 +79,7 @@ for (const [how, end] of [
       // Until it has the shared limits it decides over a part of what is left, and its refusals say so.
       await until(() => isOk(limits), "it has the shared limits");
       expect(await limits.used(quota)).toMatchObject({ tokens: 900 });
-      expect((await refusal(limits.admit(set, reserve(101)))).message).toContain("900 tokens of 1000 tokens are used");
+      expect((await refusal(limits.admit(set, reserve(101)))).message).toContain("900 tokens of 1,000 tokens are used");
     }
     rmSync(elsewhere, { recursive: true });
   });

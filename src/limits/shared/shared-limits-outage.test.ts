@@ -1,6 +1,6 @@
 // Shared limits when the server is away, slow, emptied or back, and when a replica dies: bounded excess, nothing lost, nothing held for good.
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
@@ -264,6 +264,68 @@ test("FLUSHALL on a living connection is noticed by the next request", async () 
   }
 });
 
+// hardening: L4
+test.each(["the same process", "another process", "a process beside another one"])(
+  "a server that is back with an older copy of what it knew has quotas read from the ledger again: %s",
+  async (who) => {
+    const directory = mkdtempSync(join(tmpdir(), "headrace-redis-"));
+    const server = await startRedis(directory);
+    try {
+      const ledger = ledgerWith();
+      const prefix = world();
+      const limits = await open(prefix, { url: server.url, ledger });
+      const quota = quotaOf(1_000);
+      const rolling = windowQuota({ unit: "tokens", amount: 1_000, per: "day", window: "rolling" });
+      const set = { ...none, quotas: [quota], windows: [rolling] };
+      const use = async (tokens: number) => {
+        (await granted(limits.admit(set, reserve(tokens)))).lease.settle(tokens, 0);
+        ledger.totals.tokens += tokens;
+        await limits.used(quota);
+      };
+      await use(100);
+      await server.command("SAVE");
+      await use(700);
+      const beside =
+        who === "a process beside another one" ? await open(prefix, { url: server.url, ledger }) : undefined;
+      await server.stop();
+      await until(() => !isOk(limits), "it is away");
+      if (who === "another process") await limits.close();
+      await server.start();
+      const asked = who === "the same process" ? limits : (beside ?? (await open(prefix, { url: server.url, ledger })));
+      await until(() => isOk(asked), "it is back");
+      expect((await asked.used(quota)).tokens).toBe(800);
+      expect((await asked.used(rolling)).tokens).toBe(800);
+      expect((await refusal(asked.admit(set, reserve(201)))).code).toBe("insufficient_quota");
+    } finally {
+      await server[Symbol.asyncDispose]();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  },
+);
+
+test.each([
+  ["has no SCAN", ["--rename-command", "SCAN", ""]],
+  ["forbids SCAN", ["--user", "default", "on", "nopass", "~*", "&*", "+@all", "-scan"]],
+])("a server that %s counts all the same, and the log says once that quotas cannot be listed", async (_, settings) => {
+  const server = await startRedis(tmpdir(), settings);
+  try {
+    const logged: string[] = [];
+    const log = { ...silent, warn: (event: string) => void logged.push(event) };
+    const prefix = world();
+    const limits = await open(prefix, { url: server.url, log });
+    expect(isOk(limits)).toBe(true);
+    await server.stop();
+    await until(() => !isOk(limits), "it is away");
+    await server.start();
+    await until(() => isOk(limits), "it is back");
+    expect(await admittedOf(limits, daily(10), 20)).toBe(10);
+    expect(logged.filter((event) => event === "redis_quotas_unlisted")).toHaveLength(1);
+    expect(await server.command("GET", `${prefix}run`)).toBeNull();
+  } finally {
+    await server[Symbol.asyncDispose]();
+  }
+});
+
 test("a start while the server is away goes on with the share that the database knows of, and joins in later", async () => {
   const server = await startRedis();
   await server.stop();
@@ -292,7 +354,7 @@ test("while nobody can be asked quotas go on from where they were seen, and from
     await server.stop();
     await until(() => !isOk(limits), "it is missed");
     // Seen were 110 used and 10 held; it reads the ledger beside that.
-    expect((await refusal(limits.admit(set, reserve(881)))).message).toContain("120 tokens of 1000 tokens are used");
+    expect((await refusal(limits.admit(set, reserve(881)))).message).toContain("120 tokens of 1,000 tokens are used");
     ledger.totals.tokens = 900;
     clock.advance(10_001);
     await limits.admit(set, reserve(1));
@@ -393,7 +455,7 @@ test("quotas that are forgotten are read from the ledger again, what is held sta
   await granted(limits.admit(set, reserve(200)));
   ledger.totals.tokens = 650;
   limits.forgetQuotas([quota]);
-  expect((await refusal(limits.admit(set, reserve(151)))).message).toContain("650 tokens of 1000 tokens are used in");
+  expect((await refusal(limits.admit(set, reserve(151)))).message).toContain("650 tokens of 1,000 tokens are used in");
   await granted(limits.admit(set, reserve(150)));
 });
 
@@ -466,7 +528,7 @@ test("what it keeps expires by itself, and an end in order leaves no replica beh
   await limits.close();
   const keys = (await redis.command("KEYS", `${prefix}*`)) as string[];
   for (const key of keys) {
-    if (key === `${prefix}born`) continue;
+    if (key === `${prefix}born` || key === `${prefix}run`) continue;
     expect({ key, ms: (await redis.command("PTTL", key)) as number }).toEqual({ key, ms: expect.any(Number) });
     expect((await redis.command("PTTL", key)) as number).toBeWithin(1, 86_400_000);
   }
@@ -474,6 +536,7 @@ test("what it keeps expires by itself, and an end in order leaves no replica beh
     `${prefix}born`,
     expect.stringContaining("quota:"),
     `${prefix}requests:${account.id}`,
+    `${prefix}run`,
   ]);
 });
 

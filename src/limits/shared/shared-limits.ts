@@ -135,7 +135,7 @@ export class SharedLimits implements LimitStore {
       time,
       deadlineMs,
       retryMs,
-      onMet: ({ isEmptied }) => this.#met(isEmptied),
+      onMet: ({ isEmptied, doubted }) => this.#met(isEmptied, doubted),
       onAway: () => this.#away(),
       openLeases: () =>
         new Set([...this.#leases].flatMap(({ number, stop }) => (stop ? [number, stop.number] : [number]))),
@@ -550,10 +550,11 @@ export class SharedLimits implements LimitStore {
   }
 
   /** The server decides from here on. It is told first what was taken and used meanwhile, and what still runs. */
-  #met(isEmptied: boolean): void {
+  #met(isEmptied: boolean, doubted: readonly string[]): void {
     const { operations } = this.#link;
     const outage = this.#outage;
     this.#outage = undefined;
+    if (doubted.length > 0) this.#forget(doubted);
     for (const lease of this.#leases) {
       lease.own = undefined;
       this.#tell("extend", lease);

@@ -1,4 +1,4 @@
-// The OAuth that is spoken with servers of tools and their authorization servers: found, asked and checked by the SDK's helpers.
+// The OAuth that is spoken with MCP servers and their authorization servers: found, asked and checked by the SDK's helpers.
 import type {
   AuthorizationServerMetadata,
   OAuthClientInformationMixed,
@@ -82,7 +82,7 @@ export class ToolAuthorization {
       const { registerClient } = await sdk();
       if (metadata.registration_endpoint === undefined) {
         throw fault(
-          "Its authorization server registers no clients: whoever runs this server has to register one there, and to set oauth.client_id of the server of tools.",
+          "Its authorization server registers no clients: whoever runs this server has to register one there, and to set oauth.client_id of the MCP server.",
           "no_registration",
         );
       }

@@ -1,4 +1,4 @@
-// The client as which people are sent to the authorization server of a server of tools, and for which scopes, before a real one.
+// The client as which people are sent to the authorization server of an MCP server, and for which scopes, before a real one.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { callerOf } from "../../../tests/support/link-world.ts";

@@ -1,4 +1,4 @@
-// How people connect an account of their own at a server of tools, and end that: begun here, allowed there, and kept once they are back.
+// The flow by which people connect an account of their own at an MCP server: begun here, allowed there, stored on return, and ended.
 import { randomBytes } from "node:crypto";
 import type { AuthorizationServerMetadata } from "@modelcontextprotocol/client";
 import type { Clock } from "../../base/clock.ts";
@@ -248,8 +248,5 @@ function notBegun(): GatewayError {
 }
 
 function noServer(): GatewayError {
-  return new GatewayError(
-    "not_found",
-    "There is no server of tools of this name at which people have their own accounts.",
-  );
+  return new GatewayError("not_found", "There is no MCP server of this name at which people have their own accounts.");
 }

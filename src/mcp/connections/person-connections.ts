@@ -1,4 +1,4 @@
-// Tokens of people for servers of tools: given while they are good, and renewed by one of all who want them, in whatever process.
+// Tokens of people for MCP servers: given while they are good, and renewed by one of all who want them, in whatever process.
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -12,6 +12,7 @@ import type {
   ToolPerson,
 } from "../../domain/tools/tool-connection.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import { LruMap } from "../../policy/lru-map.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import type { GivenTokens, ToolAuthorization } from "./authorization.ts";
 import { isConnectedTo, personalServer } from "./personal-server.ts";
@@ -35,6 +36,9 @@ const marginSeconds = 60;
 const claimSeconds = 30;
 const waitMs = 200;
 const mostWaits = 100;
+/** After a renewal that failed the authorization server is left alone: at first so long, then twice as long each time. */
+const [firstRestSeconds, longestRestSeconds] = [5, 60];
+const mostResting = 10_000;
 /** Refused sooner after it was given, a token is not the one that is at fault. */
 const freshSeconds = 10;
 /** The time of the last use is for people. */
@@ -54,6 +58,8 @@ export class PersonConnections implements ToolConnections {
   readonly #options: PersonConnectionsOptions;
   /** By connection: whoever of this process comes meanwhile gets the same. */
   readonly #renewing = new Map<string, Promise<string | undefined>>();
+  /** Failed renewals by connection; times in Unix seconds. */
+  readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(mostResting);
 
   constructor(options: PersonConnectionsOptions) {
     this.#options = options;
@@ -115,6 +121,8 @@ export class PersonConnections implements ToolConnections {
       if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
       const nowSeconds = clock.nowSeconds();
       if (!isDue(found, nowSeconds)) return this.#tokenOf(found);
+      const tokens = nowSeconds < (this.#resting.get(found.id)?.untilSeconds ?? 0) ? this.#open(found) : undefined;
+      if (tokens) return this.#unrenewed(found, tokens);
       const untilSeconds = nowSeconds + claimSeconds;
       if (await store.claim(found, { name, nowSeconds, untilSeconds })) return this.#renewClaimed(found, name);
       await sleep(waitMs);
@@ -140,9 +148,10 @@ export class PersonConnections implements ToolConnections {
       given = await authorization.renew(found.url, { ...tokens, refreshToken });
     } catch (error) {
       await store.settle(found.id, claim, "unchanged");
-      if (found.expiresAt === null || found.expiresAt > clock.nowSeconds()) return tokens.accessToken;
-      throw unavailable(error instanceof GatewayError ? (error.detail ?? error.code) : "unknown");
+      this.#rest(found.id, error instanceof GatewayError ? (error.detail ?? error.code) : "unknown");
+      return this.#unrenewed(found, tokens);
     }
+    this.#resting.delete(found.id);
     if (given === "refused") {
       await this.#break(found, "refused", claim);
       return undefined;
@@ -152,6 +161,20 @@ export class PersonConnections implements ToolConnections {
     // It ended meanwhile, and what was revoked with it are the tokens of before: nobody could end these any more.
     if (!(await store.find(found.server, found))) await authorization.revoke(found.url, renewed);
     return undefined;
+  }
+
+  #rest(id: string, detail: string): void {
+    const last = this.#resting.get(id);
+    const restSeconds = last ? Math.min(2 * last.restSeconds, longestRestSeconds) : firstRestSeconds;
+    this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
+  }
+
+  /** The token goes on while it holds. Throws `service_unavailable` once it has ended. */
+  #unrenewed({ id, expiresAt }: StoredToolConnection, { accessToken }: ToolTokens): string {
+    const nowSeconds = this.#options.clock.nowSeconds();
+    if (expiresAt === null || expiresAt > nowSeconds) return accessToken;
+    const { untilSeconds, detail } = this.#resting.get(id) ?? { untilSeconds: nowSeconds, detail: "unknown" };
+    throw unavailable(detail, Math.max(1, untilSeconds - nowSeconds));
   }
 
   /** What was renewed is lost with the old refresh token where it cannot be written: so it is tried more than once. */
@@ -227,11 +250,7 @@ export function scopesOf(scope: string): string[] {
     .slice(0, 100);
 }
 
-function unavailable(detail: string): GatewayError {
-  const message =
-    "Your account at this server of tools cannot be renewed at the moment, as its authorization server does not answer. Retry in 5 s.";
-  return new GatewayError("service_unavailable", message, {
-    detail: `tool connection: ${detail}`,
-    retryAfterSeconds: 5,
-  });
+function unavailable(detail: string, retryAfterSeconds = firstRestSeconds): GatewayError {
+  const message = `Your account at this MCP server cannot be renewed at the moment, as its authorization server does not answer. Retry in ${retryAfterSeconds} s.`;
+  return new GatewayError("service_unavailable", message, { detail: `tool connection: ${detail}`, retryAfterSeconds });
 }

@@ -1,4 +1,4 @@
-// Servers of tools at which people have accounts of their own, and which of them a principal may connect.
+// MCP servers at which people have accounts of their own, and which of them a principal may connect.
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
 import type { ToolCredentials, ToolServer } from "../../domain/tools/tool-server.ts";

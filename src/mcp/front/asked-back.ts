@@ -12,6 +12,7 @@ import {
 import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
+import { requireElicitable, requireElicitableError } from "./elicitation.ts";
 import { methodNotFound, missingCapability, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { withoutTasksExtension } from "./tasks.ts";
@@ -30,9 +31,12 @@ export async function askServer(
   const untilMs = clock.monotonicMs() + longestMs;
   let asked = 0;
   const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
-    if (resultType !== "input_required" || !isObject(inputRequests)) return undefined;
-    if (!call.isAskable && !Object.values(inputRequests).every((one) => isOurs(one, call))) return undefined;
+    if (!isObject(inputRequests)) return undefined;
     const wants = Object.entries(inputRequests);
+    for (const [, one] of wants) requireFit(server.name, one, call);
+    // A task asks by its state.
+    if (resultType !== "input_required") return undefined;
+    if (!call.isAskable && !wants.every(([, one]) => isOurs(one, call))) return undefined;
     // To ask for nothing is a round as well.
     asked += Math.max(1, wants.length);
     if (asked > mostAskedBack) throw asksTooOften(server.name);
@@ -40,7 +44,7 @@ export async function askServer(
     for (const [key, one] of wants) {
       if (!isObject(one)) continue;
       if (clock.monotonicMs() >= untilMs) {
-        const message = `The call of the server of tools "${server.name}", which asked back, did not end within ${longestMs} ms.`;
+        const message = `The call of the MCP server "${server.name}", which asked back, did not end within ${longestMs} ms.`;
         throw new GatewayError("upstream_timeout", message);
       }
       const wanted = isObject(one["params"]) ? one["params"] : {};
@@ -48,10 +52,22 @@ export async function askServer(
     }
     return { method, params: { ...params, inputResponses, ...(requestState !== undefined && { requestState }) } };
   };
-  return resultOf(await link.request(method, params, { ...exchangeOf(call, params, sampler), next }), call);
+  const answer = await link.request(method, params, { ...exchangeOf(call, params, sampler, server.name), next });
+  return resultOf(answer, call, server.name);
 }
 
-export function exchangeOf(call: ClientCall, { _meta }: JsonObject, sampler: ToolSampler): ToolExchange {
+function requireFit(server: string, asked: unknown, { capabilities }: ClientCall): void {
+  if (!isObject(asked) || asked["method"] !== "elicitation/create") return;
+  requireElicitable(server, isObject(asked["params"]) ? asked["params"] : {}, capabilities);
+}
+
+/** `server`: its name, for errors. */
+export function exchangeOf(
+  call: ClientCall,
+  { _meta }: JsonObject,
+  sampler: ToolSampler,
+  server: string,
+): ToolExchange {
   const progressToken = isObject(_meta) ? _meta["progressToken"] : undefined;
   const { holder, cancellation, capabilities, headers } = call;
   const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
@@ -63,7 +79,10 @@ export function exchangeOf(call: ClientCall, { _meta }: JsonObject, sampler: Too
       if (method !== "notifications/progress") call.notify(method, params);
       else if (progressToken !== undefined) call.notify(method, { ...params, progressToken });
     },
-    asked: (method, params) => answerAsked(method, params, call, sampler),
+    asked: async (method, params) => {
+      requireFit(server, { method, params }, call);
+      return await answerAsked(method, params, call, sampler);
+    },
   };
 }
 
@@ -96,7 +115,9 @@ function neededCapability(method: string): string | undefined {
   return method === "roots/list" ? "roots" : undefined;
 }
 
-export function resultOf(answer: ToolAnswer, { lacking }: Pick<ClientCall, "lacking">): JsonObject {
+/** `server`: its name, for errors. */
+export function resultOf(answer: ToolAnswer, { lacking, capabilities }: ClientCall, server: string): JsonObject {
+  requireElicitableError(server, answer, capabilities);
   const isFailed = "error" in answer || answer.result["isError"] === true;
   if (isFailed && lacking && lacking.size > 0) throw lackOf(lacking, answer);
   if ("result" in answer) return answer.result;

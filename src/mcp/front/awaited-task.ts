@@ -30,10 +30,11 @@ export async function askByTask(
   const task = new AwaitedTask(server, clock, cancellation);
   const asked = { ...params, task: { ttl: longestCallMs(server) } };
   try {
-    const exchange = { ...exchangeOf(call, params, sampler), next: task.next };
-    return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call));
+    const exchange = { ...exchangeOf(call, params, sampler, server.name), next: task.next };
+    return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
     const nobody = { holder, cancellation: new Cancellation() };
+    // The client gets the error that led here; a server that cannot be reached ends the task itself.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;
   }
@@ -90,7 +91,7 @@ class AwaitedTask {
       const most = longestCallMs(this.#server);
       throw new GatewayError(
         "upstream_timeout",
-        `The task of the server of tools "${this.#server.name}" did not end within ${most} ms, the longest that a call of it may last.`,
+        `The task of the MCP server "${this.#server.name}" did not end within ${most} ms, the longest that a call of it may last.`,
       );
     }
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -18,6 +18,8 @@ export interface ClientRequest {
   readonly only: string | undefined;
   /** Whether schemas of all tools are listed, or a tool by which they are searched for; undefined: by how many there are. */
   readonly listing: "all" | "search" | undefined;
+  /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
+  readonly isFresh?: boolean | undefined;
   /** Tells its client what servers tell beside any request; undefined: it does not listen. */
   readonly follower?: Follower | undefined;
 }

@@ -141,7 +141,8 @@ export class Desk {
   }
 
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
-    const all = await this.#offers.all(kind, call);
+    // Pages that follow are of the list that the first one is of.
+    const all = await this.#offers.all(kind, call, call.isFresh === true && cursor === undefined);
     if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
       return { tools: searchTools(all.length) };
     }

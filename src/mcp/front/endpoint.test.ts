@@ -65,6 +65,26 @@ describe.each([
     expect(ended).toEqual(["two tools/call a.b completed  false"]);
   });
 
+  test("reads a list anew for its first page alone where all its requests say no-cache", async () => {
+    let now = 0;
+    const many = Array.from({ length: 1_001 }, (_item, i) => tool(`look_${i}`));
+    const link = new TestLink(serving(many, () => text("seen")));
+    const { desk } = deskBefore([[toolServerFor("one"), link]], {
+      clock: { ...systemClock, monotonicMs: () => now },
+    });
+    await using one = await clientOf(desk, isLegacy, { changes: { only: "one", isFresh: true } });
+    const lists = () => link.asked.filter(({ method }) => method === "tools/list").length;
+    const { nextCursor } = await one.ask("tools/list");
+    for (let i = 0; i < 3; i++) {
+      now += 1_050;
+      await one.ask("tools/call", { name: "look_0", arguments: {} });
+    }
+    await one.ask("tools/list", { cursor: nextCursor });
+    expect(lists()).toBe(1);
+    await one.ask("tools/list");
+    expect(lists()).toBe(2);
+  });
+
   test("sees and calls those tools alone that each list of its principal names", async () => {
     const links = ["one", "two", "three"].map(
       (name) => [toolServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,

@@ -1,4 +1,5 @@
 // The endpoint of the protocol: what a client sends goes the way of its revision, by sessions or one request at a time.
+
 import { AsyncLocalStorage } from "node:async_hooks";
 import {
   createMcpHandler,
@@ -9,6 +10,7 @@ import {
   type ServerEventBus,
 } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import { type ClientCall, type ClientRequest, ownerOf } from "./client-call.ts";
 import { type Desk, deskMethods } from "./desk.ts";
@@ -33,7 +35,8 @@ const ownMethods = new Set([
 const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
 const headerMismatch = -32_020;
 /** Streams that listen, beside those of sessions: of one owner, of one account and in all. */
-const [mostOfOwner, mostOfAccount, mostOfAll] = [32, 1_024, 4_096];
+const { bounds } = longLived.mcpStream;
+const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 export class Endpoint {
   readonly #desk: Desk;
@@ -46,9 +49,9 @@ export class Endpoint {
   readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
 
-  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs" | "nowSeconds">, behind: StandingDeps["behind"]) {
+  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs" | "nowSeconds">, still: StandingDeps["still"]) {
     this.#desk = desk;
-    this.#standing = new Standing({ clock, behind });
+    this.#standing = new Standing({ clock, still });
     this.#sessions = new Sessions(desk, clock, this.#standing);
     const current = () => {
       const request = this.#at.getStore();
@@ -64,6 +67,7 @@ export class Endpoint {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
+        // A server that cannot be listened to tells no news, and its lists are read again when they are asked for.
         void desk.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
         return () => follower.end();
       },

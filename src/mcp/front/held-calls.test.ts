@@ -71,6 +71,47 @@ test("what a call was asked with counts as its key's until the call has ended, h
   await expect(held.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
+// long-lived: mcpHeldCall.key, mcpHeldCall.account, mcpHeldCall.total
+test("calls that wait are bounded by key, by account and in all, and leave room for others until then", async () => {
+  const held = new HeldCalls();
+  const someone = principalFor();
+  const [own] = someone.keys;
+  const from = (account: string, key: string) => {
+    const principal = {
+      ...someone,
+      account: { ...someone.account, id: account },
+      keys: [{ ...own, id: key }] as const,
+    };
+    return callFrom({ principal });
+  };
+  const refused = (account: string, key: string) =>
+    begun(held, from(account, key)).then(
+      () => false,
+      () => true,
+    );
+  for (let i = 0; i < 16; i++) await begun(held, from("a", "k"));
+  expect(await refused("a", "k")).toBe(true);
+  for (let i = 16; i < 128; i++) await begun(held, from("a", `k${i}`));
+  expect(await refused("a", "another")).toBe(true);
+  for (let i = 128; i < 512; i++) await begun(held, from(`a${i}`, "k"));
+  expect(await refused("b", "k")).toBe(true);
+  held.close();
+});
+
+// long-lived: mcpHeldCall.idle
+test("a call whose client does not come back for five minutes ends", async () => {
+  jest.useFakeTimers();
+  try {
+    const held = new HeldCalls();
+    const resume = await begun(held);
+    jest.advanceTimersByTime(5 * 60_000);
+    await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+// long-lived: mcpHeldCall.server
 test("calls that wait end with the gateway", async () => {
   const held = new HeldCalls();
   const holder = new HeldBytes(1e9).holder(new AccountBytes());

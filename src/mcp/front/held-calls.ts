@@ -1,14 +1,15 @@
 // Calls whose servers ask back on their own connection, for clients that are asked by an answer and repeat their request.
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import { type ClientCall, keepAsked, ownerOf } from "./client-call.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
 /** Somebody may have to look something up before they answer. */
-const patienceMs = 5 * 60_000;
-const [mostOfOwner, mostOfAll] = [16, 512];
+const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
+const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 /** The request that the call is of, as its server knows it. */
 export interface HeldSubject {
@@ -25,6 +26,7 @@ interface Asked {
 
 class Held {
   readonly owner: string;
+  readonly accountId: string;
   readonly subject: HeldSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
@@ -41,6 +43,7 @@ class Held {
   constructor(client: ClientCall, subject: HeldSubject) {
     this.client = client;
     this.owner = ownerOf(client.principal);
+    this.accountId = client.principal.account.id;
     this.subject = subject;
   }
 
@@ -161,9 +164,11 @@ export class HeldCalls {
 
   /** Throws where there is no room for it. */
   #keep(held: Held, params: JsonObject): string {
-    const own = [...this.#held.values()].filter(({ owner }) => owner === held.owner).length;
-    if (own >= mostOfOwner || this.#held.size >= mostOfAll) {
-      throw new GatewayError("rate_limit_exceeded", `At most ${mostOfOwner} calls may wait for their client.`);
+    const ofAccount = [...this.#held.values()].filter(({ accountId }) => accountId === held.accountId);
+    const own = ofAccount.filter(({ owner }) => owner === held.owner);
+    if (own.length >= mostOfOwner || ofAccount.length >= mostOfAccount || this.#held.size >= mostOfAll) {
+      const most = `${mostOfOwner} of one key, ${mostOfAccount} of one account and ${mostOfAll} in all`;
+      throw new GatewayError("rate_limit_exceeded", `As many calls wait for their client as may: ${most}.`);
     }
     held.letGo = keepAsked(held.client, params);
     const id = `held_${crypto.randomUUID()}`;

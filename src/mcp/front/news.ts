@@ -99,6 +99,7 @@ export class Follower {
     stop();
     const exchange = { holder: this.#from.holder, cancellation: new Cancellation() };
     for (const uri of uris) {
+      // A server that is away has forgotten the subscription.
       if (letGo(this, link, uri)) link.request("resources/unsubscribe", { uri }, exchange).catch(() => {});
     }
   }

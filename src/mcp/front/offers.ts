@@ -1,4 +1,5 @@
 // What a caller may use of the servers: their lists put together, or the one thing that clients know by a name.
+import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -74,19 +75,19 @@ export class Offers {
   requireServer(name: string, { principal }: Pick<ClientCall, "principal">): ToolServer {
     const server = this.#deps.servers.find(name);
     if (server && mayUseServer(server, principal)) return server;
-    throw new GatewayError("not_found", "There is no such server of tools, or this key may not use it.");
+    throw new GatewayError("not_found", "There is no such MCP server, or this key may not use it.");
   }
 
-  /** What all servers have of a kind, in the order of their names. */
-  async all(kind: ListKind, call: ClientCall): Promise<Found[]> {
+  /** What all servers have of a kind, in the order of their names. `isFresh`: as `ServerLists.of` has it. */
+  async all(kind: ListKind, call: ClientCall, isFresh = false): Promise<Found[]> {
     await this.permit(call, listKinds[kind].method, null);
     const servers = this.serversOf(call);
     if (call.only !== undefined)
-      return (await Promise.all(servers.map((server) => this.#of(server, kind, call)))).flat();
+      return (await Promise.all(servers.map((server) => this.#of(server, kind, call, isFresh)))).flat();
     const lists = await Promise.all(
       servers.map(async (server) => {
         try {
-          return await within(listPatienceMs, this.#of(server, kind, call));
+          return await within(listPatienceMs, this.#of(server, kind, call, isFresh));
         } catch (error) {
           const { message, detail } = error as { message?: string; detail?: string };
           this.#deps.log.warn("mcp_list_failed", { server: server.name, kind, reason: detail ?? message ?? "unknown" });
@@ -114,7 +115,7 @@ export class Offers {
     const method = kind === "tools" ? "tools/call" : "prompts/get";
     await this.permit(call, method, of === undefined ? name : name.slice(of.length + 1), isNoted ? server : undefined);
     try {
-      const { isLegacy, items } = await this.#offered(server, kind, call);
+      const { isLegacy, items } = await this.#offered(server, kind, call, false);
       const item = itemOf(items, of, name);
       const found = item && usable(server, item, isLegacy, call);
       if (found) return found;
@@ -129,11 +130,11 @@ export class Offers {
   }
 
   /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
-  async #of(server: ToolServer, kind: ListKind, call: ClientCall): Promise<Found[]> {
+  async #of(server: ToolServer, kind: ListKind, call: ClientCall, isFresh: boolean): Promise<Found[]> {
     const isResource = kind === "resources" || kind === "resourceTemplates";
     if (isResource && !mayUseResources(server, call.principal)) return [];
     try {
-      const { isLegacy, items } = await this.#offered(server, kind, call);
+      const { isLegacy, items } = await this.#offered(server, kind, call, isFresh);
       if (isResource) {
         return items.map((item) => ({ server, item, name: String(item["name"]) }));
       }
@@ -150,14 +151,14 @@ export class Offers {
     server: ToolServer,
     kind: ListKind,
     call: ClientCall,
+    isFresh: boolean,
   ): Promise<{ isLegacy: boolean; items: readonly JsonObject[] }> {
     const link = await this.open(server, call);
     const { isLegacy } = link;
     // A party of its own: who has many calls under way waits for its lists no longer than others, and others not behind its calls.
     const party = `lists of ${partyOf(call.principal)}`;
-    const items = await this.#lists.of(link, kind, (cancellation) =>
-      this.#deps.places.take({ server, party, cancellation }),
-    );
+    const place = (cancellation: Cancellation) => this.#deps.places.take({ server, party, cancellation });
+    const items = await this.#lists.of(link, kind, place, isFresh);
     if (kind === "resources" || kind === "resourceTemplates") return { isLegacy, items };
     const guarded = kind === "tools" ? "tool" : "prompt";
     const lacks = link.capabilities[kind === "tools" ? "prompts" : "tools"] === undefined;

@@ -57,6 +57,7 @@ export function protocolServer(
  */
 function endIfCancelled(server: Server, { mcpReq: { id, signal } }: ServerContext): void {
   const error = { code: refused, message: "Its client cancelled the request." };
+  // The client may have left as well.
   const end = () => void server.transport?.send({ jsonrpc: "2.0", id, error }).catch(() => {});
   signal.addEventListener("abort", end, { once: true });
 }

@@ -155,6 +155,7 @@ export class ServerCalls {
       return keepAsked(call, params);
     } catch (error) {
       const nobody = { holder: call.holder, cancellation: new Cancellation() };
+      // The client gets the error that led here; a server that cannot be reached ends the task itself.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }

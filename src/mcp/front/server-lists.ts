@@ -25,6 +25,8 @@ const [usualMs, mostMs] = [60_000, 600_000];
 /** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
 const deepest = 100;
 const sweepMs = 30_000;
+/** A client that asks for fresh lists gets those of this time, so that it cannot make a server list all the time. */
+const freshMs = 1_000;
 /** All pages of a list together. */
 const readMs = 60_000;
 
@@ -37,7 +39,10 @@ interface ReadList {
 interface Kept {
   readonly items: Promise<readonly JsonObject[]>;
   length: number;
+  readMs: number;
   untilMs: number;
+  /** A fresh read of the same, while it is under way. */
+  renewal?: Promise<readonly JsonObject[]> | undefined;
 }
 
 /** Rejects where none is free in time. */
@@ -59,25 +64,47 @@ export class ServerLists {
 
   /**
    * All who ask at once share what comes; one that failed is asked anew. `place`: waits for one at the server, for each page;
-   * gives what gives it back.
+   * gives what gives it back. `isFresh`: takes no list that was read more than a second ago;
+   * others have the old one until the new one is there.
    */
-  of(link: ToolLink, kind: ListKind, place: TakePlace = atOnce): Promise<readonly JsonObject[]> {
+  of(link: ToolLink, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
     const known = kept.get(kind);
-    if (known && this.#clock.monotonicMs() < known.untilMs) return known.items;
+    const now = this.#clock.monotonicMs();
+    if (known && now < known.untilMs) {
+      if (!isFresh || now < known.readMs + freshMs) return known.items;
+      known.renewal ??= this.#read(link, kind, place, kept, known);
+      return known.renewal;
+    }
     this.#drop(kept, kind);
+    return this.#read(link, kind, place, kept);
+  }
+
+  /** `known`: a list that is kept until the read succeeds. */
+  #read(
+    link: ToolLink,
+    kind: ListKind,
+    place: TakePlace,
+    kept: Map<ListKind, Kept>,
+    known?: Kept,
+  ): Promise<readonly JsonObject[]> {
     const read = inTime(link, kind, place);
     const items = read.then((list) => list.items);
-    const fresh: Kept = { items, length: 0, untilMs: Number.POSITIVE_INFINITY };
-    kept.set(kind, fresh);
+    const fresh: Kept = { items, length: 0, readMs: Number.POSITIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
+    if (!known) kept.set(kind, fresh);
     read.then(
       ({ goodMs, length }) => {
-        fresh.untilMs = this.#clock.monotonicMs() + Math.min(goodMs, mostMs);
+        fresh.readMs = this.#clock.monotonicMs();
+        fresh.untilMs = fresh.readMs + Math.min(goodMs, mostMs);
         // It may have changed while it was read.
-        if (kept.get(kind) === fresh) this.#keep(fresh, length, () => this.#drop(kept, kind));
+        if (kept.get(kind) !== (known ?? fresh)) return;
+        if (known) this.#drop(kept, kind);
+        kept.set(kind, fresh);
+        this.#keep(fresh, length, () => this.#drop(kept, kind));
       },
       () => {
-        if (kept.get(kind) === fresh) kept.delete(kind);
+        if (known) known.renewal = undefined;
+        else if (kept.get(kind) === fresh) kept.delete(kind);
       },
     );
     return items;
@@ -162,13 +189,18 @@ async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, 
     const { nextCursor, ttlMs } = answer.result;
     if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
     cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
-    const isAgain = cursor !== undefined && (cursors.has(cursor) || cursors.size >= mostPages);
-    if (isAgain || items.length > mostItems) {
+    // A cursor that comes back leads to pages that were read: the list is whole, but for repetitions.
+    if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
+    if ((cursor !== undefined && cursors.size >= mostPages) || items.length > mostItems) {
       throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
     }
     if (cursor !== undefined) cursors.add(cursor);
   } while (cursor !== undefined);
   return { items, length, goodMs };
+}
+
+function withoutRepetitions(items: readonly JsonObject[]): JsonObject[] {
+  return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
 }
 
 function isShallow(value: unknown, deepestLeft: number): boolean {
@@ -177,7 +209,7 @@ function isShallow(value: unknown, deepestLeft: number): boolean {
 }
 
 function listFault(detail: string): GatewayError {
-  return new GatewayError("upstream_error", "The server of tools did not say what it has.", { detail });
+  return new GatewayError("upstream_error", "The MCP server did not say what it has.", { detail });
 }
 
 export function isObject(value: unknown): value is JsonObject {

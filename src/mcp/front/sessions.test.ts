@@ -1,5 +1,6 @@
 // What sessions hold, and give back, whatever their clients do.
-import { expect, test } from "bun:test";
+import { expect, jest, test } from "bun:test";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
@@ -70,6 +71,7 @@ test("a request that its client cancels is over: its stream ends, and makes room
   }
 });
 
+// long-lived: mcpSession.key
 test("an owner who begins many sessions at once has no more of them than one who begins them in turn", async () => {
   const opened = Promise.withResolvers<void>();
   const link = new TestLink(serving([], () => ({ result: {} })));
@@ -85,6 +87,7 @@ test("an owner who begins many sessions at once has no more of them than one who
   expect(one.endpoint.sessions).toBe(32);
 });
 
+// long-lived: mcpSession.total
 test("an account with many keys takes no session of another account, also where all are taken", async () => {
   const { desk } = deskBefore([]);
   await using one = endpointOf(desk);
@@ -104,6 +107,7 @@ test("an account with many keys takes no session of another account, also where 
   expect((await one.send(initialize, quiet)).status).toBe(200);
 });
 
+// long-lived: mcpStream.key, mcpStream.account
 test("streams of 2026-07-28 that one owner, or one account, has open leave room for those of others", async () => {
   const { desk } = deskBefore([]);
   await using one = endpointOf(desk);
@@ -126,6 +130,76 @@ test("streams of 2026-07-28 that one owner, or one account, has open leave room 
   expect(others.map(({ status }) => status)).toEqual([...Array.from({ length: 32 }, () => 200), 429]);
   await others[0]?.body?.cancel();
   expect((await begin(principalOf("acct_other", 9_999))).status).toBe(200);
+});
+
+// long-lived: mcpStream.total
+test("all accounts together have 4,096 listening streams at most", async () => {
+  const { desk } = deskBefore([]);
+  await using one = endpointOf(desk);
+  const [own] = principalFor().keys;
+  const begin = async (i: number) => {
+    const principal = principalFor({
+      account: accountFor({ id: `acct_${i >> 10}` }),
+      keys: [{ ...own, id: `key_${i >> 5}` }],
+    });
+    const init = { method: "POST", headers: listenHeaders, body: JSON.stringify(listen) };
+    return await one.endpoint.answer(new Request("http://gateway.test/mcp", init), requestFrom(principal), listen);
+  };
+  const answers = await Promise.all(Array.from({ length: 4_097 }, (_, i) => begin(i)));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(4_096);
+  expect(answers.at(-1)?.status).toBe(429);
+});
+
+// long-lived: mcpSession.server, mcpStream.server
+test("sessions and listening streams end when the server stops", async () => {
+  const { desk } = deskBefore([]);
+  const one = endpointOf(desk);
+  const begun = await one.send(initialize);
+  await begun.text();
+  const init = { method: "POST", headers: listenHeaders, body: JSON.stringify(listen) };
+  const request = new Request("http://gateway.test/mcp", init);
+  const stream = await one.endpoint.answer(request, requestFrom(principalFor()), listen);
+  const read = stream.text().catch(() => "broken off");
+  await one.endpoint.close();
+  await read;
+  expect(one.endpoint.sessions).toBe(0);
+});
+
+// long-lived: mcpSession.idle
+test("a session that nobody uses for ten minutes ends, and one that is used does not", async () => {
+  const clock = manualClock();
+  const { desk } = deskBefore([]);
+  jest.useFakeTimers();
+  try {
+    const endpoint = new Endpoint(desk, clock, async () => principalFor());
+    const send = async (body: JsonObject, session?: string) => {
+      const sent = { ...headers, ...(session !== undefined && { "mcp-session-id": session }) };
+      const request = new Request("http://gateway.test/mcp", {
+        method: "POST",
+        headers: sent,
+        body: JSON.stringify(body),
+      });
+      return await endpoint.answer(request, requestFrom(principalFor()), body);
+    };
+    const [idle, used] = [await send(initialize), await send(initialize)];
+    await Promise.all([idle.text(), used.text()]);
+    const list = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    const use = async (of: Response) => {
+      const answer = await send(list, of.headers.get("mcp-session-id") ?? "");
+      await answer.text();
+      return answer.status;
+    };
+    clock.advance(599_000);
+    jest.advanceTimersByTime(60_000);
+    expect(endpoint.sessions).toBe(2);
+    expect(await use(used)).toBe(200);
+    clock.advance(2_000);
+    jest.advanceTimersByTime(60_000);
+    expect([await use(idle), await use(used)]).toEqual([404, 200]);
+    await endpoint.close();
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test("what a client asked that left its session's request counts as its key's until the server has answered", async () => {

@@ -1,6 +1,7 @@
 // Sessions of clients that speak earlier revisions: each of one principal, bounded in number, and ended once nobody uses it.
 import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import type { Clock } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
 import { type ClientRequest, ownerOf } from "./client-call.ts";
 import type { Desk } from "./desk.ts";
 import { KeptEvents } from "./kept-events.ts";
@@ -9,9 +10,9 @@ import { protocolServer } from "./protocol-server.ts";
 import type { Standing } from "./standing.ts";
 
 /** A client that went away without a word is let go of. */
-const idleMs = 10 * 60_000;
+const { idleMs, bounds } = longLived.mcpSession;
 const sweepMs = 30_000;
-const [mostOfOwner, mostOfAll] = [32, 4_096];
+const [mostOfOwner, mostOfAll] = [bounds.key.most, bounds.total.most];
 /** Requests of one session at a time. */
 const mostOpen = 64;
 
@@ -68,6 +69,7 @@ export class Sessions {
     clearInterval(this.#timer);
     const all = [...this.#byId.values()];
     this.#byId.clear();
+    // The server stops: a client that has left already is no fault.
     await Promise.all(all.map(({ transport }) => transport.close().catch(() => {})));
   }
 
@@ -167,6 +169,7 @@ export class Sessions {
 
   #end(session: Session): void {
     this.#byId.delete(session.id);
+    // The session is over, also where its client has left already.
     session.transport.close().catch(() => {});
   }
 }

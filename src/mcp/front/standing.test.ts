@@ -15,11 +15,12 @@ afterEach(() => standing.close());
 /** Whether what began with `caller` has ended, now that this stands behind its credential. */
 async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
   let isOver = false;
-  const behind = async () => {
+  const still = async (asked: Principal) => {
+    expect(asked).toBe(caller);
     if (now instanceof GatewayError) throw now;
     return now;
   };
-  standing = new Standing({ clock: manualClock(), behind });
+  standing = new Standing({ clock: manualClock(), still });
   standing.add(caller, undefined, () => {
     isOver = true;
   });
@@ -27,6 +28,7 @@ async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
   return isOver;
 }
 
+// long-lived: mcpSession.credential, mcpStream.credential
 test.each<[string, Principal | GatewayError]>([
   ["is revoked", invalidApiKey("revoked")],
   ["has lost the scope", { ...caller, scopes: new Set(["chat:write"]) }],

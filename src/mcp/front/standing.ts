@@ -5,8 +5,8 @@ import type { Principal } from "../../domain/principal.ts";
 
 export interface StandingDeps {
   clock: Pick<Clock, "nowSeconds">;
-  /** Who stands behind a credential now. Rejects with `invalid_api_key` where it has ended. */
-  behind(credentialId: string): Promise<Principal>;
+  /** Returns the principal as it is now. Rejects with `invalid_api_key` where its credential has ended. */
+  still(principal: Principal): Promise<Principal>;
 }
 
 const lookMs = 5_000;
@@ -46,13 +46,13 @@ export class Standing {
 
   /** Never rejects. */
   async look(): Promise<void> {
-    const behind = new Map<string, Promise<Principal | undefined>>();
+    const asked = new Map<Principal, Promise<Principal | undefined>>();
     const entries = [...this.#entries];
     await Promise.all(
       entries.map(async (entry) => {
-        const [{ id }] = entry.principal.keys;
-        const now = behind.get(id) ?? this.#behind(id, entry.principal);
-        behind.set(id, now);
+        const { principal } = entry;
+        const now = asked.get(principal) ?? this.#still(principal);
+        asked.set(principal, now);
         if (this.#holds(entry, await now) || !this.#entries.delete(entry)) return;
         entry.end();
       }),
@@ -68,9 +68,9 @@ export class Standing {
   }
 
   /** Undefined where it has ended; as it was, where that cannot be found out at the moment. */
-  async #behind(id: string, before: Principal): Promise<Principal | undefined> {
+  async #still(before: Principal): Promise<Principal | undefined> {
     try {
-      return await this.#deps.behind(id);
+      return await this.#deps.still(before);
     } catch (error) {
       return error instanceof GatewayError && error.code === "service_unavailable" ? before : undefined;
     }

@@ -1,7 +1,7 @@
 // Tasks of calls, as the desk keeps them: for whom, for how long, and on which record.
 import { expect, jest, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
-import { principalFor } from "../../../tests/support/principal.ts";
+import { accountFor, principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -80,6 +80,7 @@ test.each([
   expect(link.followers).toBe(1);
 });
 
+// long-lived: mcpTask.server
 test("what a server tells of a task beside ends its use as well, and so does the end of all", async () => {
   const { desk, ended, link } = tasking();
   await made(desk);
@@ -90,6 +91,7 @@ test("what a server tells of a task beside ends its use as well, and so does the
   expect(ended.slice(1)).toEqual(["one tools/call work cancelled  false"]);
 });
 
+// long-lived: mcpTask.age
 test("no task is on record for longer than a call may be, nor kept for longer than its server says", async () => {
   jest.useFakeTimers();
   try {
@@ -107,6 +109,32 @@ test("no task is on record for longer than a call may be, nor kept for longer th
   }
 });
 
+// long-lived: mcpTask.account
+test("an account with many keys has 1,024 tasks at most, and leaves room for those of others", async () => {
+  const { desk } = tasking();
+  const [own] = someone.keys;
+  const by = (account: string, key: string) => {
+    const { account: of } = someone;
+    return callOf({}, { ...someone, account: { ...of, id: account }, keys: [{ ...own, id: key }] });
+  };
+  for (let i = 0; i < 1_024; i++) await made(desk, by("acct_hog", `key_${i >> 5}`));
+  await expect(made(desk, by("acct_hog", "key_new"))).rejects.toMatchObject({ data: { code: "rate_limit_exceeded" } });
+  await made(desk, by("acct_other", "key_new"));
+  await desk.close();
+});
+
+// long-lived: mcpTask.total
+test("all accounts together have 4,096 tasks at most", async () => {
+  const { desk } = tasking();
+  const [own] = someone.keys;
+  const by = (account: number, key: number) =>
+    callOf({}, principalFor({ account: accountFor({ id: `acct_${account}` }), keys: [{ ...own, id: `key_${key}` }] }));
+  for (let i = 0; i < 4_096; i++) await made(desk, by(i >> 10, i >> 5));
+  await expect(made(desk, by(9, 9_999))).rejects.toMatchObject({ data: { code: "rate_limit_exceeded" } });
+  await desk.close();
+});
+
+// long-lived: mcpTask.key
 test("a task that nobody asked for, or that is one too many, is cancelled at its server", async () => {
   const { desk, link, ended } = tasking();
   await expect(made(desk, callOf({ capabilities: {} }))).rejects.toMatchObject({

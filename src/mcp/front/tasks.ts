@@ -1,4 +1,5 @@
 // Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
+import { longLived } from "../../base/long-lived.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
 import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
@@ -9,9 +10,10 @@ import { isObject } from "./server-lists.ts";
 export const tasksExtension = "io.modelcontextprotocol/tasks";
 /** Where earlier revisions say of a result which task it is of. */
 export const relatedTask = "io.modelcontextprotocol/related-task";
-const [mostOfOwner, mostOfAll] = [64, 4_096];
+const { bounds, longestMs } = longLived.mcpTask;
+const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 /** Servers say for how long they keep one, and its client may come for the result for so long. */
-const [usualKeptMs, longestKeptMs] = [3_600_000, 24 * 3_600_000];
+const [usualKeptMs, longestKeptMs] = [3_600_000, longestMs];
 const longestId = 512;
 /** Servers tell of a task beside any request by these. */
 const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
@@ -32,6 +34,7 @@ export interface MadeTask {
 
 export class Task {
   readonly owner: string;
+  readonly accountId: string;
   readonly tool: string;
   readonly #id: unknown;
   readonly #use: OpenToolUse;
@@ -40,8 +43,9 @@ export class Task {
   readonly #timer: ReturnType<typeof setTimeout>;
   #isOver = false;
 
-  constructor(owner: string, { server, tool, link, use, made: { taskId }, letGo }: MadeTask) {
+  constructor(owner: string, accountId: string, { server, tool, link, use, made: { taskId }, letGo }: MadeTask) {
     this.owner = owner;
+    this.accountId = accountId;
     this.tool = tool;
     this.#id = taskId;
     this.#use = use;
@@ -87,9 +91,12 @@ export class Tasks {
   /** Whether whoever calls may have one more. */
   hasRoom({ principal }: Pick<ClientCall, "principal">): boolean {
     const owner = ownerOf(principal);
-    let own = 0;
-    for (const { task } of this.#tasks.values()) if (task.owner === owner) own++;
-    return own < mostOfOwner && this.#tasks.size < mostOfAll;
+    let [own, ofAccount] = [0, 0];
+    for (const { task } of this.#tasks.values()) {
+      if (task.owner === owner) own++;
+      if (task.accountId === principal.account.id) ofAccount++;
+    }
+    return own < mostOfOwner && ofAccount < mostOfAccount && this.#tasks.size < mostOfAll;
   }
 
   /** Takes over the use of the call. */
@@ -101,7 +108,7 @@ export class Tasks {
     const keptMs = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, longestKeptMs) : usualKeptMs;
     const timer = setTimeout(() => this.#drop(key), Math.max(keptMs, longestCallMs(made.server)));
     timer.unref();
-    this.#tasks.set(key, { task: new Task(owner, made), timer });
+    this.#tasks.set(key, { task: new Task(owner, principal.account.id, made), timer });
   }
 
   /** Undefined where it is nobody's, or somebody else's. `id`: as its server knows it. */

@@ -1,4 +1,4 @@
-// One request on its way at a server of tools: its deadlines, the bytes that are held for it, and its one end.
+// A request under way at an MCP server: its deadlines, the bytes that are held for it, and its single end.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
@@ -80,7 +80,7 @@ export class Call {
   }
 
   readonly #late = () => {
-    const message = `The server of tools "${this.bounds.server}" did not answer within ${this.#silenceMs} ms.`;
+    const message = `The MCP server "${this.bounds.server}" did not answer within ${this.#silenceMs} ms.`;
     this.fail(new GatewayError("upstream_timeout", message));
   };
 

@@ -70,7 +70,7 @@ export function requireLocal({ name, place }: ToolServer, { reach }: Principal, 
   const node = nodes.find(place.nodeId);
   if (!node || node.isLocal) return;
   throw forbidden(
-    `The server of tools "${name}" is at the node ${node.name}, which is not marked as local, and what this key asks never leaves. An operator marks it by headrace nodes mark-local ${node.name}.`,
+    `The MCP server "${name}" is at the node ${node.name}, which is not marked as local, and what this key asks never leaves. An operator marks it by headrace nodes mark-local ${node.name}.`,
   );
 }
 
@@ -81,6 +81,6 @@ function accountOf(principal: Principal): ToolPerson | undefined {
 }
 
 function noPerson(server: string): GatewayError {
-  const message = `The server of tools "${server}" is asked as each person: a key of the account has no person. Use a key of your own, or sign in.`;
+  const message = `The MCP server "${server}" is asked as each person: a key of the account has no person. Use a key of your own, or sign in.`;
   return forbidden(message);
 }

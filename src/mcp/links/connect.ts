@@ -1,4 +1,4 @@
-// Connects to servers of tools; loaded with the first of them, as the protocol's client comes along.
+// Connects to MCP servers; loaded with the first of them, as the protocol's client comes along.
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
@@ -12,8 +12,6 @@ import { NodeProcessLine } from "./node-process-line.ts";
 import { NodeWay } from "./node-way.ts";
 import { ProcessLine } from "./process-line.ts";
 
-export { SessionLost } from "./line.ts";
-
 /** A program may load its parts before it starts. */
 const processStartMs = 60_000;
 const processProbeMs = 5_000;
@@ -25,19 +23,19 @@ const urlAtNode = "http://node/";
 /** Rejects with a GatewayError. */
 export async function connect(connecting: Connecting, deps: ConnectingDeps): Promise<Connection> {
   const { server, isLegacy, onNews, signal } = connecting;
-  const { name, timeoutMs, maxResultBytes } = server;
+  const { name, timeoutMs, maxResultBytes, protocolVersion } = server;
   const bounds: CallBounds = { server: name, timeoutMs, maxResultBytes };
   const line = lineTo(connecting, deps);
   const isProcess = !(line instanceof HttpLine);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
   // Some processes say nothing to a question that they do not know.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
-  const options = { bounds, version: deps.version, isLegacy, onNews, connectMs, probeMs, signal };
+  const options = { bounds, version: deps.version, isLegacy, protocolVersion, onNews, connectMs, probeMs, signal };
   try {
     return await Connection.open(line, options);
   } catch (error) {
     // Some end at a question that they do not know, and such a question is what tells the revisions apart.
-    if (isLegacy || !line.endedItself) throw error;
+    if (isLegacy || protocolVersion || !line.endedItself) throw error;
     return await Connection.open(lineTo(connecting, deps), { ...options, isLegacy: true });
   }
 }
@@ -67,14 +65,14 @@ function lineAtNode(
 ): Line {
   const node = nodes.find(place.nodeId);
   if (!node?.isThere) {
-    const what = `The node ${node?.name ?? place.nodeId} of the server of tools "${name}" is not connected, or drained.`;
+    const what = `The node ${node?.name ?? place.nodeId} of the MCP server "${name}" is not connected, or drained.`;
     throw new GatewayError("service_unavailable", `${what} headrace nodes shows which; retry once it is online.`, {
       retryAfterSeconds: 2,
     });
   }
   const offered = node.offers.find((one) => one.name === place.server);
   if (!offered) {
-    const what = `The node ${node.name} offers no server of tools "${place.server}".`;
+    const what = `The node ${node.name} offers no MCP server "${place.server}".`;
     throw new GatewayError("service_unavailable", `${what} Its headrace.yaml has to say share: true of it.`);
   }
   const at = { nodes, nodeId: node.id, server: place.server };

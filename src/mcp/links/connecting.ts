@@ -1,4 +1,4 @@
-// What it takes to connect to a server of tools, without the protocol's client, which is loaded once there is a server.
+// The steps to connect to an MCP server, without the protocol's client, which is loaded once there is a server.
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { Output } from "../../processes/output.ts";

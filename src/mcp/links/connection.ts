@@ -1,4 +1,4 @@
-// A connection to a server of tools by the protocol's own client, past which requests and answers go as they are.
+// A connection to an MCP server by the protocol's own client, past which requests and answers go as they are.
 import {
   Client,
   isJSONRPCErrorResponse,
@@ -7,9 +7,11 @@ import {
   isJSONRPCResultResponse,
   type JSONRPCMessage,
   type MessageExtraInfo,
+  ProtocolError,
   SdkError,
   SdkErrorCode,
   SdkHttpError,
+  SUPPORTED_PROTOCOL_VERSIONS,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
 import {
@@ -19,8 +21,9 @@ import {
   type ToolAnswer,
   type ToolExchange,
 } from "../../domain/tools/tool-link.ts";
+import type { ToolProtocolVersion } from "../../domain/tools/tool-server.ts";
 import { Call, type CallBounds, currentCall } from "./call.ts";
-import { type Line, SessionLost } from "./line.ts";
+import { type Line, SessionLost, unsupportedRevision } from "./line.ts";
 import { ServerNews } from "./server-news.ts";
 
 export interface ConnectionOptions {
@@ -34,11 +37,15 @@ export interface ConnectionOptions {
   readonly signal: AbortSignal;
   /** It is known to speak no revision without sessions. */
   readonly isLegacy: boolean;
+  /** The only revision that may be spoken with it; null or left out: the newest that both know. */
+  readonly protocolVersion?: ToolProtocolVersion | null | undefined;
   /** What it tells beside any request. */
   readonly onNews: (method: string, params: JsonObject) => void;
 }
 
 export const connectTimeoutMs = 30_000;
+/** Wait for the answer to a ping of a session that may be forgotten. */
+const pingMs = 5_000;
 /** Questions of a server in the middle of one call that wait for the client. */
 const mostAsking = 16;
 const [methodNotFound, internalError] = [-32_601, -32_603];
@@ -63,15 +70,16 @@ export class Connection {
   #open = 0;
   #hasEnded = false;
   #isRetired = false;
+  /** Under way for all calls whose refusal may mean that the session is forgotten. */
+  #pinging: Promise<boolean> | undefined;
 
   /** Rejects with a GatewayError, the line closed. */
   static async open(line: Line, options: ConnectionOptions): Promise<Connection> {
     const clientInfo = { name: "headrace", version: options.version };
-    const client = new Client(clientInfo, {
-      capabilities,
-      versionNegotiation: { mode: "auto", probe: { timeoutMs: options.probeMs } },
-    });
-    const prior = options.isLegacy ? { prior: { kind: "legacy" } as const } : {};
+    const { protocolVersion } = options;
+    const probe = { timeoutMs: options.probeMs };
+    const client = new Client(clientInfo, { capabilities, ...negotiationOf(protocolVersion, probe) });
+    const prior = options.isLegacy && !protocolVersion ? { prior: { kind: "legacy" } as const } : {};
     // Before the client has it, the line is all that can be ended.
     const stop = () => void line.close();
     let isLate = false;
@@ -80,13 +88,23 @@ export class Connection {
       stop();
     }, options.connectMs);
     options.signal.addEventListener("abort", stop);
+    let refusal: unknown;
+    // The client keeps to itself how a server refused to be asked for one revision.
+    if (protocolVersion)
+      line.transport.onerror = (error) => {
+        refusal = error;
+      };
     try {
       options.signal.throwIfAborted();
       await client.connect(line.transport, { timeout: options.connectMs, ...prior });
+      const agreed = client.getNegotiatedProtocolVersion();
+      if (protocolVersion && agreed !== protocolVersion) throw refusesRevision(options, { agreed });
       return new Connection(line, client, clientInfo, options);
     } catch (error) {
       const { server } = options.bounds;
-      const fault = isLate ? notReady(server) : (line.fault() ?? faultOf(error, server));
+      const found = protocolVersion ? revisionFault(error, refusal, options) : faultOf(error, server);
+      const fault = isLate ? notReady(server) : (line.fault() ?? found);
+      // The fault above is what is told.
       await client.close().catch(() => {});
       await line.close();
       throw fault;
@@ -177,6 +195,7 @@ export class Connection {
   async close(): Promise<void> {
     this.#end();
     await this.#line.close();
+    // The line is closed by then; the client library may complain of that.
     await this.#client.close().catch(() => {});
   }
 
@@ -204,19 +223,39 @@ export class Connection {
       // All of the answer was read by then, and it was none to this.
       if (transport.hasPerRequestStream && !call.isStreamed && !call.isOver) call.fail(this.#lost());
     } catch (error) {
-      this.#notSent(call, error);
+      await this.#notSent(call, error);
     }
   }
 
-  #notSent(call: Call, error: unknown): void {
-    const status = error instanceof SdkHttpError ? error.data.status : undefined;
-    const answer = error instanceof SdkHttpError ? errorIn(error.data["text"]) : undefined;
-    if (this.isLegacy && status === 404 && this.#line.transport.sessionId !== undefined) {
-      // Others that are under way hear of it themselves.
+  async #notSent(call: Call, error: unknown): Promise<void> {
+    const { status, text } = error instanceof SdkHttpError ? refusalIn(error) : {};
+    const said = errorIn(text);
+    const answer = said && { error: said.error };
+    const isCertain = status === 404 || status === 410;
+    const mayBeLost =
+      this.isLegacy && this.#line.transport.sessionId !== undefined && forgetsSession(status, text, said?.id);
+    // Clients share the session: a call that its server only dislikes must not end it.
+    if (mayBeLost && (isCertain || this.#isRetired || !(await this.#knowsSession()))) {
+      // Other calls under way are refused likewise.
       this.#isRetired = true;
-      call.fail(new SessionLost());
+      call.fail(new SessionLost(isCertain ? undefined : (answer ?? faultOf(error, this.#options.bounds.server))));
     } else if (answer) call.answer(answer);
     else call.fail(faultOf(error, this.#options.bounds.server));
+  }
+
+  /** Resolves with whether the server answers a ping of the session. Never rejects. */
+  #knowsSession(): Promise<boolean> {
+    this.#pinging ??= currentCall
+      .exit(() => this.#client.ping({ timeout: pingMs }))
+      .then(
+        () => true,
+        // A server without pings says so to a session that it knows.
+        (error: unknown) => error instanceof ProtocolError,
+      )
+      .finally(() => {
+        this.#pinging = undefined;
+      });
+    return this.#pinging;
   }
 
   /** Nobody wants its answer any more. */
@@ -228,6 +267,7 @@ export class Connection {
 
   /** Says something for which nothing is waited. */
   #tell(message: JSONRPCMessage): void {
+    // A line that is broken fails the calls that wait for it.
     currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
   }
 
@@ -317,7 +357,7 @@ export class Connection {
 
   #lost(): GatewayError {
     const { server } = this.#options.bounds;
-    const message = `The server of tools "${server}" ended the connection without an answer.`;
+    const message = `The MCP server "${server}" ended the connection without an answer.`;
     // Over HTTP each request has an own way to fail.
     const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
     return fault ?? new GatewayError("upstream_error", message);
@@ -328,7 +368,54 @@ export class Connection {
 const own = new Set(["notifications/cancelled", "notifications/subscriptions/acknowledged"]);
 
 function notReady(server: string): GatewayError {
-  return new GatewayError("upstream_timeout", `The server of tools "${server}" did not become ready in time.`);
+  return new GatewayError("upstream_timeout", `The MCP server "${server}" did not become ready in time.`);
+}
+
+/** A revision with sessions is offered first; the server may still answer with another one. */
+function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
+  if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };
+  if (!SUPPORTED_PROTOCOL_VERSIONS.includes(only)) return { versionNegotiation: { mode: { pin: only }, probe } };
+  return {
+    versionNegotiation: { mode: "legacy" as const },
+    supportedProtocolVersions: [only, ...SUPPORTED_PROTOCOL_VERSIONS.filter((version) => version !== only)],
+  };
+}
+
+/** The fault of a server that is set to one revision: that it does not speak it, or what kept it from saying so. */
+function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
+  const { server } = options.bounds;
+  const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
+  // The client names a status of 5xx or a cause; for every other answer it says alike that the revision was not offered.
+  const isNotOffered = isFailed && !(error instanceof SdkHttpError) && error.cause === undefined;
+  if (isNotOffered && saysNothingOfRevision(refusal)) return faultOf(refusal, server);
+  return isNotOffered || deniesRevision(error) ? refusesRevision(options, { error }) : faultOf(error, server);
+}
+
+function deniesRevision(error: unknown): boolean {
+  const told = error instanceof SdkHttpError ? errorIn(refusalIn(error).text)?.error : error;
+  return isObject(told) && (told["code"] === unsupportedRevision || told["code"] === methodNotFound);
+}
+
+/** Reports whether a refusal is of any request: for now, or as nothing of the protocol is at the address. */
+function saysNothingOfRevision(refusal: unknown): boolean {
+  if (!(refusal instanceof SdkHttpError)) return false;
+  const { status, text } = refusalIn(refusal);
+  return status === 408 || status === 425 || status === 429 || (status === 404 && errorIn(text) === undefined);
+}
+
+function refusesRevision(
+  { bounds, protocolVersion }: ConnectionOptions,
+  { agreed, error }: { agreed?: string | undefined; error?: unknown },
+): GatewayError {
+  const what = `The MCP server "${bounds.server}" does not speak revision ${protocolVersion}`;
+  const instead = agreed === undefined ? "" : `: it answers in ${agreed}`;
+  return new GatewayError("upstream_error", `${what}${instead}. Change protocol_version, or leave it out.`, {
+    ...(error !== undefined && { detail: detailOf(error) }),
+  });
+}
+
+function detailOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 500);
 }
 
 function faultOf(error: unknown, server: string): GatewayError {
@@ -336,7 +423,6 @@ function faultOf(error: unknown, server: string): GatewayError {
   if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
     return notReady(server);
   }
-  const detail = error instanceof Error ? error.message : String(error);
   const status = error instanceof SdkHttpError ? error.data.status : undefined;
   const what =
     status === undefined
@@ -344,19 +430,47 @@ function faultOf(error: unknown, server: string): GatewayError {
       : status === 401 || status === 403
         ? `refuses the credentials of this gateway with status ${status}`
         : `answered with status ${status}`;
-  return new GatewayError("upstream_error", `The server of tools "${server}" ${what}.`, {
-    detail: detail.slice(0, 500),
+  return new GatewayError("upstream_error", `The MCP server "${server}" ${what}.`, {
+    detail: detailOf(error),
   });
 }
 
-/** The error of JSON-RPC that the body of an answer with another status than 200 is; undefined: it is none. */
-function errorIn(text: unknown): ToolAnswer | undefined {
+function refusalIn({ data }: SdkHttpError): { status: number | undefined; text: string | undefined } {
+  const text = data["text"];
+  return { status: data.status, text: typeof text === "string" ? text : undefined };
+}
+
+/**
+ * Reports whether a refusal may mean that the server has forgotten the session. The protocol has 404 for that (Transports,
+ * "Session Management"). Other servers answer 400, whose body is then no answer to the request, or name the session in the
+ * text of another 4xx.
+ */
+function forgetsSession(status: number | undefined, text: string | undefined, answeredId: unknown): boolean {
+  if (status === undefined || status < 400 || status > 499) return false;
+  if (status === 404 || status === 410) return true;
+  return (status === 400 && typeof answeredId !== "string") || /session/i.test(text ?? "");
+}
+
+/** Returns the JSON-RPC error in the body of a refusal; undefined if the body has none. */
+function errorIn(text: string | undefined): { id?: unknown; error: RpcError } | undefined {
   try {
-    const message: unknown = typeof text === "string" ? JSON.parse(text) : undefined;
-    return isJSONRPCErrorResponse(message) ? { error: message.error } : undefined;
+    const message: unknown = text === undefined ? undefined : JSON.parse(text);
+    if (isJSONRPCErrorResponse(message)) return message;
+    // Refusals of whole requests have the id null, which the protocol's own shape does not take.
+    const { error } = isObject(message) ? message : {};
+    return isObject(error) && isRpcError(error) ? { error } : undefined;
   } catch {
     return undefined;
   }
+}
+
+interface RpcError {
+  readonly code: number;
+  readonly message: string;
+}
+
+function isRpcError(error: JsonObject): error is JsonObject & RpcError {
+  return Number.isInteger(error["code"]) && typeof error["message"] === "string";
 }
 
 function rpcErrorOf(error: unknown): { code: number; message: string; data?: unknown } {

@@ -215,7 +215,7 @@ export class HttpLine implements Line {
   }
 
   #error(what: string, cause?: Error, code: "upstream_error" | "upstream_timeout" = "upstream_error"): GatewayError {
-    const message = `The server of tools "${this.#options.server}" ${what}.`;
+    const message = `The MCP server "${this.#options.server}" ${what}.`;
     return new GatewayError(code, message, cause && { cause, detail: cause.message });
   }
 }

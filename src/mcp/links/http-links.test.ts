@@ -1,12 +1,22 @@
 import { heapStats } from "bun:jsc";
 import { describe, expect, test } from "bun:test";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
-import { HttpToolServer, type ToolWork, textResult, toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { startMcpServer } from "../../../tests/support/mcp/mcp-server.ts";
+import {
+  HttpToolServer,
+  type ToolWork,
+  textResult,
+  toolServer,
+  toolServerAt,
+} from "../../../tests/support/tool-servers.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
+import { toolProtocolVersions } from "../../domain/tools/tool-server.ts";
 
 const raw = { "~standard": { version: 1, vendor: "raw", validate: (value: unknown) => ({ value }) } } as const;
 const forever = () => new Promise<never>(() => {});
@@ -41,6 +51,7 @@ const tools: Record<string, ToolWork> = {
   big: async () => textResult("x".repeat(300_000)),
 };
 const aborted: string[] = [];
+const page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
 
 test("who shares a connection to a server leaves room for resources that others want to know of", async () => {
   await using server = new HttpToolServer({ isLegacy: false, tools });
@@ -50,6 +61,75 @@ test("who shares a connection to a server leaves room for resources that others 
   for (let one = 0; one < 200; one++) expect(await subscribe(`note:${one}`)).toEqual({ result: {} });
   for (let one = 0; one < 800; one++) expect(await subscribe(`other:${one}`)).toEqual({ result: {} });
   expect(await subscribe("other:800")).toMatchObject({ error: { code: -32_602 } });
+});
+
+test.each(toolProtocolVersions)("speaks %s alone with a server of both eras that is set to it", async (revision) => {
+  await using server = startMcpServer(() => toolServer(tools));
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url, { protocolVersion: revision }));
+  expect(link.revision).toBe(revision);
+  expect(await link.request("tools/call", { name: "text" }, exchangeFor())).toMatchObject({
+    result: textResult("fine"),
+  });
+  const methods = server.requests.map(({ body }) => (body === "" ? "" : JSON.parse(body).method));
+  expect(methods.includes("initialize")).toBe(revision !== "2026-07-28");
+  expect(methods.includes("server/discover")).toBe(revision === "2026-07-28");
+});
+
+test.each([
+  [true, "2026-07-28"],
+  [false, "2025-11-25"],
+] as const)("refuses a server that does not speak the revision it is set to", async (isLegacy, protocolVersion) => {
+  await using server = new HttpToolServer({ isLegacy, tools });
+  await using world = new LinkWorld();
+  await expect(world.open(toolServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
+    code: "upstream_error",
+    message: expect.stringContaining(`does not speak revision ${protocolVersion}`),
+    detail: expect.any(String),
+  });
+});
+
+describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersion) => {
+  test.each([404, 429, 500, 503])("is said to answer with status %i where it does", async (status) => {
+    const before = () => new Response("not now", { status });
+    await using server = new HttpToolServer({ before });
+    await using world = new LinkWorld();
+    await expect(world.open(toolServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
+      code: "upstream_error",
+      message: expect.stringContaining(`answered with status ${status}`),
+      detail: expect.any(String),
+    });
+  });
+
+  test.each([
+    ["breaks off its answers", (socket: Socket) => socket.once("data", () => socket.destroy())],
+    ["answers with pages", (socket: Socket) => socket.once("data", () => socket.end(page))],
+  ])("is not said to lack the revision where it %s", async (_, answer) => {
+    await using server = createServer(answer).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    await using world = new LinkWorld();
+    const { port } = server.address() as AddressInfo;
+    const opened = world.open(toolServerAt(`http://127.0.0.1:${port}/mcp`, { protocolVersion }));
+    await expect(opened).rejects.toMatchObject({
+      code: "upstream_error",
+      message: expect.not.stringContaining("does not speak"),
+    });
+  });
+});
+
+test("refuses the other revision that a server answers with", async () => {
+  const result = { protocolVersion: "2025-03-26", capabilities: {}, serverInfo: { name: "old", version: "1" } };
+  const before = async (request: Request) => {
+    const { id, method } = (await request.clone().json()) as JsonObject;
+    return method === "initialize"
+      ? Response.json({ jsonrpc: "2.0", id, result })
+      : new Response(null, { status: 202 });
+  };
+  await using server = new HttpToolServer({ isLegacy: true, tools, before });
+  await using world = new LinkWorld();
+  await expect(world.open(toolServerAt(server.url, { protocolVersion: "2025-06-18" }))).rejects.toMatchObject({
+    message: expect.stringContaining("does not speak revision 2025-06-18: it answers in 2025-03-26"),
+  });
 });
 
 for (const isLegacy of [false, true]) {
@@ -220,6 +300,79 @@ test("a session that the server has lost is begun anew, once, and no call is don
   server.sessions.clear();
   expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
   expect(server.count("initialize")).toBe(2);
+});
+
+describe("a forgotten session is begun anew if the server answers", () => {
+  const rpcError = (code: number, message: string, id: unknown = null) =>
+    JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id });
+  test.each<[string, number, string]>([
+    ["404 without a body", 404, ""],
+    ["410", 410, "Gone"],
+    ["400 without a body", 400, ""],
+    ["400 with an error for no request", 400, rpcError(-32_000, "Bad Request: No valid session ID provided")],
+    ["400 in plain text", 400, "Invalid session ID"],
+    ["400 in HTML", 400, "<html>Bad Request</html>"],
+    ["an error for the request that names the session", 400, rpcError(-32_001, "Session not found", "call-1")],
+    ["422 that names the session", 422, "Unexpected message, expect initialize request: unknown session"],
+  ])("%s", async (_, status, body) => {
+    const forgotten = new Set<string>();
+    await using server = new HttpToolServer({
+      ...{ isLegacy: true, tools },
+      before: (request) =>
+        forgotten.has(request.headers.get("mcp-session-id") ?? "") ? new Response(body, { status }) : undefined,
+    });
+    await using world = new LinkWorld();
+    const link = await world.open(toolServerAt(server.url));
+    for (let restart = 1; restart <= 3; restart++) {
+      for (const id of server.sessions.keys()) forgotten.add(id);
+      expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
+      expect(server.count("initialize")).toBe(1 + restart);
+    }
+  });
+});
+
+test("a refusal that a new session gets as well reaches the caller, and the next call is made as usual", async () => {
+  let isRefusing = true;
+  const refusal = JSON.stringify({ jsonrpc: "2.0", error: { code: -32_602, message: "No such argument." }, id: null });
+  await using server = new HttpToolServer({
+    ...{ isLegacy: true, tools },
+    before: async (request) =>
+      isRefusing && (await request.clone().text()).includes("tools/call")
+        ? new Response(refusal, { status: 400 })
+        : undefined,
+  });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  for (let call = 0; call < 4; call++) {
+    const answer = await link.request("tools/call", { name: "text" }, exchangeFor());
+    expect(answer).toMatchObject({ error: { code: -32_602, message: "No such argument." } });
+  }
+  isRefusing = false;
+  expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
+  expect(server.count("initialize")).toBe(1);
+});
+
+test.each([
+  ["names no request", JSON.stringify({ jsonrpc: "2.0", error: { code: -32_602, message: "No such tab." }, id: null })],
+  ["is plain text", "No such argument"],
+  ["names a session of its own", "Unknown browser session"],
+])("a refusal that %s does not end the session that other callers share", async (_, body) => {
+  await using server = new HttpToolServer({
+    ...{ isLegacy: true, tools },
+    before: async (request) =>
+      (await request.clone().text()).includes("refused") ? new Response(body, { status: 400 }) : undefined,
+  });
+  await using world = new LinkWorld();
+  const link = await world.open(toolServerAt(server.url));
+  const refused = () => link.request("tools/call", { name: "text", arguments: { refused: 1 } }, exchangeFor());
+  const results = await Promise.allSettled(Array.from({ length: 5 }, refused));
+  for (const result of results) {
+    const said = result.status === "fulfilled" ? JSON.stringify(result.value) : String(result.reason);
+    expect(said).toMatch(/No such tab|status 400/);
+  }
+  expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
+  expect(server.count("initialize")).toBe(1);
+  expect(server.count("tools/call")).toBe(results.length + 1);
 });
 
 test("a call of several requests whose session is lost between them fails, and is not begun anew", async () => {
@@ -457,6 +610,7 @@ test("of many who wait for a server one connects for all", async () => {
   expect(server.count("initialize")).toBe(1);
 });
 
+// long-lived: mcpLink.total
 test("links are bounded: the oldest that is idle makes room, and where none is who comes is told to retry", async () => {
   await using server = new HttpToolServer({ tools });
   await using world = new LinkWorld({ bounds: { mostOfServer: 2 } });
@@ -472,6 +626,29 @@ test("links are bounded: the oldest that is idle makes room, and where none is w
   await world.open(at, "key_4");
 });
 
+// long-lived: mcpLink.credential
+test("a person's connection is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
+  let account: string | undefined = "tcn_1";
+  const connections: ToolConnections = {
+    connectionId: async () => account,
+    accessToken: async () => account,
+    refused: async () => {},
+    insufficient: async () => {},
+  };
+  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using world = new LinkWorld({ connections, bounds: { idleMs: 50 } });
+  const at = toolServerAt(server.url, {
+    credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
+  });
+  await world.call(at, "text", { key: "key_1" });
+  account = undefined;
+  await expect(world.call(at, "text", { key: "key_1" })).rejects.toMatchObject({ code: "permission_denied" });
+  expect(server.count("tools/call")).toBe(1);
+  world.clock.advance(1_000);
+  await until(() => world.links.counts.links === 0, "the connection has ended");
+});
+
+// long-lived: mcpLink.idle
 test("what nobody uses for some time ends, and the server is told", async () => {
   await using server = new HttpToolServer({ isLegacy: true, tools });
   await using world = new LinkWorld({ bounds: { idleMs: 50 } });
@@ -560,6 +737,7 @@ test("changes of a resource are told by a server without sessions, while it is w
   expect(told).toContainEqual(["notifications/resources/updated", "test://a"]);
 });
 
+// long-lived: mcpLink.server
 test("who stops the gateway does not wait for a server that says nothing", async () => {
   const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<never>(() => {}) });
   const world = new LinkWorld();

@@ -1,9 +1,11 @@
-// The links to all servers of tools: shared or one for each who asks, bounded in number, and ended when nobody uses them.
+// The links to all MCP servers: shared or one for each who asks, bounded in number, and ended when nobody uses them.
+
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Clock, wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { standingOf } from "../../domain/tools/node-tools.ts";
 import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
@@ -31,11 +33,11 @@ export interface LinkBounds {
 }
 
 const usualBounds: LinkBounds = {
-  mostLinks: 2_000,
+  mostLinks: longLived.mcpLink.bounds.total.most,
   mostOfServer: 500,
-  mostProcesses: 64,
+  mostProcesses: longLived.mcpProcess.bounds.total.most,
   mostProcessesOfServer: 16,
-  idleMs: 300_000,
+  idleMs: longLived.mcpLink.idleMs,
 };
 const mostSweepMs = 15_000;
 /** Servers that spoke an earlier revision are asked again for a later one. */
@@ -87,7 +89,7 @@ export class ServerLinks implements ToolLinks {
       link = await this.#linkTo(server, linked, principal);
       // While code was loaded the server may have changed, and another caller been faster.
       if (this.#servers.get(server.name) !== linked)
-        throw unavailable(`The server of tools "${server.name}" has just changed.`);
+        throw unavailable(`The MCP server "${server.name}" has just changed.`);
       link = linked.links.get(key) ?? link;
       linked.links.set(key, link);
       this.#sweepFromNowOn();
@@ -178,10 +180,9 @@ export class ServerLinks implements ToolLinks {
     const { clock } = this.#deps;
     const credentials = credentialsOf(server, principal, this.#deps);
     // The protocol's client is loaded once there is a server.
-    const { connect, SessionLost } = await import("./connect.ts");
+    const { connect } = await import("./connect.ts");
     return new PooledLink({
       ...{ server: name, clock },
-      isSessionLost: (error) => error instanceof SessionLost,
       onDoubt: () => {
         linked.legacyUntilMs = 0;
       },
@@ -212,7 +213,7 @@ export class ServerLinks implements ToolLinks {
     const { mostLinks, mostOfServer } = this.#bounds;
     const isFull = linked.links.size >= mostOfServer || this.counts.links >= mostLinks;
     if (isFull && !this.#endOldest(linked.links.size >= mostOfServer ? [linked] : [...this.#servers.values()])) {
-      throw unavailable(`All connections to the server of tools "${server.name}" are in use.`);
+      throw unavailable(`All connections to the MCP server "${server.name}" are in use.`);
     }
   }
 
@@ -222,7 +223,7 @@ export class ServerLinks implements ToolLinks {
     if (!isFullOfOwn && this.#processes < mostProcesses) return;
     // It takes a while to be gone: the next one who asks has its place.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
-    throw unavailable(`As many processes run for the server of tools "${server.name}" as may.`);
+    throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
   }
 
   /** It takes a while until the node knows: the next one who asks has its place. */

@@ -1,4 +1,4 @@
-// Links to servers of tools at nodes: a node that is full, or another one by now, and its processes as they come and go.
+// Links to MCP servers at nodes: a node that is full, or another one by now, and its processes as they come and go.
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -45,6 +45,6 @@ test("the end of its exchange lets go of a line that has only begun, however tha
     say(`{"jsonrpc":`);
     end(sink);
     expect(heldBytes.byKind.answers).toBe(before);
-    expect(line.fault()?.message).toStartWith('The process of the server of tools "own" at its node');
+    expect(line.fault()?.message).toStartWith('The process of the MCP server "own" at its node');
   }
 });

@@ -107,7 +107,7 @@ export class NodeProcessLine implements Line, Transport {
   /** The first reason counts. Ends it. */
   #failed(what: string, detail: string): GatewayError {
     const { name, at } = this.#options;
-    const message = `The process of the server of tools "${name}" at its node ${what}.`;
+    const message = `The process of the MCP server "${name}" at its node ${what}.`;
     this.#fault ??= new GatewayError("upstream_error", message, { detail: `${at.nodeId}: ${detail}` });
     this.#shut();
     return this.#fault;

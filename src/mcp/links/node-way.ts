@@ -1,4 +1,4 @@
-// The way to a server of tools at a node of the network: each request is an exchange of the node's tunnel.
+// The way to an MCP server at a node of the network: each request is an exchange of the node's tunnel.
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";

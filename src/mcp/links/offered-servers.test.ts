@@ -1,4 +1,4 @@
-// What a node answers out of its own servers of tools, whoever its gateway is: within bounds, and only what is shared.
+// The answers of a node's own MCP servers to any gateway: within bounds, and from shared servers alone.
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -155,6 +155,37 @@ test("what is no message, and a tool that is not offered, is refused without the
   expect(codes).toEqual([-32_700, -32_602, -32_602]);
 });
 
+// hardening: F15
+test.each([
+  [
+    "a name in another case",
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"where","Name":"child"}}',
+    -32_600,
+  ],
+  [
+    "params in another case",
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"where"},"Params":{"name":"child"}}',
+    -32_600,
+  ],
+  [
+    "a method in another case",
+    '{"jsonrpc":"2.0","id":7,"method":"ping","METHOD":"tools/call","params":{"name":"child"}}',
+    -32_600,
+  ],
+  ["a name twice", '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"child","name":"where"}}', -32_700],
+  [
+    "an escaped name twice",
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"n\\u0061me":"child","name":"where"}}',
+    -32_700,
+  ],
+  ["a name in a list", '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":["where"]}}', -32_602],
+])("refuses a call with %s without the process hearing of it", async (_, body, code) => {
+  const node = nodeWith(shared({ tools: ["where"] }));
+  const { session, said } = await node.start();
+  await node.ask("POST", { session, body });
+  expect(JSON.parse(said().trim()).error.code).toBe(code);
+});
+
 test("a gateway that takes nothing of what a process says cannot have refusals pile up at the node", async () => {
   const node = nodeWith(shared({ tools: ["where"] }));
   const { session, body, said } = await node.start();
@@ -172,7 +203,7 @@ test("a server over HTTP that cannot be reached is said to be that, and not wher
   const asked = node.ask("POST", { body: list });
   await expect(asked).rejects.toMatchObject({
     code: "upstream_error",
-    message: 'The server of tools "files" of this node cannot be reached.',
+    message: 'The MCP server "files" of this node cannot be reached.',
     detail: "connect",
   });
 });

@@ -1,4 +1,4 @@
-// Servers of tools that this machine, as a node, offers to its gateway: asked over HTTP, or started, for as long as the gateway listens.
+// MCP servers that this machine, as a node, offers to its gateway: asked over HTTP, or started, for as long as the gateway listens.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
@@ -8,7 +8,10 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import { wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { parseOnceRead } from "../../base/text/json-object.ts";
+import { bodyMass } from "../../base/text/json-text.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
+import { messageNames } from "../../domain/tools/message-names.ts";
 import {
   mostOfferedToolServers,
   type NodeToolRequest,
@@ -46,7 +49,9 @@ const aliveMs = 60_000;
 /** Within the data directory: a directory for each process. */
 const offeredRoom = "offered-tool-processes";
 /** JSON-RPC 2.0, 5.1. */
-const [parseError, invalidParams] = [-32_700, -32_602];
+const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
+/** Levels of a message; what a client sends has half as many. */
+const mostDepth = 128;
 
 export class OfferedServers implements OfferedTools {
   readonly #options: OfferedServersOptions;
@@ -130,7 +135,7 @@ export class OfferedServers implements OfferedTools {
       if (!(error instanceof ClientError)) throw error;
       // Where it is, is no matter of the gateway's.
       this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
-      const message = `The server of tools "${name}" of this node cannot be reached.`;
+      const message = `The MCP server "${name}" of this node cannot be reached.`;
       throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
     }
   }
@@ -166,7 +171,7 @@ export class OfferedServers implements OfferedTools {
     ]);
     const ofServer = [...this.#processes.values()].filter((one) => one.server.name === name).length;
     if (this.#processes.size >= mostProcesses || ofServer >= mostOfServer || this.#isClosed) {
-      const message = `As many processes run for the server of tools "${name}" of this node as may.`;
+      const message = `As many processes run for the MCP server "${name}" of this node as may.`;
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
     }
     const room = join(dataDir, offeredRoom);
@@ -212,7 +217,7 @@ class OfferedProcess implements BodySource {
   /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
   refuse(text: string): void {
     if (this.#isPaused) {
-      const message = `The process of the server of tools "${this.server.name}" has said what nobody takes.`;
+      const message = `The process of the MCP server "${this.server.name}" has said what nobody takes.`;
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
     }
     this.#tell(text);
@@ -278,21 +283,33 @@ function isOffered({ isShared = false, enabled, place, credentials }: ToolServer
   return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
 }
 
-/** The text as it may go on, or the answer to a message that asks for a tool, or a prompt, which is not offered. */
+/**
+ * The message written anew as it goes on, or the answer to one that asks for a tool or a prompt which is not offered, or
+ * that its server may read otherwise.
+ */
 function checked(text: string, tools: ToolServer["tools"]): { text: string } | { refusal: string } {
-  if (tools === null) return { text };
   let message: unknown;
   try {
-    message = JSON.parse(text);
+    message = parseOnceRead(text, { depth: mostDepth, ...bodyMass }).value;
   } catch {
-    return { refusal: JSON.stringify({ jsonrpc: "2.0", id: null, error: { code: parseError, message: "No JSON." } }) };
+    return refusalOf(null, parseError, "No JSON that can be read in one way alone.");
   }
   const messages: unknown[] = Array.isArray(message) ? message : [message];
-  const refused = messages.filter(isAsked).find(({ params }) => !offersTool({ tools }, String(params?.name)));
-  // What was looked at is what goes on: others may read a name that is there twice in another way.
+  try {
+    messageNames.require(message);
+  } catch (error) {
+    return refusalOf(null, invalidRequest, (error as Error).message);
+  }
+  const refused = messages.filter(isAsked).find(({ params }) => {
+    const name = params?.name;
+    return typeof name !== "string" || !offersTool({ tools }, name);
+  });
   if (!refused) return { text: JSON.stringify(message) };
-  const error = { code: invalidParams, message: `Unknown tool: ${String(refused.params?.name).slice(0, 100)}` };
-  return { refusal: JSON.stringify({ jsonrpc: "2.0", id: refused.id ?? null, error }) };
+  return refusalOf(refused.id ?? null, invalidParams, `Unknown tool: ${String(refused.params?.name).slice(0, 100)}`);
+}
+
+function refusalOf(id: unknown, code: number, message: string): { refusal: string } {
+  return { refusal: JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } }) };
 }
 
 interface Asked {
@@ -316,8 +333,5 @@ function answerOf(status: number, text: string, fields: Readonly<Record<string, 
 }
 
 function notOffered(server: string): GatewayError {
-  return new GatewayError(
-    "not_found",
-    `This node offers no server of tools "${server}": its headrace.yaml says share.`,
-  );
+  return new GatewayError("not_found", `This node offers no MCP server "${server}": its headrace.yaml says share.`);
 }

@@ -5,13 +5,13 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { Connection } from "./connection.ts";
+import { SessionLost, unsupportedRevision } from "./line.ts";
 
 export interface PooledLinkOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Rejects with a GatewayError. */
   connect(onNews: (method: string, params: JsonObject) => void, signal: AbortSignal): Promise<Connection>;
-  isSessionLost(error: unknown): boolean;
   /** The revision that was remembered of it may be another by now. */
   onDoubt(): void;
 }
@@ -22,8 +22,6 @@ const stableMs = 60_000;
 /** Resources of all who share it: one of them may have 100. */
 const mostWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
-/** JSON-RPC: the server speaks another revision than it did. */
-const unsupportedRevision = -32_022;
 
 export class PooledLink implements ToolLink {
   readonly #options: PooledLinkOptions;
@@ -108,6 +106,7 @@ export class PooledLink implements ToolLink {
   moved(isLost: boolean): void {
     if (isLost) {
       this.#connection?.retire();
+      // A connection that was never made need not be retired.
       this.#connecting?.then((connection) => connection.retire()).catch(() => {});
     }
     for (const method of listChanges) this.#onNews(method, {});
@@ -116,24 +115,29 @@ export class PooledLink implements ToolLink {
   /** Fails what is under way, and whatever comes. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
+    // Whoever asked for the connection gets its failure.
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
   }
 
   /** Once more where the session was lost: nothing was done then. */
   async #ask(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
-    const { isSessionLost } = this.#options;
     try {
       const first = await this.#connected();
       return this.#looked(await first.request(method, params, exchange));
     } catch (error) {
-      if (!isSessionLost(error)) throw error;
+      if (!(error instanceof SessionLost)) throw error;
     }
     try {
       const second = await this.#connected();
-      return await second.request(method, params, exchange);
+      return this.#looked(await second.request(method, params, exchange));
     } catch (error) {
-      throw isSessionLost(error) ? this.#ended("forgets its sessions") : error;
+      if (!(error instanceof SessionLost)) throw error;
+      const { otherwise } = error;
+      // The server answers, and connecting to it again is no retry after a failure.
+      if (otherwise) this.#failures = 0;
+      if (otherwise && !(otherwise instanceof GatewayError)) return otherwise;
+      throw otherwise ?? this.#ended("forgets its sessions");
     }
   }
 
@@ -175,6 +179,7 @@ export class PooledLink implements ToolLink {
     if (this.#closing.signal.aborted) await connection.close();
     for (const uri of this.#watched) {
       const nobody = { holder: heldBytes.bounded, cancellation: new Cancellation() };
+      // The next connection subscribes again.
       connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
     }
     connection.news?.want(this.#listeners.size > 0);
@@ -195,7 +200,7 @@ export class PooledLink implements ToolLink {
   }
 
   #ended(what: string, retryAfterSeconds = 2): GatewayError {
-    const message = `The server of tools "${this.#options.server}" ${what}. Retry in ${retryAfterSeconds} s.`;
+    const message = `The MCP server "${this.#options.server}" ${what}. Retry in ${retryAfterSeconds} s.`;
     return new GatewayError("service_unavailable", message, { retryAfterSeconds });
   }
 }

@@ -151,7 +151,7 @@ export class ProcessLine implements Line, Transport {
   /** The first reason counts. Ends it. */
   #failed(what: string, detail: string): GatewayError {
     const { server, output } = this.#options;
-    const message = `The process of the server of tools "${server}" ${what}.`;
+    const message = `The process of the MCP server "${server}" ${what}.`;
     const said = output.last;
     const full = said === undefined ? detail : `${detail}; it wrote: ${said}`;
     this.#fault ??= new GatewayError("upstream_error", message, { detail: full });

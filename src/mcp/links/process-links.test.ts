@@ -2,9 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
-import { exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { deskBefore, requestFrom } from "../../../tests/support/tool-desk.ts";
 import { toolServerAt } from "../../../tests/support/tool-servers.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { markedProcesses, markOf } from "../../processes/strays.ts";
 
@@ -148,6 +150,7 @@ test("changes of a process are told", async () => {
   await until(() => told.includes("notifications/tools/list_changed"), "it was told");
 });
 
+// long-lived: mcpProcess.total, mcpProcess.idle
 test("processes are bounded, and those that nobody uses are stopped, with all that they started", async () => {
   await using world = new LinkWorld({ bounds: { mostProcessesOfServer: 1, idleMs: 50 } });
   const at = processOf("fine");
@@ -160,12 +163,43 @@ test("processes are bounded, and those that nobody uses are stopped, with all th
   await until(() => world.links.counts.processes === 0, "what was idle is gone");
 });
 
+// long-lived: mcpProcess.credential
+test("a person's process is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
+  await using world = new LinkWorld({ bounds: { idleMs: 50 } });
+  let server = processOf("fine");
+  const open: ToolLinks["open"] = async (...of) => {
+    const link = await world.links.open(...of);
+    const { isLegacy, revision, capabilities, serverInfo, instructions } = link;
+    const request: ToolLink["request"] = (...asked) => link.request(...asked);
+    // Lists that the desk keeps would listen to the link, and so use it, for half a minute.
+    return { isLegacy, revision, capabilities, serverInfo, instructions, request, onChange: () => () => {} };
+  };
+  const { desk } = deskBefore([], { links: { open }, servers: { all: () => [server], find: () => server } });
+  const call = () =>
+    desk.answer(
+      "tools/call",
+      { name: `${server.name}_where`, arguments: {} },
+      {
+        ...{ ...requestFrom(callerOf("key_1")), capabilities: {}, isAskable: false, cancellation: new Cancellation() },
+        ...{ notify: () => {}, ask: () => Promise.reject(new Error("nobody is asked")) },
+      },
+    );
+  const { pid } = JSON.parse(textOf({ result: await call() }));
+  server = { ...server, accounts: [] };
+  await expect(call()).rejects.toThrow("Unknown tool");
+  expect(processesOf(world)).toEqual([pid]);
+  world.clock.advance(1_000);
+  await until(() => world.links.counts.processes === 0, "the process is gone");
+  expect(isThere(pid)).toBe(false);
+});
+
 test("a program that is not there is said to be that", async () => {
   await using world = new LinkWorld();
   const at = toolServerAt(["/nowhere/to/be/found"]);
   await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
 });
 
+// long-lived: mcpProcess.server
 test("all of a process is gone after the gateway was killed, also where it reads nothing any more", async () => {
   await using world = new LinkWorld();
   const gateway = Bun.spawn(

@@ -70,6 +70,7 @@ export class ServerNews {
     const round = ++this.#round;
     const before = this.#open;
     this.#open = undefined;
+    // The stream of before is given up, whatever its server says.
     void this.#listen(round).finally(() => void before?.close().catch(() => {}));
   }
 

@@ -19,16 +19,43 @@ export interface Judged {
   readonly record?: ToolDefinition;
 }
 
-/** Whatever a model, or a person who approves it, goes by. */
-const members = ["name", "title", "description", "inputSchema", "outputSchema", "annotations", "arguments"];
+/** Members of `_meta` that describe one message and not the tool (MCP, "_meta"; W3C Trace Context): they differ each time. */
+const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
+/** Longer texts of `icons` and `_meta`, such as pictures in data URIs, stand on record as their digest. */
+const maxMetaText = 4_096;
 /** Texts that a server says to others: those approved, and those refused. Where there are more, the latest hold. */
 const mostOthers = 8;
 /** What one person is told stands on record for so long before what another one is told takes its place without a decision. */
 const turnSeconds = 3_600;
 
-/** `origin`: what was approved of one machine is not approved of another one that says the same. */
+/**
+ * Returns all that a server says of a tool or prompt, as the text that is compared and approved. Members that the gateway
+ * does not know are part of it: a client may act on them, as MCP Apps opens the page that `_meta` names. `origin`: an
+ * approval for one machine does not hold for another machine that says the same.
+ */
 export function seenOf(item: Json, origin: string): string {
-  return canonical({ ...Object.fromEntries(members.map((member) => [member, item[member]])), origin });
+  const { icons, _meta, origin: ownOrigin, ...rest } = item;
+  return canonical({
+    ...rest,
+    ...(icons !== undefined && { icons: withDigests(icons) }),
+    ...(_meta !== undefined && { _meta: withDigests(withoutMessageMeta(_meta)) }),
+    ...(ownOrigin !== undefined && { "origin (of the tool)": ownOrigin }),
+    origin,
+  });
+}
+
+function withoutMessageMeta(meta: unknown): unknown {
+  if (typeof meta !== "object" || meta === null || Array.isArray(meta)) return meta;
+  return Object.fromEntries(Object.entries(meta).filter(([name]) => !messageMeta.includes(name)));
+}
+
+function withDigests(value: unknown): unknown {
+  const text = JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "string" && member.length > maxMetaText
+      ? `${member.slice(0, 100)}… (${member.length} characters, SHA-256 ${digestOf(member)})`
+      : member,
+  );
+  return JSON.parse(text) as unknown;
 }
 
 export function digestOf(seen: string): string {

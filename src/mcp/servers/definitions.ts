@@ -310,7 +310,7 @@ function hasWords({ name, seen }: ToolDefinition, words: readonly string[]): boo
 }
 
 function unseen(server: string, kind: Kind, name: string): GatewayError {
-  const message = `The server of tools ${server} was not seen to have the ${kind} ${shown(name)}. GET /v1/admin/tool-servers/${server}/definitions lists what it has.`;
+  const message = `The MCP server ${server} was not seen to have the ${kind} ${shown(name)}. GET /v1/admin/tool-servers/${server}/definitions lists what it has.`;
   return new GatewayError("not_found", message);
 }
 

@@ -1,4 +1,4 @@
-// What is read of the servers of tools while they are changed.
+// The readings of MCP servers while operators change them.
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { principalFor } from "../../../tests/support/principal.ts";

@@ -1,4 +1,4 @@
-// The servers of tools as they are now: those of headrace.yaml, and those that operators add, change and delete meanwhile.
+// The MCP servers as they are now: those of headrace.yaml, and those that operators add, change and delete meanwhile.
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -41,7 +41,7 @@ const mostServers = 100;
 const mostWaitingChanges = 32;
 /** Each time, somebody else was faster. */
 const mostTries = 10;
-const tooMany = "Too many servers of tools are being changed at once.";
+const tooMany = "Too many MCP servers are being changed at once.";
 
 /** One of the database, with its credentials open. */
 interface Opened {
@@ -198,7 +198,7 @@ export class ManagedServers implements ToolServers {
     const opened = this.#openedOf(name);
     if (opened && !isDeclared) return opened;
     throw forbidden(
-      `The server of tools ${name} is defined in headrace.yaml and read-only here: change it under \`tools.servers\` in that file.`,
+      `The MCP server ${name} is defined in headrace.yaml and read-only here: change it under \`tools.servers\` in that file.`,
     );
   }
 
@@ -206,13 +206,13 @@ export class ManagedServers implements ToolServers {
     if (this.find(name)?.isDeclared) {
       throw fieldError(
         "name",
-        `headrace.yaml has a server of tools ${name}; choose another name, or change that one in the file.`,
+        `headrace.yaml has an MCP server ${name}; choose another name, or change that one in the file.`,
       );
     }
     if (this.#openedOf(name)) throw nameTaken(name);
     if (this.#opened.length < mostServers) return;
     throw invalidRequest(
-      `There are ${mostServers} servers of tools already, which is the most that can be added here; delete one first.`,
+      `There are ${mostServers} MCP servers already, which is the most that can be added here; delete one first.`,
     );
   }
 
@@ -340,13 +340,10 @@ function endsConnections(before: ToolServer, after: ToolServer): boolean {
 function unknownServer(name: string): GatewayError {
   return new GatewayError(
     "not_found",
-    `There is no server of tools ${shown(name)}. GET /v1/admin/tool-servers lists the servers.`,
+    `There is no MCP server ${shown(name)}. GET /v1/admin/tool-servers lists the servers.`,
   );
 }
 
 function nameTaken(name: string): GatewayError {
-  return fieldError(
-    "name",
-    `there is a server of tools ${name} already; PATCH /v1/admin/tool-servers/${name} changes it.`,
-  );
+  return fieldError("name", `there is an MCP server ${name} already; PATCH /v1/admin/tool-servers/${name} changes it.`);
 }

@@ -1,4 +1,4 @@
-// Watches the nodes at which servers of tools are: that one came, went or was replaced is a change of what there is.
+// Watches the nodes at which MCP servers are: that one came, went or was replaced is a change of what there is.
 import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServers } from "../../domain/tools/tool-server.ts";
 

@@ -1,4 +1,4 @@
-// Asks a server of tools what it has, to see whether it works before, or while, it is used; nothing of it is put on record.
+// Asks an MCP server what it has, to see whether it works before, or while, it is used; nothing of it is put on record.
 
 import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
@@ -52,11 +52,12 @@ export class ServerTests {
     const isKnown = request.name !== undefined;
     return await this.#turns.runOrRefuse(
       () => this.#ask(server, principal, isKnown),
-      "Too many servers of tools are being tested at once.",
+      "Too many MCP servers are being tested at once.",
     );
   }
 
-  async #serverOf({ name, url, node, headers }: ToolServerTestRequest): Promise<ToolServer> {
+  async #serverOf(request: ToolServerTestRequest): Promise<ToolServer> {
+    const { name, url, node, headers, protocol_version } = request;
     const { servers, findNode } = this.#options;
     if (name !== undefined) {
       for (const [member, value] of Object.entries({ url, node, headers })) {
@@ -64,11 +65,13 @@ export class ServerTests {
           throw fieldError(member, "is for a server that is tested without a name. Leave it out.");
       }
       servers.requireReadable(name);
-      return { ...servers.known(name), enabled: true };
+      const known = servers.known(name);
+      const protocolVersion = protocol_version === undefined ? (known.protocolVersion ?? null) : protocol_version;
+      return { ...known, protocolVersion, enabled: true };
     }
     const place = await placeOf({ url, node }, findNode);
     if (!place) throw fieldError("name", "give either name, of a server that there is, or url, or node.");
-    return newServer({ name: unnamed, headers }, place);
+    return newServer({ name: unnamed, headers, protocol_version }, place);
   }
 
   async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {

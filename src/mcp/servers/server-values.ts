@@ -1,4 +1,4 @@
-// What a request says about a server of tools, checked beyond its shape and put into the form in which it is kept.
+// The values of a request about an MCP server, checked beyond their shape and put into their stored form.
 import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
@@ -54,6 +54,8 @@ export function changedServer(current: ToolServer, request: UpdateToolServerRequ
     tools: tools === undefined ? current.tools : tools,
     approval: request.approval ?? current.approval,
     sharing: request.sharing ?? current.sharing,
+    protocolVersion:
+      request.protocol_version === undefined ? (current.protocolVersion ?? null) : request.protocol_version,
     timeoutMs: request.timeout_seconds === undefined ? current.timeoutMs : request.timeout_seconds * 1_000,
     maxResultBytes: request.max_result_bytes ?? current.maxResultBytes,
     maxConcurrency: request.max_concurrency ?? current.maxConcurrency,

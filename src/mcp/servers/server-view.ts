@@ -1,4 +1,4 @@
-// A server of tools as operators see it; no secret is in it.
+// An MCP server as operators see it; no secret is in it.
 import { usdOf } from "../../base/money.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolServerWire } from "../../wire/tools/tool-servers.ts";
@@ -26,6 +26,7 @@ export function settingsToWire(server: ToolServer) {
     accounts: accounts && [...accounts],
     tools: tools && [...tools],
     ...{ approval: server.approval, sharing: server.sharing, timeout_seconds: server.timeoutMs / 1_000 },
+    protocol_version: server.protocolVersion ?? null,
     ...{ max_result_bytes: server.maxResultBytes, max_concurrency: server.maxConcurrency },
     price_per_call: nanoUsd === null ? null : usdOf(nanoUsd),
     enabled: server.enabled,

@@ -1,6 +1,8 @@
 // What a server asks a model (`sampling/createMessage`) as a chat request, and its answer as the result that the server gets.
+
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
+import { toolSchema } from "../../domain/tools/tool-schema.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -55,7 +57,7 @@ function chatTools(tools: readonly unknown[]): Json[] {
     const { name, description, inputSchema } = isJson(tool) ? tool : {};
     if (typeof name !== "string" || name === "")
       throw fieldError(`tools[${i}].name`, "must be a text that is not empty.");
-    return { type: "function", function: { name, description, parameters: inputSchema } };
+    return { type: "function", function: { name, description, parameters: toolSchema(inputSchema) } };
   });
 }
 

@@ -1,4 +1,4 @@
-// Places at servers of tools: never more than there are, in turn for all who wait, and nothing kept of servers at rest.
+// Places at MCP servers: never more than there are, in turn for all who wait, and nothing kept of servers at rest.
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
 import { Cancellation } from "../../base/cancellation.ts";

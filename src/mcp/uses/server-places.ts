@@ -1,4 +1,4 @@
-// What each server of tools is asked at a time: who waits gets a place in turn with others, within a bounded time.
+// The bound on concurrent requests of each MCP server: waiting requests get a place in turn, within a bounded time.
 import { GatewayError } from "../../base/errors.ts";
 import type { PlaceWanted, ToolPlaces } from "../../domain/tools/tool-places.ts";
 
@@ -131,6 +131,6 @@ function leaveQueue(places: Places, party: string, waiter: Waiter): void {
 }
 
 function noPlace({ name, maxConcurrency }: PlaceWanted["server"]): GatewayError {
-  const message = `The server of tools \`${name}\` has its ${maxConcurrency} calls at a time, and no place became free. Retry in 1 s.`;
+  const message = `The MCP server \`${name}\` has its ${maxConcurrency} calls at a time, and no place became free. Retry in 1 s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1, refusal: "capacity" });
 }

@@ -1,4 +1,4 @@
-// Which calls of servers of tools are on the ledger, and by which name usage and limits know them.
+// The calls of MCP servers that the ledger records, and their names in usage and limits.
 import type { ToolUse } from "../../domain/tools/tool-use.ts";
 
 /** Longer ones are cut: they are labels of reports. */

@@ -1,6 +1,8 @@
 // The contract of a tunnel between a gateway and a node, for those who use it at either end.
+
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { ChatContinuation, EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -54,7 +56,7 @@ export interface NodeAnnouncement {
   /** Version of its Headrace, such as `0.6.0`. */
   version: string;
   models: readonly AnnouncedModel[];
-  /** Servers of tools that it offers; left out: none. */
+  /** MCP servers that it offers; left out: none. */
   toolServers?: readonly OfferedToolServer[];
   /** Requests at work and waiting at the node, whoever sent them. */
   load?: { active: number; waiting: number };
@@ -67,10 +69,10 @@ export interface NodeStanding {
   approvedModels: readonly string[];
 }
 
-/** For a model, or for a server of tools. */
+/** For a model, or for an MCP server. */
 export type TunnelRequest = EngineRequest | NodeToolRequest;
 
-/** Name of the feature of nodes that have servers of tools. */
+/** Name of the feature of nodes that have MCP servers. */
 export const toolsFeature = "tools";
 
 /** The end of a tunnel at the gateway; its node has proven who it is. */
@@ -141,7 +143,7 @@ export interface TunnelLimits {
 
 export const defaultTunnelLimits: TunnelLimits = {
   heartbeatMs: 2_500,
-  silenceMs: 8_000,
+  silenceMs: longLived.nodeTunnel.idleMs,
   authenticationMs: 5_000,
   streams: 2_048,
   windowBytes: 256 * 1024,

@@ -74,7 +74,7 @@ describe("a gateway", () => {
     ],
     ["asks for an operation that is none", (it) => it.send(request, 7, requestMessage({ operation: "toString" }))],
     [
-      "asks a server of tools by a method that is none",
+      "asks an MCP server by a method that is none",
       (it) => it.send(request, 7, requestMessage({ tool: { server: "files", method: "PUT", headers: {} } })),
     ],
     ["announces a negative length", (it) => it.send(request, 7, requestMessage({ length: -1 }))],

@@ -154,7 +154,7 @@ describe("a node", () => {
     node.link.terminate();
   });
 
-  test("a node tells of its servers of tools only what is in order, and one of an earlier version is asked for none", async () => {
+  test("a node tells of its MCP servers only what is in order, and one of an earlier version is asked for none", async () => {
     await using gateway = startGateway();
     const { node, heard, works } = await withNode(gateway);
     const own = { name: "files", title: "Files\nof Ann", kind: "command" } as const;

@@ -1,4 +1,5 @@
 // Protocol v1 of the tunnel: a message is its type, the stream it belongs to, and a payload, JSON only where it is small and rare.
+import { isUtf8 } from "node:buffer";
 
 /** The other end's minor version may be another: what it adds are types and members that are passed over. */
 export const protocolMajor = 1;
@@ -64,7 +65,7 @@ export function parsePayload(payload: Buffer, maxBytes = maxPayloadBytes): Reado
   if (payload.length > maxBytes) throw new ProtocolError(`a payload must be at most ${maxBytes} bytes`);
   let value: unknown;
   try {
-    value = JSON.parse(payload.toString("utf8"));
+    if (isUtf8(payload)) value = JSON.parse(payload.toString("utf8"));
   } catch {
     throw new ProtocolError("a payload is no JSON");
   }

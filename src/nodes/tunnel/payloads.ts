@@ -102,7 +102,7 @@ export function parseRequestHead(payload: Buffer): RequestHead {
 function toolHead(fields: Fields, tool: Fields): RequestHead {
   const { method, headers } = tool;
   const known = toolMethods.find((one) => one === method);
-  if (!known) throw new ProtocolError("a request for a server of tools has an unknown method");
+  if (!known) throw new ProtocolError("a request for an MCP server has an unknown method");
   return {
     requestId: text(fields, "id", 128),
     server: text(tool, "server", 64),

@@ -242,6 +242,7 @@ describe("the end of a tunnel", () => {
     await drained;
   });
 
+  // long-lived: nodeTunnel.server
   test("a gateway that drains finishes what is open, while the node connects anew", async () => {
     await using gateway = startGateway();
     const body = new ScriptedBody();

@@ -65,7 +65,7 @@ test("a priority that nobody knows here is none", () => {
   }
 });
 
-test("an exchange with a server of tools goes to the node with the fields of its protocol alone, and its session comes back", async () => {
+test("an exchange with an MCP server goes to the node with the fields of its protocol alone, and its session comes back", async () => {
   await using gateway = startGateway();
   const seen: unknown[] = [];
   const session = "s".repeat(1_000);

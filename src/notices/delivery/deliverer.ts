@@ -1,7 +1,9 @@
 // Delivers what is queued, apart from any request: bounded in number and time, tried again for three days, by one process at a time.
+
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { longLived } from "../../base/long-lived.ts";
 import type { Notice, NoticeStore } from "../../domain/notices/notice.ts";
 import type { ClaimedDelivery, DeliveryStore, QueueLength, WebhookStore } from "../../domain/notices/webhook.ts";
 import type { MailSender } from "../../domain/people/mail.ts";
@@ -51,10 +53,11 @@ interface Outcome {
 }
 
 const defaultEveryMs = 5_000;
-const mostAtOnce = 16;
+const { bounds } = longLived.webhookDelivery;
+const mostAtOnce = bounds.total.most;
 /** A receiver that hangs, and an account with many of them, leave places to others. */
 const mostOfTarget = 2;
-const mostOfOwner = 4;
+const mostOfOwner = bounds.account.most;
 /** Longer than an attempt takes, of whatever process. */
 const leaseSeconds = 60;
 /** How often the length of the queue is looked at, for the metrics. */

@@ -38,7 +38,7 @@ const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: stri
   }),
   "tool.changed": ({ server, waiting }) => ({
     subject: `Tools of ${server} wait for approval`,
-    text: `The server of tools ${server} says something new of ${waiting} of its tools or prompts. They are not offered until an operator has approved them.`,
+    text: `The MCP server ${server} says something new of ${waiting} of its tools or prompts. They are not offered until an operator has approved them.`,
   }),
   "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
 };

@@ -95,6 +95,7 @@ test("a redirect is the answer, and nobody follows it", async () => {
   expect(seen).toEqual(["POST / HTTP/1.1"]);
 });
 
+// long-lived: webhookDelivery.idle
 test("a receiver that says nothing is given up after the time of an attempt, and one without end is not read", async () => {
   upstream = rawUpstream(() => {});
   const posted = await post(`http://127.0.0.1:${upstream.port}/`, message, options({ timeoutMs: 200 }));
@@ -114,6 +115,20 @@ test("a receiver says by Retry-After how long it wants to be left alone", async 
     status: 429,
     retryAfterSeconds: 77,
   });
+});
+
+test.each([
+  ["86401", 86_400],
+  ["999999999", 86_400],
+  ["77 s", undefined],
+  ["-1", undefined],
+  ["1e3", undefined],
+])("a receiver that asks for %p in Retry-After is left alone for %p seconds", async (asked, seconds) => {
+  upstream = rawUpstream(({ socket }) =>
+    socket.write(`HTTP/1.1 429 No\r\nretry-after: ${asked}\r\ncontent-length: 0\r\n\r\n`),
+  );
+  const { retryAfterSeconds } = await post(`http://127.0.0.1:${upstream.port}/`, message, options());
+  expect(retryAfterSeconds).toBe(seconds);
 });
 
 test("Standard Webhooks' own library verifies what is signed, with either secret while one is replaced", async () => {

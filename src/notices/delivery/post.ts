@@ -1,6 +1,8 @@
 // Posts to a receiver: over a connection of its own to an address that was checked, without following anything.
+
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, elapsedMs } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
 import { OutwardRefused } from "../../outward/addresses.ts";
 import { type OutwardOptions, outwardFault, sendOutward } from "../../outward/send.ts";
 
@@ -22,7 +24,7 @@ export interface Posted {
   durationMs: number;
 }
 
-const usualTimeoutMs = 15_000;
+const usualTimeoutMs = longLived.webhookDelivery.idleMs;
 const longestRetryAfterSeconds = 86_400;
 
 /** Never rejects. Of the answer only the head is read: whatever a receiver says is shown to nobody. */

@@ -1,4 +1,4 @@
-// What servers of tools say that waits for an operator: nobody is offered it, so somebody should look.
+// The changes of MCP servers that wait for an operator's approval, of which operators are notified.
 import { operatorTidings, type Standing } from "./incident-watch.ts";
 
 /** `waiting`: how much of each server waits; told once, until nothing of it does any more. */

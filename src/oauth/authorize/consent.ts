@@ -26,8 +26,8 @@ export async function hasCredential(
 
 /**
  * What was allowed before, where the person allowed the app all of it, for the only account there is, and the app can prove
- * that it is this app: by a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). Servers of
- * tools are asked for each time: at which of them tokens may be used is no part of what is kept of that.
+ * that it is this app: by a secret, at an address that nobody else can take (RFC 8252, 8.6; RFC 9700, 4.11.1). MCP
+ * servers are asked for each time: at which of them tokens may be used is no part of what is kept of that.
  */
 export async function allowedAlready(
   { app, redirectUri, scopes, resources }: ValidRequest,

@@ -1,7 +1,12 @@
 import { expect, test } from "bun:test";
+import { accountFor, keyRecordFor } from "../../../tests/support/principal.ts";
+import type { Account } from "../../domain/account.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
+import type { OwnMembership } from "../../domain/people/person.ts";
+import type { ApiKeyRecord } from "../../domain/principal.ts";
 import { answerLocation } from "./answer.ts";
 import { checks } from "./checks.ts";
+import { allowedAlready, hasCredential } from "./consent.ts";
 import { clientRequest, validRequest } from "./flow.ts";
 import { Parameters } from "./parameters.ts";
 
@@ -60,6 +65,55 @@ test("of several faults the first in the order of the table is told", async () =
 test("a fault of the client comes before any other", async () => {
   expect(await judged("redirect_uri=https://evil.example/&response_type=token")).toBe("redirect_uri_unregistered");
   expect(await judged("client_id=app_1&response_type=code")).toBe("client_id_repeated");
+});
+
+test("an app that asks for tools alone, and names no scope, is granted no more than tools need", async () => {
+  const scopes = ["chat:read", "tools:use"] as const;
+  const tools = "response_type=code&resource=https://gateway.example/mcp";
+  expect(await judged(tools, { scopes: [...scopes] })).toMatchObject({ scopes: ["tools:use"] });
+  expect(await judged(`${tools}&scope=chat:read`, { scopes: [...scopes] })).toMatchObject({ scopes: ["chat:read"] });
+  const both = `${tools}&resource=https://gateway.example/v1`;
+  expect(await judged(both, { scopes: [...scopes] })).toMatchObject({ scopes: [...scopes] });
+});
+
+test("a program of one's own computer is answered at any port that there is, and at no other path", async () => {
+  const redirectUris = ["http://127.0.0.1/callback"];
+  const at = (address: string) =>
+    judged(`response_type=code&redirect_uri=${encodeURIComponent(address)}`, { redirectUris });
+  expect(await at("http://127.0.0.1:65535/callback")).toMatchObject({ redirectUri: "http://127.0.0.1:65535/callback" });
+  for (const address of ["http://127.0.0.1:65536/callback", "http://127.0.0.1:80/other", "http://[::1]/callback"]) {
+    expect([address, await at(address)]).toEqual([address, "redirect_uri_unregistered"]);
+  }
+});
+
+test("a person is asked again who has several accounts, or where another program could take the app's answer", async () => {
+  const request = await judged("response_type=code");
+  if (typeof request === "string" || "error" in request) throw new Error("It was refused.");
+  const membership = (id: string): OwnMembership => ({
+    ...{ id, personId: "usr_1", accountId: `acct_${id}`, role: "member", seesAllUsage: false, createdAt: 1 },
+    ...{ accountName: id, accountStatus: "active" },
+  });
+  const allowed = { scopes: request.scopes, tools: null };
+  const oauth = { allowedBefore: async () => allowed };
+  expect(await allowedAlready(request, [membership("1")], oauth, 1)).toEqual(allowed);
+  expect(await allowedAlready(request, [membership("1"), membership("2")], oauth, 1)).toBeUndefined();
+  const ofPublic = { ...request, app: { ...app, type: "public" as const } };
+  for (const other of [ofPublic, { ...request, redirectUri: "http://127.0.0.1/callback" }]) {
+    expect(await allowedAlready(other, [membership("1")], oauth, 1)).toBeUndefined();
+  }
+});
+
+test("nobody can act for an account that is suspended, nor by a credential that has ended", async () => {
+  const can = (account: Partial<Account>, key: Partial<ApiKeyRecord> = {}) =>
+    hasCredential(
+      { id: "mbr_1" },
+      "live",
+      { findChainById: async () => ({ account: accountFor(account), keys: [keyRecordFor(key)] }) },
+      1,
+    );
+  expect([await can({}), await can({ status: "suspended" }), await can({}, { revokedAt: 1 })]).toEqual([
+    ...[true, false, false],
+  ]);
 });
 
 test("unknown parameters are ignored, and resource may come twice", async () => {

@@ -1,13 +1,12 @@
 // Where the answer goes: an address that was registered, byte by byte (RFC 9700, 2.1 and 4.1.3).
 import type { App } from "../../domain/people/app.ts";
+import { redirectFault } from "../../policy/manage/app-values.ts";
 import type { PageFault } from "./check.ts";
 import type { Parameters } from "./parameters.ts";
 
 /** RFC 8252, 7.3: a program of one's own computer takes the port that it gets. Nothing else of the address may vary. */
 const loopback = /^(http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost))(?::(\d{1,5}))?((?:[/?].*)?)$/;
 const lastPort = 65_535;
-/** Whoever is on the way could read the code. */
-const isExposed = (uri: string) => /^http:/i.test(uri) && !loopback.test(uri);
 
 /** Where it was left out, the only one that is registered; of several, none is the one that was meant. */
 export function registeredRedirectUri(
@@ -17,7 +16,8 @@ export function registeredRedirectUri(
   if (parameters.isRepeated("redirect_uri")) {
     return { message: "redirect_uri was sent twice.", reason: "redirect_uri_repeated" };
   }
-  const registeredUris = redirectUris.filter((uri) => !isExposed(uri));
+  // What was registered under earlier rules is checked by those of today.
+  const registeredUris = redirectUris.filter((uri) => redirectFault(uri) === undefined);
   const sent = parameters.get("redirect_uri");
   if (sent === undefined) {
     const [only] = registeredUris;

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type DocumentHost, startDocumentHost } from "../../../tests/support/client-documents.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { generateApiKey } from "../../domain/api-key.ts";
 import { ClientDocuments, type ClientDocumentsOptions } from "./client-documents.ts";
 import { appIdOf, isDocumentUrl } from "./document-url.ts";
 
@@ -50,6 +51,7 @@ describe("a document", () => {
     ["with an open redirect URI", { redirect_uris: ["http://client.example/"] }, "document_metadata"],
     ["with a redirect URI that runs a script", { redirect_uris: ["javascript:alert(1)"] }, "document_metadata"],
     ["with a name that turns around", { client_name: "Cli\u202e" }, "document_metadata"],
+    ["with a name that holds an API key", { client_name: `Cli ${generateApiKey("live")}` }, "document_metadata"],
     ["with a name that is no text", { client_name: { a: 1 } }, "document_metadata"],
     ["that does without codes", { grant_types: ["client_credentials"] }, "document_metadata"],
   ])("a document %s is refused", async (_, changes, reason) => {

@@ -35,7 +35,7 @@ export function describedClient(metadata: Readonly<Record<string, unknown>>): De
   const redirectUris: string[] = [];
   for (const [i, uri] of uris.entries()) {
     const text = typeof uri === "string" && uri.length <= longestUri ? uri : undefined;
-    const fault = text === undefined ? `must be text of ${longestUri} characters at most.` : redirectFault(text, "any");
+    const fault = text === undefined ? `must be text of ${longestUri} characters at most.` : redirectFault(text);
     if (text === undefined || fault !== undefined) {
       return { fault: "invalid_redirect_uri", description: `redirect_uris[${i}]: ${fault}` };
     }

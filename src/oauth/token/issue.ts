@@ -30,6 +30,15 @@ export function newRefreshToken(
   return { token, record };
 }
 
+/** The app that gets the token, as it is now, and the resources that its request names. */
+interface Issued extends Pick<ClientRequest, "resources"> {
+  readonly client: Pick<ClientRequest["client"], "id" | "scopes">;
+}
+
+interface IssueDeps extends Pick<TokenDeps, "issuer"> {
+  readonly tokens: Pick<TokenDeps["tokens"], "issueForGrant">;
+}
+
 /**
  * `scope` narrows the access token within what was granted, of which only counts what the app still may have; the request's
  * `resource` within those of the refresh token. Throws `invalid_scope` or `invalid_target`.
@@ -38,8 +47,8 @@ export async function signedAnswer(
   grant: ApiKeyRecord,
   scope: string | undefined,
   refreshToken: { token: string; record: Pick<RefreshToken, "resources"> },
-  { client, resources: named }: Pick<ClientRequest, "client" | "resources">,
-  { tokens, issuer }: TokenDeps,
+  { client, resources: named }: Issued,
+  { tokens, issuer }: IssueDeps,
 ): Promise<TokenAnswer> {
   const resources = narrowedResources(named, refreshToken.record.resources, issuer());
   if ("fault" in resources) throw new OAuthError("invalid_target", resources.fault);

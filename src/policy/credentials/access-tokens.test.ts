@@ -72,7 +72,8 @@ describe("a token", () => {
     const { accessToken } = await issue(secret);
     const principal = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
     const byKey = await all.authenticator.authenticate(presented({ apiKey: secret }));
-    expect(principal).toEqual({ ...byKey, tokenExpiresAt: all.now.seconds + 3_600 });
+    const { kid = "" } = decodeProtectedHeader(accessToken);
+    expect(principal).toEqual({ ...byKey, tokenExpiresAt: all.now.seconds + 3_600, tokenSignedBy: kid });
     expect([termsOf(principal.keys[0]), principal.account.id]).toEqual([termsOf(record), all.accountId]);
   });
 
@@ -400,6 +401,7 @@ describe("refused, and never called expired", () => {
     ["aud", { aud: issuer }],
     ["aud", { aud: "https://other.example/v1" }],
     ["aud", { aud: [] as string[] }],
+    ["aud", { aud: [audience, "https://other.example/v1"] }],
   ])("a token with another %s is refused, and never called expired", async (claim, more) => {
     expect(await outcome(await sign(claims(more)))).toBe(`token_claim_${claim}`);
     // Though it is past its expiry as well.
@@ -413,6 +415,23 @@ describe("refused, and never called expired", () => {
       expect(await outcome(await sign(others))).toBe(`token_claim_${claim}`);
     },
   );
+
+  test("a token whose signing key ends while its signature is checked is refused, then and later", async () => {
+    const { signingKeys, audit, clock } = all;
+    let isPublished = true;
+    const ending = {
+      signer: () => signingKeys.signer(),
+      verifier: (id: string) => {
+        isPublished = false;
+        return signingKeys.verifier(id);
+      },
+      isPublished: () => isPublished,
+    };
+    const urls = { issuer: () => issuer, audience: () => audience };
+    const tokens = new AccessTokens({ signingKeys: ending, audit, clock, ...urls });
+    const token = await sign(claims());
+    for (let i = 0; i < 2; i++) expect(await tokens.verify(token)).toEqual({ fault: "token_key_unknown" });
+  });
 
   test("a token of another type, such as an ID token, or of none, is refused, and never called expired", async () => {
     for (const typ of ["JWT", "jwt", undefined, "at+jwt2"]) {

@@ -69,6 +69,8 @@ export interface VerifiedToken {
   resources: readonly string[];
   /** Unix seconds. */
   expiresAt: number;
+  /** The id of its signing key. */
+  signedBy: string;
 }
 
 /** `fault` is one of a few words; `expired` only for a genuine token. */
@@ -180,6 +182,11 @@ export class AccessTokens {
     this.#verified.clear();
   }
 
+  /** Reports whether tokens that this key signed are accepted, as far as this process knows. */
+  isSigner(signingKeyId: string): boolean {
+    return this.#options.signingKeys.isPublished?.(signingKeyId) !== false;
+  }
+
   /** A promise only for a token that was not seen lately. Says nothing of the key that it was made from. */
   verify(token: string): Verification | Promise<Verification> {
     if (token.length > maxLength || !canonicalToken.test(token)) return { fault: "malformed" };
@@ -218,12 +225,12 @@ export class AccessTokens {
       );
       const resources = this.#resourcesOf(payload);
       if (resources.length === 0) return { fault: audienceFault };
-      const token = readClaims(payload, resources);
+      const { kid = "" } = protectedHeader;
+      const token = readClaims(payload, resources, kid);
       if (!token) return { fault: "token_claims" };
       if (Number(payload.iat) > now + mostClockDifferenceSeconds) return { fault: "token_claim_iat" };
       // It may have ended while the signature was checked.
-      const { kid = "" } = protectedHeader;
-      if (signingKeys.isPublished?.(kid) === false) return { fault: "token_key_unknown" };
+      if (!this.isSigner(kid)) return { fault: "token_key_unknown" };
       const verification = { token };
       this.#remember(digest, verification, now);
       return verification;
@@ -285,6 +292,7 @@ function grantedScopes(principal: Principal, wanted: string | undefined): Scope[
 function readClaims(
   claims: Readonly<Record<string, unknown>>,
   resources: readonly string[],
+  signedBy: string,
 ): VerifiedToken | undefined {
   const { sub, key_id: keyId, client_id: clientId, account_id: ofGrant, scope, exp, environment: named } = claims;
   const environment = environments.find((name) => name === named);
@@ -298,7 +306,7 @@ function readClaims(
   const whose = isGrants
     ? { accountId: ofGrant, appId: clientId, personId: sub }
     : { accountId: sub, appId: null, personId: null };
-  return { ...whose, keyId, environment, scopes: granted, resources, expiresAt: exp };
+  return { ...whose, keyId, environment, scopes: granted, resources, expiresAt: exp, signedBy };
 }
 
 function faultOf(error: unknown): string {

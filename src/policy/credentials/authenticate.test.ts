@@ -99,6 +99,71 @@ describe("credentials", () => {
   });
 });
 
+describe("the rights that a request still has on its way", () => {
+  test("never grants more scopes than the request was admitted with, however wide its key is", async () => {
+    const { secret } = await all.addKey("live", { scopes: ["chat:write", "chat:read", "keys:manage"] });
+    const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
+    const narrow: Principal = { ...principal, scopes: new Set<Scope>(["chat:write", "usage:read"]) };
+    expect([...(await all.authenticator.still(narrow)).scopes]).toEqual(["chat:write"]);
+    expect([...(await all.authenticator.still(principal)).scopes]).toEqual([...principal.scopes]);
+  });
+
+  test("ends once the key behind the request has expired", async () => {
+    const { secret } = await all.addKey("live", { expiresAt: all.now.seconds + 1_000 });
+    const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
+    await all.authenticator.still(principal);
+    all.now.seconds += 1_000;
+    await expect(all.authenticator.still(principal)).rejects.toMatchObject({
+      ...{ code: "invalid_api_key", detail: "expired" },
+    });
+  });
+
+  test("ends once the signing key of the request's token is withdrawn", async () => {
+    const origin = { nowSeconds: all.now.seconds, clientAddress: null, requestId: null };
+    const principal = await all.authenticator.authenticate(presented({ apiKey: (await all.addKey()).secret }));
+    const { accessToken } = await all.tokens.issue({ principal, expiresIn: 600, scope: undefined, origin });
+    const ofToken = await all.authenticator.authenticate(presented({ authorization: `Bearer ${accessToken}` }));
+    await all.signingKeys.rotate({ type: "operator" }, origin);
+    await all.authenticator.still(ofToken);
+    await all.signingKeys.replace({ type: "operator" }, origin);
+    await expect(all.authenticator.still(ofToken)).rejects.toMatchObject({
+      ...{ code: "invalid_api_key", detail: "token_key_unknown" },
+    });
+    await all.authenticator.still(principal);
+  });
+});
+
+describe("who stands behind a credential, for what goes on without its client", () => {
+  const detail = (work: Promise<unknown>) =>
+    work.then(
+      () => "accepted",
+      (error: GatewayError) => error.detail,
+    );
+
+  // long-lived: batch.credential
+  test("is nobody once the key was revoked", async () => {
+    const { record } = await all.addKey("live");
+    expect(await detail(all.authenticator.behind(record.id))).toBe("accepted");
+    await revoke(record.id);
+    all.authenticator.invalidate();
+    expect(await detail(all.authenticator.behind(record.id))).toBe("revoked");
+  });
+
+  test("is nobody once the key has expired", async () => {
+    const { record } = await all.addKey("live", { expiresAt: all.now.seconds + 10 });
+    all.now.seconds += 10;
+    expect(await detail(all.authenticator.behind(record.id))).toBe("expired");
+  });
+
+  test("is nobody while the account is suspended, and for an id that is nobody's", async () => {
+    const { record } = await all.addKey("live");
+    await all.accounts.updateAccount(all.accountId, { status: "suspended" }, testEvent(all.now.seconds));
+    all.authenticator.invalidate();
+    expect(await detail(all.authenticator.behind(record.id))).toBe("account_suspended");
+    expect(await detail(all.authenticator.behind("key_nobody"))).toBe("unknown");
+  });
+});
+
 describe("environments", () => {
   test("a development key needs a local request, cached or not; the others do not", async () => {
     const remote = { whyNotLocal: () => "it is elsewhere" };
@@ -396,6 +461,22 @@ describe("a revocation", () => {
       expect(await outcome({ apiKey: secret })).toBe("revoked");
     },
   );
+
+  test("a revocation that is due asks a store that is away once a second at most", async () => {
+    const { secret, id } = await all.addKey();
+    expect(await outcome({ apiKey: secret })).toBe("accepted");
+    await revoke(id, all.now.seconds + 5);
+    all.authenticator.invalidate();
+    expect(await outcome({ apiKey: secret })).toBe("accepted");
+    all.now.seconds += 10;
+    all.keySwitch.failure = new Error("away");
+    for (let i = 0; i < 3; i++) expect(await outcome({ apiKey: secret })).toBe("revoked");
+    expect(all.keySwitch.calls["endDue"]).toBe(1);
+    all.now.ms += 1_000;
+    all.keySwitch.failure = undefined;
+    expect(await outcome({ apiKey: secret })).toBe("revoked");
+    expect(all.keySwitch.calls["endDue"]).toBe(2);
+  });
 
   test("a revocation is noticed although the clock jumps: only the monotonic clock says how old an entry is", async () => {
     const other = await all.startProcess();

@@ -28,13 +28,15 @@ export interface PresentedCredentials {
   resource?: string;
   /** Why what is for this machine alone does not count from here; undefined: it does. Only asked for development keys. */
   whyNotLocal(): string | undefined;
+  /** True for the check of an open connection, which records no use of its key. Left out: a request. */
+  isCheck?: boolean;
 }
 
 export interface AuthenticatorOptions extends CredentialCacheOptions {
   pepper: Keys;
   /** Development keys work in development mode only, and only for local requests. */
   mode: "development" | "production";
-  tokens: Pick<AccessTokens, "verify">;
+  tokens: Pick<AccessTokens, "verify" | "isSigner">;
   activity: Pick<KeyActivity, "used">;
   refusals: Pick<RefusalLog, "record">;
   unknown: Pick<UnknownCredentials, "find">;
@@ -162,9 +164,13 @@ export class Authenticator {
 
   /**
    * What is left by now of the rights with which a request was admitted, for what it begins anew on its way. Rejects as
-   * `behind` does.
+   * `behind` does, and where the signing key of the request's token was withdrawn.
    */
   async still(admitted: Principal): Promise<Principal> {
+    const { tokenSignedBy } = admitted;
+    if (tokenSignedBy !== undefined && !this.#options.tokens.isSigner(tokenSignedBy)) {
+      throw invalidApiKey("token_key_unknown");
+    }
     const now = await this.behind(admitted.keys[0].id);
     return { ...now, scopes: now.scopes.intersection(admitted.scopes) };
   }
@@ -237,7 +243,12 @@ export class Authenticator {
       byToken = new WeakMap();
       this.#narrowed.set(ofKey, byToken);
     }
-    const principal = { ...ofKey, scopes: ofKey.scopes.intersection(token.scopes), tokenExpiresAt: token.expiresAt };
+    const principal = {
+      ...ofKey,
+      scopes: ofKey.scopes.intersection(token.scopes),
+      tokenExpiresAt: token.expiresAt,
+      tokenSignedBy: token.signedBy,
+    };
     byToken.set(token, principal);
     return principal;
   }
@@ -268,6 +279,7 @@ export class Authenticator {
     // Last of all, as the reason is told to nobody but the owner of a valid key.
     const elsewhere = environment === "dev" ? presented.whyNotLocal() : undefined;
     if (elsewhere !== undefined) throw this.#refuse("dev_key_not_local", presented, entry, elsewhere);
+    if (presented.isCheck) return entry;
     if (entry.isWaiting) entry.seconds = now;
     else if (entry.seconds !== now) this.#options.activity.used(entry, now);
     return entry;

@@ -47,7 +47,7 @@ describe("a resource", () => {
     expect(rootAsAsked(issuer, "localhost")).toBe(issuer);
   });
 
-  test("a resource for all servers of tools covers each of them, and nothing else", () => {
+  test("a resource for all MCP servers covers each of them, and nothing else", () => {
     expect(coversResource(["/mcp"], "/mcp/github")).toBe(true);
     expect(coversResource(["/mcp/github"], "/mcp/github")).toBe(true);
     for (const [granted, at] of [

@@ -3,13 +3,13 @@ import type { Scope } from "../../domain/scope.ts";
 import { toolServerName } from "../../domain/tools/tool-server.ts";
 
 export const apiResource = "/v1";
-/** All servers of tools; one alone is below it. */
+/** The resource of all MCP servers; the resource of each is below it. */
 export const toolsResource = "/mcp";
 
 const loopbackName = /^(?:127\.0\.0\.1|\[::1\]|localhost)$/;
 
 /**
- * The path of one of ours, behind the public URL `issuer`; undefined for anything else. Whether there is a server of tools by
+ * The path of one of ours, behind the public URL `issuer`; undefined for anything else. Whether there is an MCP server by
  * that name is not looked at: nobody learns it that way.
  */
 export function resourceOf(uri: string, issuer: string): string | undefined {
@@ -43,7 +43,7 @@ function decodedOr(path: string, otherwise: string): string {
   }
 }
 
-/** Whether what was granted for these is good at another: what is for all servers of tools is so at each. */
+/** Reports whether a grant for these resources is good at another. A grant for all MCP servers is good at each. */
 export function coversResource(granted: readonly string[], resource: string): boolean {
   return granted.some((one) => one === resource || (one === toolsResource && resource.startsWith(`${toolsResource}/`)));
 }

@@ -231,6 +231,7 @@ export class SigningKeys {
     if (this.#looking) return this.#looking;
     if (nowMs - this.#lookedMs < lookAgainMs) return Promise.resolve();
     this.#looking = this.#reload()
+      // The keys that are known go on, and the next look comes soon.
       .catch(() => {})
       .finally(() => {
         this.#looking = undefined;

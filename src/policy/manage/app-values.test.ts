@@ -20,6 +20,41 @@ describe("a redirect address", () => {
     expect(redirectUris([uri])).toEqual([uri]);
   });
 
+  // hardening: A15
+  test.each(
+    [
+      ...["ms-msdt", "smb", "ldap", "itms-services", "content", "chrome-extension", "ms-settings", "search-ms"],
+      ...["vscode", "cursor", "steam", "magnet", "web", "web+app", "x-apple.systempreferences", "ms-word.app"],
+      ...["javascript", "data", "file", "intent", "tel", "view-source", "wss", "com.", "com..app", "com.-app", "c.app"],
+    ].map((scheme) => `${scheme}:/callback`),
+  )("a redirect address is not %s, whose scheme no app owns", (uri) => {
+    expect(() => redirectUris([uri])).toThrow("redirect_uris[0]");
+  });
+
+  test.each([
+    "cursor://anysphere.cursor-mcp/oauth/callback",
+    "cursor://anysphere.cursor-retrieval/oauth/callback",
+    "cursor://anysphere.cursor-retrieval/oauth/user-tools/callback",
+    "warp://mcp/oauth2callback",
+    "vscode://saoudrizwan.claude-dev/mcp-auth/callback/abc123",
+    "cursor://saoudrizwan.claude-dev/mcp-auth/callback/abc123",
+  ])("a redirect address may be %s, of a well-known MCP client", (uri) => {
+    expect(redirectUris([uri])).toEqual([uri]);
+  });
+
+  test.each([
+    "cursor://evil/callback",
+    "cursor://anysphere.cursor-deeplink/mcp/install?name=x&config=y",
+    "cursor://anysphere.cursor-mcp/oauth/../install/callback",
+    "cursor://anysphere.cursor-mcp.evil/oauth/callback",
+    "vscode://vscode.git/clone?url=https://evil.example/x",
+    "vscode://file/etc/passwd",
+    "vscode://saoudrizwan.claude-dev/task?prompt=x",
+    "warp://action/new_tab?path=/tmp",
+  ])("a redirect address is not %s, which makes an editor act", (uri) => {
+    expect(() => redirectUris([uri])).toThrow("redirect_uris[0]");
+  });
+
   test.each([
     ["https://app.example/callback#", "fragment"],
     ["https://app.example/#top", "fragment"],

@@ -30,18 +30,23 @@ export function homepageFault(url: string): string | undefined {
   return commonFault(url) ?? (url.startsWith("https://") ? undefined : "must begin with https://.");
 }
 
-/** Schemes of which browsers, or the system, do something of their own. */
-const takenSchemes = new Set(
-  "about blob chrome data file filesystem ftp intent javascript mailto res resource sms tel vbscript view-source ws wss".split(
-    " ",
-  ),
-);
-
 /**
- * What is wrong with it; undefined: nothing. `ownSchemes`: whether an app's own scheme has to be a domain name backwards, or may be any
- * word: most clients that register themselves have such a one (`cursor:`).
+ * An app's own scheme is a domain name backwards (RFC 8252, 7.1), whose owner can be known. Words without a dot, and names
+ * that begin otherwise, belong to systems and browsers: `ms-msdt:`, `x-apple.systempreferences:`.
  */
-export function redirectFault(uri: string, ownSchemes: "reversed" | "any" = "reversed"): string | undefined {
+const ownScheme = /^[a-z]{2,}(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
+/**
+ * Redirect addresses of well-known MCP clients whose scheme has no dot: Cursor, Warp, and Cline in each editor that runs it.
+ * Other addresses of the same programs open files or install MCP servers.
+ */
+const knownAddresses = [
+  /^cursor:\/\/anysphere\.cursor-(?:mcp|retrieval)\/oauth\/(?:[\w-]+\/)*callback$/,
+  /^warp:\/\/mcp\/oauth2callback$/,
+  /^(?:vscode|vscode-insiders|vscodium|cursor|windsurf):\/\/saoudrizwan\.claude-dev\/mcp-auth\/callback\/[\w-]+$/,
+];
+
+/** Returns what is wrong with the address; undefined: nothing. */
+export function redirectFault(uri: string): string | undefined {
   if (uri.includes("*")) return "must have no wildcard; list each address of its own.";
   // RFC 6749, 3.1.2. An empty one, too.
   if (uri.includes("#")) return "must have no fragment; leave out the # and what follows it.";
@@ -55,9 +60,7 @@ export function redirectFault(uri: string, ownSchemes: "reversed" | "any" = "rev
     if (loopbackHost.test(authority ?? "")) return undefined;
     return "must begin with https://; http is for 127.0.0.1, [::1] and localhost alone.";
   }
-  // RFC 8252, 7.1: a name that its owner holds, backwards. With it, no scheme that browsers act upon themselves gets in.
-  const isAny = ownSchemes === "any" && scheme.length > 2 && !takenSchemes.has(scheme);
-  if (!isAny && !scheme.includes(".")) {
+  if (!ownScheme.test(scheme) && !knownAddresses.some((known) => known.test(uri))) {
     return "must begin with https://, with http:// on 127.0.0.1, [::1] or localhost, or with an app's own scheme, a domain name backwards such as com.example.app:/callback.";
   }
   if (authority !== undefined || rest.startsWith("/")) return undefined;

@@ -397,6 +397,14 @@ describe("a person acts by role", () => {
     );
   });
 
+  test("a person is shown no secret of a key that may use more tools than the person", () => {
+    const bounded = as([{ ...membership, tools: ["github"] }], { person });
+    const refused = "permission_denied: tools: must be within github, the tools that you may use yourself.";
+    expect(act(bounded, chain(key("b")), "rotate")).toBe(refused);
+    expect(act(bounded, chain(key("b", { tools: ["github/read"] })), "rotate")).toBe("ok");
+    expect(act(bounded, chain(key("b")), "revoke")).toBe("ok");
+  });
+
   test("a person acts by role and gives no scope that what bounds the key does not have", () => {
     const operator = session({ scopes: new Set<Scope>([...membership.scopes, "admin:manage"]) });
     expect(outcome(() => requireGrantable(operator, [membership], { scopes: ["admin:manage"] }, "makes"))).toBe(

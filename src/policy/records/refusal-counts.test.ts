@@ -157,6 +157,25 @@ describe("a database that fails", () => {
     await counts.flush();
     expect(total()).toBe(150);
   });
+
+  test("what finds no room among the sums either is given up, and the log says how many requests", async () => {
+    counts = make({ maxPending: 2 });
+    failFrom = 1;
+    for (let i = 0; i < 10; i++) {
+      const account = accountFor({ id: `acct_${i}` });
+      const principal = principalFor({ account, keys: [keyRecordFor({ id: `key_${i}`, accountId: account.id })] });
+      for (let time = 0; time < 3; time++) counts.count(principal, "m", refusal("key_requests"));
+    }
+    await counts.flush();
+    failFrom = Number.POSITIVE_INFINITY;
+    await counts.flush();
+    const given = (logged as { event: string; requests: number }[]).filter(
+      ({ event }) => event === "refusals_not_counted",
+    );
+    const requests = given.reduce((sum, one) => sum + one.requests, 0);
+    expect(requests).toBeGreaterThan(given.length);
+    expect(requests + total()).toBe(30);
+  });
 });
 
 test("of many flushes at once one writes what the others would", async () => {

@@ -89,6 +89,7 @@ test("while the database takes none, refused requests wait, bounded, are told of
   const refused = open();
   isBroken = true;
   for (let i = 0; i < 2_100; i++) refused.note(refusal(`req_${i}`));
+  expect(refused.figures).toEqual({ pending: 2_000, leftOut: 0, lost: 100 });
   await refused.flush();
   await refused.flush();
   expect(logged).toEqual(["refused_requests_not_written"]);

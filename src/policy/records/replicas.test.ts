@@ -1,5 +1,6 @@
 // A process among others on one database: how many share what is shared out, and when several count limits each for itself.
 import { afterEach, expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Replica } from "../../domain/replica.ts";
 import { Replicas, type ReplicasOptions } from "./replicas.ts";
@@ -12,6 +13,7 @@ function make(options: Partial<ReplicasOptions> = {}) {
     others: [] as Replica[],
     own: { startedAt: 100, seenAt: 100 },
     isAway: false,
+    beats: 0,
     removed: [] as string[],
     told: [] as [string, LogFields | undefined][],
   };
@@ -19,6 +21,7 @@ function make(options: Partial<ReplicasOptions> = {}) {
   const made = new Replicas({
     store: {
       async beat({ id, advertiseUrl, version }) {
+        world.beats++;
         if (world.isAway) throw new Error("away");
         return [...world.others, { id, advertiseUrl, version, ...world.own }];
       },
@@ -55,6 +58,34 @@ test("without an answer of the database the replicas count as before: most of th
   await made.refresh();
   expect(made.count).toBe(1);
   expect(events()).toEqual(["replica_beat_failed", "replica_beats_again"]);
+});
+
+test("a database takes no writes after two beats in a row have failed, not after one", async () => {
+  const { made, world } = make();
+  await made.start();
+  const seen: boolean[] = [];
+  for (const isAway of [true, false, true, true, false]) {
+    world.isAway = isAway;
+    await made.refresh();
+    seen.push(made.canWrite);
+  }
+  expect(seen).toEqual([true, true, true, false, true]);
+});
+
+test("a beat that failed is tried again within a moment, and not once the replica has left", async () => {
+  const { made, world } = make();
+  await made.start();
+  world.isAway = true;
+  await made.refresh();
+  world.isAway = false;
+  world.others = [other(100)];
+  await until(() => made.count === 2, "it beats again");
+  world.isAway = true;
+  await made.refresh();
+  await made.close();
+  const before = world.beats;
+  await Bun.sleep(1_200);
+  expect(world.beats).toBe(before);
 });
 
 test("several replicas without shared limits are told once, but not one that was only killed and started again", async () => {

@@ -18,6 +18,7 @@ export interface ReplicasOptions {
 /** A beat that takes longer is given up: the next one may find another connection. */
 const patienceMs = 4_000;
 const farewellMs = 1_000;
+const retryMs = 1_000;
 
 export class Replicas {
   readonly id = `rep_${Bun.randomUUIDv7()}`;
@@ -25,7 +26,9 @@ export class Replicas {
   #timer: ReturnType<typeof setInterval> | undefined;
   #live: readonly Replica[] = [];
   #beating: Promise<void> | undefined;
-  #isFailing = false;
+  /** Beats in a row that failed. */
+  #failures = 0;
+  #retry: ReturnType<typeof setTimeout> | undefined;
   #isUncoordinated = false;
   #isClosing = false;
 
@@ -55,17 +58,26 @@ export class Replicas {
     return this.#isUncoordinated;
   }
 
+  /**
+   * Whether the database takes writes, as each beat is one. One that fails alone says nothing: another program may have had
+   * the lock for a moment.
+   */
+  get canWrite(): boolean {
+    return this.#failures < 2;
+  }
+
   /** Says now that it is there. Never rejects. */
   refresh(): Promise<void> {
     const { log } = this.#options;
     this.#beating ??= this.#beat()
       .then(() => {
-        if (this.#isFailing) log.info("replica_beats_again");
-        this.#isFailing = false;
+        if (this.#failures > 0) log.info("replica_beats_again");
+        this.#failures = 0;
       })
       .catch((error) => {
-        if (!this.#isFailing) log.warn("replica_beat_failed", { detail: detailOf(error) });
-        this.#isFailing = true;
+        if (this.#failures === 0) log.warn("replica_beat_failed", { detail: detailOf(error) });
+        this.#failures++;
+        if (!this.#isClosing) this.#retry ??= setTimeout(() => this.#again(), retryMs);
       })
       .finally(() => {
         this.#beating = undefined;
@@ -77,11 +89,17 @@ export class Replicas {
   async close(): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
+    clearTimeout(this.#retry);
     await this.#beating;
     const { store, log } = this.#options;
     await withDeadline(store.remove(this.id), farewellMs).catch((error) =>
       log.warn("replica_not_removed", { detail: detailOf(error) }),
     );
+  }
+
+  #again(): void {
+    this.#retry = undefined;
+    void this.refresh();
   }
 
   async #beat(): Promise<void> {

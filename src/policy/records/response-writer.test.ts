@@ -20,14 +20,16 @@ function row(id: string): StoredResponse {
   };
 }
 
-function writerOn(insert: (responses: readonly StoredResponse[]) => Promise<void>, mostMs = 5_000): ResponseWriter {
+type Insert = (responses: readonly StoredResponse[], mayCommit?: () => boolean) => Promise<void>;
+
+function writerOn(insert: Insert, mostMs = 5_000): ResponseWriter {
   return new ResponseWriter({ responses: { insert }, log, retentionDays: () => 30, mostMs });
 }
 
 test("those of the same moment are one write, and each resolves once that is done", async () => {
   const writes: string[][] = [];
   const writer = writerOn(async (rows) => void writes.push(rows.map(({ id }) => id)));
-  await Promise.all(["a", "b", "c"].map((id) => writer.keep(row(id))));
+  expect(await Promise.all(["a", "b", "c"].map((id) => writer.keep(row(id))))).toEqual([true, true, true]);
   expect(writes).toEqual([["a", "b", "c"]]);
   await writer.keep(row("d"));
   expect(writes).toEqual([["a", "b", "c"], ["d"]]);
@@ -47,20 +49,24 @@ test("a write has no more than 10,000 items, unless one response has more, so th
   expect(writes).toEqual([["a", "b"], ["c"], ["d"], ["e"]]);
 });
 
-test("a store that takes too long is waited for until the deadline and no longer, which is logged", async () => {
+test("a store that takes too long is waited for until the deadline, and commits nothing after it", async () => {
   let written = () => {};
   const done = new Promise<void>((resolve) => {
     written = resolve;
   });
   const writes: string[] = [];
-  const writer = writerOn(async (rows) => {
-    for (const { id } of rows) writes.push(id);
+  const committed: string[] = [];
+  const writer = writerOn(async (rows, mayCommit) => {
+    const ids = rows.map(({ id }) => id);
+    writes.push(...ids);
     await done;
+    if (mayCommit?.() === false) throw new Error("not wanted any more");
+    committed.push(...ids);
   }, 20);
   const first = writer.keep(row("begun"));
   await new Promise(setImmediate);
   await new Promise(setImmediate);
-  await Promise.all([first, writer.keep(row("waiting"))]);
+  expect(await Promise.all([first, writer.keep(row("waiting"))])).toEqual([false, false]);
   expect(logged).toEqual([
     ["response_not_stored", { account: "acct_1", reason: "too_slow" }],
     ["response_not_stored", { account: "acct_1", reason: "too_slow" }],
@@ -69,6 +75,10 @@ test("a store that takes too long is waited for until the deadline and no longer
   await writer.close();
   // What nobody waits for any more is not held for a store that comes back.
   expect(writes).toEqual(["begun"]);
+  expect(committed).toEqual([]);
+  expect(await writer.keep(row("next"))).toBe(true);
+  expect(committed).toEqual(["next"]);
+  expect(logged).toHaveLength(2);
 });
 
 test("a write that fails is tried again until the deadline, and what is written then is kept", async () => {

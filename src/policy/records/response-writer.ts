@@ -8,7 +8,7 @@ export interface ResponseWriterOptions {
   log: Log;
   /** Is read for every response: a reload may change it. */
   retentionDays(): number;
-  /** How long a client waits for it at most. Default 5 s. */
+  /** How long a client waits at most. Default 5 s. */
   mostMs?: number;
 }
 
@@ -22,9 +22,9 @@ const maxBatchItems = 10_000;
 interface Waiting {
   response: StoredResponse;
   timer: ReturnType<typeof setTimeout>;
-  /** Whether nobody waits for it any more. */
+  /** True once the answer says `store: false` for this response. */
   isOver: boolean;
-  done(): void;
+  done(isStored: boolean): void;
 }
 
 /**
@@ -46,18 +46,18 @@ export class ResponseWriter implements ResponseKeeper {
     return this.#options.retentionDays();
   }
 
-  keep(response: StoredResponse): Promise<void> {
+  keep(response: StoredResponse): Promise<boolean> {
     return new Promise((resolve) => {
       const waiting: Waiting = {
         response,
         done: resolve,
         isOver: false,
         timer: setTimeout(() => {
-          // One whose write has begun may be kept all the same; nobody can tell.
+          // A write that has begun is not committed any more.
           waiting.isOver = true;
           this.#waiting = this.#waiting.filter((other) => other !== waiting);
           this.notStored(response.accountId, this.#isFailing ? "store_failed" : "too_slow");
-          resolve();
+          resolve(false);
         }, this.#options.mostMs ?? usualMostMs),
       };
       this.#waiting.push(waiting);
@@ -100,9 +100,18 @@ export class ResponseWriter implements ResponseKeeper {
 
   async #isWritten(batch: readonly Waiting[]): Promise<boolean> {
     const { responses, log } = this.#options;
+    let isTooLate = false;
+    const mayCommit = () => {
+      isTooLate = batch.some(({ isOver }) => isOver);
+      return !isTooLate;
+    };
     try {
-      await responses.insert(batch.map(({ response }) => response));
+      await responses.insert(
+        batch.map(({ response }) => response),
+        mayCommit,
+      );
     } catch (error) {
+      if (isTooLate) return false;
       // The error itself may quote what was to be stored.
       const { detail } = error as { detail?: unknown };
       if (!this.#isFailing) {
@@ -114,7 +123,7 @@ export class ResponseWriter implements ResponseKeeper {
     this.#isFailing = false;
     for (const { timer, done } of batch) {
       clearTimeout(timer);
-      done();
+      done(true);
     }
     return true;
   }

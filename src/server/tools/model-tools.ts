@@ -111,7 +111,7 @@ export class DeskTools implements ModelTools {
 function listFault(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   const { message } = error as Error;
-  throw new GatewayError("upstream_error", "The server of tools did not say what it has.", { detail: message });
+  throw new GatewayError("upstream_error", "The MCP server did not say what it has.", { detail: message });
 }
 
 function hostedTool(tool: JsonObject): HostedTool {

@@ -1,4 +1,4 @@
-// Composes the accounts that people have at servers of tools.
+// Composes the accounts that people have at MCP servers.
 import { Pending } from "../../accounts/pending.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
@@ -22,7 +22,7 @@ export interface ToolAuthorizationOptions {
   log: Log;
 }
 
-/** What speaks with the authorization servers of servers of tools. */
+/** The client of the authorization servers of MCP servers. */
 export function openToolAuthorization({ config, governance, clock, log }: ToolAuthorizationOptions) {
   const seals = new ToolSeals(governance.keyFor("tool-connection-seal-v1"));
   const rules = { allowLoopback: config.mode === "development" };

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { type Config, processEnvironment, type ReloadableConfig } from "../../config/config.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import { nodeCalled } from "../../domain/models/node.ts";
+import type { Principal } from "../../domain/principal.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
@@ -78,7 +79,7 @@ export async function openTools(options: ToolsOptions) {
       for (const end of ends) end();
     };
   };
-  const behind = (credentialId: string) => governance.authenticator.behind(credentialId);
+  const still = (principal: Principal) => governance.authenticator.still(principal);
   let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
@@ -91,7 +92,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ places: uses.toolPlaces, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, behind) };
+    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, still) };
   };
   const loaded = () => {
     front ??= open();

@@ -71,6 +71,8 @@ export interface WorkerSetup {
   workers: number;
   number: number;
   heartbeatMs: number;
+  /** Id of the installation; undefined: its database has none. */
+  installation: string | undefined;
   /** The version of Headrace, and which process of the installation traces are from. */
   version: string;
   instanceId: string;
@@ -79,6 +81,8 @@ export interface WorkerSetup {
 const graceMs = 500;
 /** Settled records are not kept from the database for longer, were nobody to release them. */
 const longestHoldMs = 5_000;
+/** Bodies of the longest that a worker reads, of which one key may have so many under way in it. */
+const longBodies = 8;
 /** Requests and WebSockets at once of one worker. */
 const mostHandedOver = 16_384;
 
@@ -183,7 +187,7 @@ class Worker {
       pepper: ringOf(setup.peppers),
       // Whoever is refused is refused by the primary process, which counts it.
       refusals: { record: handOver },
-      tokens: { verify: handOver },
+      tokens: { verify: handOver, isSigner: handOver },
       unknown: new UnknownCredentials(this.#addressThrottle),
       limitsOf: (chain) => this.#limitsOf(chain),
       priorityOf: (account) => this.#tiers.find(account.tier).priority,
@@ -310,13 +314,13 @@ class Worker {
   }
 
   async #openLedger(): Promise<SpoolLedger> {
-    const { config, number } = this.#setup;
+    const { config, number, installation } = this.#setup;
     const { dataDir, databaseUrl } = config;
     const db = await (databaseUrl === undefined ? openBeside(dataDir) : openPostgres(databaseUrl));
     return await SpoolLedger.open({
       ...{ db, directory: join(dataDir, "spool"), log: this.log, clock: this.#clock },
       beside: {
-        writer: number,
+        ...{ writer: number, installation },
         // Told before the spool is deleted: this process may die as well, and the next one would find nothing to tell.
         onRecords: (records) => this.#primary.tell("recovered", records.map(usedOf)),
       },
@@ -338,6 +342,8 @@ class Worker {
       heartbeatMs: this.#setup.heartbeatMs,
       observer: this.#observer,
       requestLimits: () => this.#config.limits,
+      // A worker may hold a part of what the server may. The primary process has room for a body of the largest size.
+      maxReadBytes: () => Math.floor(heldBytes.mostBytesOfKey / longBodies),
       isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
       ...keptElsewhere,
     };

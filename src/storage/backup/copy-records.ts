@@ -268,7 +268,8 @@ function sumsOf(
 
 const half = 4_294_967_296n;
 
-function comparisonOf(
+/** Compares counts and sums of a table that were read from both databases, in the order of its columns. */
+export function comparisonOf(
   table: SourceTable,
   inSource: readonly (string | null)[],
   inTarget: readonly (string | null)[],

@@ -8,6 +8,8 @@ import { backupDatabase, backupSecret, backupSpool } from "./backup-manifest.ts"
 /** While it is there, what is in it belongs into the data directory: all of it was verified and is on the disk. */
 const restoring = "restoring";
 const planName = "restore.json";
+/** Says which database the data directory is used with. */
+export const installationName = "installation";
 /** Files of the old database: beside another one they would damage it. */
 const journals = [`${backupDatabase}-wal`, `${backupDatabase}-shm`];
 
@@ -51,6 +53,8 @@ export async function finishRestore(dataDir: string): Promise<string | undefined
     moveAside(name);
     renameSync(join(from, name), join(dataDir, name));
   }
+  // The next start takes the database as it is: a backup may be of another installation.
+  rmSync(join(dataDir, installationName), { force: true });
   if (existsSync(old)) await syncEntry(old);
   await syncEntry(dataDir);
   rmSync(from, { recursive: true });

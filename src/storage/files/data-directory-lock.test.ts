@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DataDirectoryInUse, lockDataDirectory } from "./data-directory-lock.ts";
+import { lockNames, lockState } from "./lock-holder.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-lock-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -12,6 +13,16 @@ test("a second server on the same data directory is refused until the first has 
   expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
   release();
   lockDataDirectory(directory)();
+});
+
+test.each(lockNames)("a server is refused while another one runs, though somebody deleted %s as left over", (name) => {
+  const release = lockDataDirectory(directory);
+  rmSync(join(directory, name));
+  expect(() => lockDataDirectory(directory)).toThrow(DataDirectoryInUse);
+  expect(lockState(directory).held).toBe(true);
+  release();
+  lockDataDirectory(directory)();
+  expect(lockState(directory)).toEqual({ held: false });
 });
 
 test("the lock of a process that was killed is free at once", async () => {

@@ -3,12 +3,22 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { tryLockFile } from "./file-lock.ts";
 
+/** Files that a server locks in its data directory. The second one stays if somebody deletes the first as left over. */
+export const lockNames = ["server.lock", ".server.lock"] as const;
+
 /** `pid`: undefined where the system does not tell, as on others than Linux. */
 export type LockState = { held: false } | { held: true; pid: number | undefined };
 
-/** Throws where the file cannot be opened. */
+/** Throws where a lock file cannot be opened. */
 export function lockState(dataDir: string): LockState {
-  const file = join(dataDir, "server.lock");
+  for (const name of lockNames) {
+    const state = stateOf(join(dataDir, name));
+    if (state.held) return state;
+  }
+  return { held: false };
+}
+
+function stateOf(file: string): LockState {
   if (!existsSync(file)) return { held: false };
   const pid = holderOf(file);
   // Named by the system itself, it need not be tried: a server that starts just now would be refused.

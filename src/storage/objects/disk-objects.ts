@@ -32,14 +32,13 @@ export class DiskObjects implements ObjectStore {
     return new DiskWriter(handle, incoming, this.#folderOf(name), name);
   }
 
-  async *read(name: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    const { start, end } = range ?? { start: 0, end: Number.POSITIVE_INFINITY };
+  async *read(name: string, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
     const handle = await usable(open(join(this.#folderOf(name), name), "r"));
     try {
       for (let at = start; at < end; ) {
         const piece = Buffer.allocUnsafeSlow(Math.min(readBytes, end - at));
         const { bytesRead } = await usable(handle.read(piece, 0, piece.length, at));
-        if (bytesRead === 0) return;
+        if (bytesRead === 0) throw faultOf(Object.assign(new Error("The file ends early."), { code: "other_length" }));
         at += bytesRead;
         yield piece.subarray(0, bytesRead);
       }
@@ -96,6 +95,7 @@ class DiskWriter implements ObjectWriter {
   }
 
   async abandon(): Promise<void> {
+    // What cannot be deleted now is deleted by a later start, as it is in `incoming`.
     await this.#handle.close().catch(() => {});
     await rm(this.#incoming, { force: true }).catch(() => {});
   }

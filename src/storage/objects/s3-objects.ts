@@ -28,14 +28,25 @@ export class S3Objects implements ObjectStore {
 
   create(name: string): Promise<ObjectWriter> {
     const sink = this.#client.file(this.#prefix + name).writer({ partSize: partBytes, queueSize: 1, retry: 3 });
-    return Promise.resolve(new S3Writer(sink, () => this.delete(name)));
+    const storedBytes = async () => (await this.#client.stat(this.#prefix + name)).size;
+    return Promise.resolve(new S3Writer(sink, storedBytes, () => this.delete(name)));
   }
 
-  async *read(name: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    if (range && range.end <= range.start) return;
-    const file = this.#client.file(this.#prefix + name);
+  async *read(name: string, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
+    let left = end - start;
+    if (left <= 0) return;
     try {
-      yield* (range ? file.slice(range.start, range.end) : file).stream() as unknown as AsyncIterable<Uint8Array>;
+      const pieces = this.#client
+        .file(this.#prefix + name)
+        .slice(start, end)
+        .stream();
+      for await (const piece of pieces as unknown as AsyncIterable<Uint8Array>) {
+        // A page of a proxy, or a store that knows no ranges: nothing of it is the file.
+        if (piece.byteLength > left) throw otherLength();
+        left -= piece.byteLength;
+        yield piece;
+      }
+      if (left > 0) throw otherLength();
     } catch (error) {
       throw faultOf(error);
     }
@@ -52,31 +63,39 @@ export class S3Objects implements ObjectStore {
 
 class S3Writer implements ObjectWriter {
   readonly #sink: Bun.NetworkSink;
+  readonly #storedBytes: () => Promise<number>;
   readonly #undo: () => Promise<void>;
+  #bytes = 0;
   #unflushed = 0;
 
-  constructor(sink: Bun.NetworkSink, undo: () => Promise<void>) {
+  /** `storedBytes`: asks the store how long the object is; `undo` deletes it. */
+  constructor(sink: Bun.NetworkSink, storedBytes: () => Promise<number>, undo: () => Promise<void>) {
     this.#sink = sink;
+    this.#storedBytes = storedBytes;
     this.#undo = undo;
   }
 
   async write(bytes: Uint8Array): Promise<void> {
     try {
       await this.#sink.write(bytes);
+      this.#bytes += bytes.byteLength;
       this.#unflushed += bytes.byteLength;
       if (this.#unflushed < partBytes) return;
       this.#unflushed = 0;
       await this.#sink.flush();
     } catch (error) {
-      throw faultOf(error);
+      throw unusable(error);
     }
   }
 
   async finish(): Promise<void> {
     try {
       await this.#sink.end();
+      // The success of a proxy, or one with an error in its body, stores nothing.
+      if ((await this.#storedBytes()) !== this.#bytes) throw otherLength();
     } catch (error) {
-      throw faultOf(error);
+      // A store that has not what it took is at fault; the client asked for nothing that is missing.
+      throw unusable(error);
     }
   }
 
@@ -94,8 +113,16 @@ function isMissing(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === "NoSuchKey";
 }
 
+function otherLength(): Error {
+  return Object.assign(new Error("The object has another length."), { code: "other_length" });
+}
+
 function faultOf(error: unknown): GatewayError {
   if (isMissing(error)) return new GatewayError("not_found", "The content of this file is not in the object store.");
+  return unusable(error);
+}
+
+function unusable(error: unknown): GatewayError {
   const { code } = (error ?? {}) as { code?: unknown };
   return new GatewayError("service_unavailable", "The store of files cannot be used at the moment. Retry in 5 s.", {
     detail: `files: s3 ${String(code ?? "unknown")}`,

@@ -10,7 +10,7 @@ import type {
 } from "../../domain/models/policies/answer-store.ts";
 import type { SealFor } from "../../domain/seal.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
-import { RedisConnection } from "./redis-connection.ts";
+import { RedisConnection, runIdOf } from "./redis-connection.ts";
 
 export interface RedisAnswersOptions {
   /** Has a password; never told to anybody. */
@@ -68,7 +68,10 @@ export class RedisAnswers implements AnswerStore {
     this.#longestSeconds = options.longestSeconds;
     this.#connection = new RedisConnection({
       ...{ url, log, purpose: "kept answers", deadlineMs },
-      onConnect: () => this.#forgetDue(),
+      onConnect: async () => {
+        await this.#forgetOlderCopy();
+        await this.#forgetDue();
+      },
       onAway() {},
     });
   }
@@ -122,6 +125,18 @@ export class RedisAnswers implements AnswerStore {
         { cause, retryAfterSeconds: 5 },
       );
     }
+  }
+
+  /** Forgets all answers of another Redis process: its copy of the data may be older than what was forgotten since. */
+  async #forgetOlderCopy(): Promise<void> {
+    const noted = `${this.#prefix}run`;
+    const info = String(await this.#connection.send("INFO", ["server"]));
+    const process = runIdOf(info);
+    if (process === undefined) return;
+    const [known] = (await this.#connection.send("MGET", [noted])) as (string | null)[];
+    if (known === process) return;
+    await this.#mark(this.#markKey(undefined, undefined));
+    await this.#connection.send("SET", [noted, process]);
   }
 
   /** Where it rejects, the connection is given up, and this is tried again with the next. */

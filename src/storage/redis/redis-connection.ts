@@ -30,6 +30,11 @@ export class RedisAwayError extends Error {
   override readonly name: string = "RedisAwayError";
 }
 
+/** Returns the id of the server process from its answer to INFO. A server that was restarted has another id. */
+export function runIdOf(info: string): string | undefined {
+  return /^run_id:(\w+)/m.exec(info)?.[1];
+}
+
 interface Waiting extends Bagged {
   sentMs: number;
   reject(error: unknown): void;
@@ -129,6 +134,7 @@ export class RedisConnection {
     this.#upSinceMs = exactMs();
     const { pingMs } = this.#options;
     if (pingMs) {
+      // A ping that fails gives the connection up by itself.
       this.#pings = setInterval(() => this.#inOrder(client.ping()).catch(() => {}), pingMs);
       this.#pings.unref();
     }

@@ -1,4 +1,4 @@
-// What a Valkey or Redis server says of itself: one short connection, nothing written.
+// Reads the facts that a Valkey or Redis server reports of itself, over one short connection that leaves nothing behind.
 
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -15,6 +15,8 @@ export interface RedisFacts extends TimedAnswer {
   maxMemory: number | undefined;
   usedMemory: number | undefined;
   role: string | undefined;
+  /** Why it takes no writes, in its own words (`OOM …`, `MISCONF …`); undefined where it takes them. */
+  writeRefusal: string | undefined;
 }
 
 /** Rejects with what server or socket said, which is never the URL. */
@@ -46,9 +48,22 @@ export async function redisFacts(url: string, timeoutMs: number): Promise<RedisF
       maxMemory: numberOf("maxmemory"),
       usedMemory: numberOf("used_memory"),
       role: infoOf("role"),
+      writeRefusal: await writeRefusal(client),
     };
   } finally {
     client.close();
+  }
+}
+
+/** Asks for a write that changes nothing: no text, into a key that there is not. A server takes it only if it takes others. */
+async function writeRefusal(client: RedisClient): Promise<string | undefined> {
+  try {
+    await client.send("SETRANGE", ["headrace:doctor", "0", ""]);
+    return undefined;
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error);
+    // A user may be bound to the commands that Headrace itself needs.
+    return /NOPERM/.test(said) ? undefined : said;
   }
 }
 

@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { SQL } from "bun";
 import { exactMs } from "../../base/clock.ts";
+import { placeOf, rememberPlace } from "./database-place.ts";
 import type { Dialect } from "./migrations.ts";
 import { openPostgres } from "./open-postgres.ts";
 import { turnsOf } from "./postgres-pool.ts";
@@ -22,7 +23,8 @@ export function dialectOf(db: Database): Dialect {
  * touches nothing but the database. An empty transaction is committed, not rolled back: on SQLite's one connection, what
  * others write meanwhile is in it.
  */
-export function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+export async function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  placeOf(db)?.require();
   if (dialectOf(db) === "sqlite") return db.begin("IMMEDIATE", work);
   const transaction = () =>
     db.begin(async (tx) => {
@@ -33,7 +35,8 @@ export function writing<Result>(db: Database, work: (tx: Database) => Promise<Re
 }
 
 /** A transaction that reads nothing before it writes, and so needs no turn of its own where many may write at once. */
-export function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+export async function adding<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
+  placeOf(db)?.require();
   return dialectOf(db) === "sqlite" ? db.begin("IMMEDIATE", work) : db.begin(work);
 }
 
@@ -69,14 +72,17 @@ export async function openDatabase(file: string): Promise<Database> {
   // What is deleted, such as a stored chat, is gone from the file as well.
   await db.unsafe("PRAGMA secure_delete = ON");
   await db.begin("IMMEDIATE", (tx) => bringUpToDate(tx, "sqlite"));
+  rememberPlace(db, file);
   return db;
 }
 
 /** A connection to the SQLite file of a server, for a process that it has started beside itself. */
 export async function openBeside(dataDir: string): Promise<Database> {
-  const db = new SQL({ adapter: "sqlite", filename: join(dataDir, databaseName), create: false, readwrite: true });
+  const file = join(dataDir, databaseName);
+  const db = new SQL({ adapter: "sqlite", filename: file, create: false, readwrite: true });
   await waitBriefly(db);
   await db.unsafe("PRAGMA synchronous = NORMAL");
+  rememberPlace(db, file);
   return db;
 }
 

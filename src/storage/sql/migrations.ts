@@ -866,7 +866,7 @@ const migrations: readonly (readonly string[])[] = [
     `CREATE INDEX outside_clients_allowed ON outside_clients (allowed_at) WHERE allowed_at IS NOT NULL`,
   ],
   [
-    // What servers of tools say of them, and what of it was approved: JSON as it was then, and as it was seen last.
+    // What MCP servers say of them, and what of it was approved: JSON as it was then, and as it was seen last.
     `CREATE TABLE tool_definitions (
       server TEXT NOT NULL,
       kind TEXT NOT NULL,
@@ -900,7 +900,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE memberships ADD COLUMN tools TEXT`,
   ],
   [
-    // Accounts of people at servers of tools. `sealed`: the tokens, and the client that they were given to. `claim`: of whoever renews
+    // Accounts of people at MCP servers. `sealed`: the tokens, and the client that they were given to. `claim`: of whoever renews
     // them, until `claimed_until`.
     `CREATE TABLE tool_connections (
       id TEXT PRIMARY KEY,
@@ -932,9 +932,9 @@ const migrations: readonly (readonly string[])[] = [
     )`,
   ],
   [
-    // Scopes that servers of tools wanted beyond what a person had allowed.
+    // Scopes that MCP servers wanted beyond what a person had allowed.
     `ALTER TABLE tool_connections ADD COLUMN wanted_scopes TEXT NOT NULL DEFAULT ''`,
-    // Servers of tools that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
+    // MCP servers that operators added. `sealed_credentials`: headers, or a client, as JSON; null: none.
     `CREATE TABLE tool_servers (
       name TEXT PRIMARY KEY,
       place TEXT NOT NULL,
@@ -954,7 +954,7 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE device_codes ADD COLUMN tools TEXT`,
   ],
   [
-    // Servers of tools that a node offers: JSON list.
+    // MCP servers that a node offers: JSON list.
     `ALTER TABLE nodes ADD COLUMN tool_servers TEXT NOT NULL DEFAULT '[]'`,
   ],
   [

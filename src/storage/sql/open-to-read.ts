@@ -2,6 +2,7 @@
 import { SQL } from "bun";
 import type { Database } from "./database.ts";
 import { placeOf, startError } from "./open-postgres.ts";
+import { isMissingTable } from "./postgres-errors.ts";
 import { databaseOf } from "./postgres-pool.ts";
 
 const statementMs = 4_000;
@@ -39,5 +40,27 @@ export async function openPostgresToRead(url: string): Promise<Database> {
   } catch (error) {
     await db.close({ timeout: 0 });
     throw startError(error, placeOf(url));
+  }
+}
+
+/** Why the server takes no writes of this role, such as a standby; undefined where it does. Changes nothing. */
+export async function writeRefusal(url: string): Promise<string | undefined> {
+  const db = new SQL(url, {
+    ...{ max: 1, database: databaseOf(url), connectionTimeout: 4 },
+    connection: { application_name: "headrace doctor", statement_timeout: statementMs, client_encoding: "UTF8" },
+  });
+  const undo = new Error("only tried");
+  try {
+    await db.begin(async (tx) => {
+      // A server that only reads refuses the statement whether there is a row or not.
+      await tx`UPDATE installation SET value = value WHERE name = 'secret_check'`;
+      throw undo;
+    });
+    return undefined;
+  } catch (error) {
+    if (error === undo || isMissingTable(error)) return undefined;
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    await db.close({ timeout: 0 });
   }
 }

@@ -38,6 +38,11 @@ export function mayBeCommitted(error: unknown): boolean {
   return !/^[0-9A-Z]{5}$/.test(code) || /^(08|57P|58|XX|40003)/.test(code);
 }
 
+/** Reports whether a statement names a table that the database does not have, as after `DROP SCHEMA`. */
+export function isMissingTable(error: unknown): boolean {
+  return postgresCode(error) === "42P01";
+}
+
 /** A statement that this connection prepared before a newer replica added a column; it is prepared anew the next time. */
 export function isStaleStatement(error: unknown): boolean {
   return postgresCode(error) === "0A000";

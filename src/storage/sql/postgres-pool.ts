@@ -289,6 +289,7 @@ class Pool {
     this.#sql = connect(this.#url, this.#max, this.#bounds);
     this.#answeredMs = exactMs();
     this.#isSilent = true;
+    // The old connections are given up, whatever their server says.
     void old.close({ timeout: 0 }).catch(() => {});
   }
 }

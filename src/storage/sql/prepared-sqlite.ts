@@ -1,6 +1,7 @@
 // A connection of its own to a file of SQLite, with statements that are prepared once, whose locks are waited for outside of SQLite.
 import { SQLiteError, Database as Sqlite, type Statement } from "bun:sqlite";
 import { checkpointsElsewhere } from "./checkpointer.ts";
+import { DatabasePlace } from "./database-place.ts";
 
 const longestPauseMs = 16;
 
@@ -11,6 +12,7 @@ const longestPauseMs = 16;
  */
 export class PreparedSqlite {
   readonly #db: Sqlite;
+  readonly #place: DatabasePlace;
   readonly #statements = new Map<string, Statement>();
 
   constructor(file: string) {
@@ -19,6 +21,7 @@ export class PreparedSqlite {
     // The other connection has the same; the journal mode is the file's.
     this.#db.run("PRAGMA synchronous = NORMAL");
     for (const pragma of checkpointsElsewhere) this.#db.run(pragma);
+    this.#place = new DatabasePlace(file);
   }
 
   statement(sql: string): Statement {
@@ -30,8 +33,9 @@ export class PreparedSqlite {
     return statement;
   }
 
-  /** Throws, with nothing written, what `work` throws. */
+  /** Throws, with nothing written, what `work` throws; `service_unavailable` where the file is not in its place. */
   transact<Result>(work: () => Result): Result {
+    this.#place.require();
     this.statement("BEGIN IMMEDIATE").run();
     try {
       const result = work();

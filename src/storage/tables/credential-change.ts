@@ -5,7 +5,7 @@ import type { Acting, AuditEvent, Standing } from "../../domain/audit.ts";
 import { type Role, roles } from "../../domain/people/role.ts";
 import { keyStatus } from "../../domain/principal.ts";
 import type { Database } from "../sql/database.ts";
-import { syncCommits } from "../sql/durable-commits.ts";
+import { confirmCommits, requireSync } from "../sql/durable-commits.ts";
 import { written } from "../sql/outage.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { readChain } from "./credential-rows.ts";
@@ -34,7 +34,8 @@ export function onCredentialChange(db: Database, committed: () => void): void {
 
 /**
  * Throws `invalid_api_key` where the key, session or role that acts ended since it was authenticated: a request in flight
- * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes.
+ * must not make something that outlives the revocation. Throws `service_unavailable` while the database takes no writes, or
+ * its disk does not keep them.
  */
 export async function changeCredentials<Result>(
   db: Database,
@@ -49,8 +50,8 @@ export async function changeCredentials<Result>(
     return outcome;
   });
   if (done.changed === true) listeners.get(db)?.();
-  // A power cut must not undo a revocation that was answered. Where the disk cannot be asked, the change stands all the same.
-  if (done.changed) await syncCommits(db).catch(() => {});
+  // A power cut must not undo a revocation that was answered.
+  if (done.changed) await confirmCommits(db);
   return done.result;
 }
 
@@ -60,6 +61,7 @@ export async function whileActive<Result>(
   by: Acting,
   work: (tx: Database) => Promise<Result>,
 ): Promise<Result> {
+  await requireSync(db);
   // An empty transaction is committed, not rolled back: on SQLite's one connection, what others write meanwhile is in it.
   const done = await written(db, async (tx) => {
     return (await actorIsActive(tx, by)) ? { result: await work(tx) } : undefined;

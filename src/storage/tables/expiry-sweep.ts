@@ -1,12 +1,21 @@
 // Deletes what is stored for clients once it has expired, in the background and in small pieces.
 import type { Log } from "../../base/log.ts";
 
+/** The result of one piece of a sweep. */
+export interface Swept {
+  deleted: number;
+  /** True if no other row is left to try. */
+  isOver: boolean;
+  /** Ends the sweep, and is logged. */
+  fault?: unknown;
+}
+
 export interface ExpirySweepOptions {
   /** What the log calls it. */
   what: "chat" | "tool_content" | "approved_call" | "response" | "notice" | "file" | "batch";
   store: {
-    /** Deletes up to `limit`; gives how many. */
-    deleteExpired(nowSeconds: number, limit: number): Promise<number>;
+    /** Deletes up to `limit`; gives how many, and, where some may have to stay, whether the sweep is over. */
+    deleteExpired(nowSeconds: number, limit: number): Promise<number | Swept>;
   };
   /** The clock by which it deletes: what has expired by another one is not found any more, but still there. */
   deletionClock: { nowSeconds(): Promise<number> };
@@ -48,9 +57,12 @@ export class ExpirySweep {
     let count = 0;
     try {
       while (!this.#closed) {
-        const deleted = await store.deleteExpired(await deletionClock.nowSeconds(), batch);
+        const swept = await store.deleteExpired(await deletionClock.nowSeconds(), batch);
+        const { deleted, isOver, fault } =
+          typeof swept === "number" ? { deleted: swept, isOver: swept < batch, fault: undefined } : swept;
         count += deleted;
-        if (deleted < batch) break;
+        if (fault !== undefined) throw fault;
+        if (isOver) break;
         await Bun.sleep(pauseMs);
       }
     } catch (error) {

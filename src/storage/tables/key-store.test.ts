@@ -381,6 +381,13 @@ onEachDatabase((databases) => {
       expect((await keys.findChainById("key_3"))?.keys.map((key) => key.id)).toEqual(["key_3", "key_4", "key_1"]);
     });
 
+    test("a rotation gives a successor that was never used, however lately the old key was", async () => {
+      const old = await add();
+      await keys.touchKeys(new Map([["key_1", now]]));
+      await keys.rotateKey("key_1", { ...old, id: "key_2", digest: "d2" }, now + 60, event());
+      expect([(await read("key_1"))?.lastUsedAt, (await read("key_2"))?.lastUsedAt]).toEqual([now, null]);
+    });
+
     test("a rotation keeps what the key became since it was asked for", async () => {
       const seen = await add();
       await keys.updateKey("key_1", { scopes: ["chat:read"] }, event());

@@ -12,7 +12,7 @@ import {
 } from "../../domain/models/node.ts";
 import { replicaGoneSeconds } from "../../domain/replica.ts";
 import { type Database, databaseSeconds } from "../sql/database.ts";
-import { syncCommits } from "../sql/durable-commits.ts";
+import { confirmCommits, requireSync } from "../sql/durable-commits.ts";
 import { added, available, written } from "../sql/outage.ts";
 import { flag, integer, json, named, table, text } from "../sql/table.ts";
 import { insertAuditEvent } from "./audit-log.ts";
@@ -97,6 +97,7 @@ export class SqlNodeStore implements NodeStore {
     { digests, at, isFree }: Parameters<NodeStore["enrol"]>[1],
     event: (token: NodeJoinToken) => AuditEvent,
   ): ReturnType<NodeStore["enrol"]> {
+    await requireSync(this.#db);
     const outcome = await written(this.#db, async (tx): Promise<Awaited<ReturnType<NodeStore["enrol"]>>> => {
       const token = await joinTokens.first(tx`SELECT * FROM node_join_tokens WHERE digest IN ${tx([...digests])}`);
       if (!token) return "unknown";
@@ -120,7 +121,7 @@ export class SqlNodeStore implements NodeStore {
     });
     if (outcome === "enrolled") {
       this.#feed.announce("routing");
-      await syncCommits(this.#db).catch(() => {});
+      await confirmCommits(this.#db);
     }
     return outcome;
   }
@@ -174,7 +175,7 @@ export class SqlNodeStore implements NodeStore {
       return tokens.length > 0;
     });
     // No cache knows of tokens: each is looked up. But a power cut must not bring one back that was answered as deleted.
-    if (deleted) await syncCommits(this.#db).catch(() => {});
+    if (deleted) await confirmCommits(this.#db);
     return deleted;
   }
 

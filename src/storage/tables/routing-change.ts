@@ -1,7 +1,7 @@
 // The one way in which upstreams, nodes and models change: the work, its audit event and the raised revision, or nothing.
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Database } from "../sql/database.ts";
-import { syncCommits } from "../sql/durable-commits.ts";
+import { confirmCommits } from "../sql/durable-commits.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { whileActive } from "./credential-change.ts";
 import { raiseRevision } from "./revisions.ts";
@@ -23,11 +23,10 @@ export async function changeRouting(
     await raiseRevision(tx, "routing");
     return true;
   });
-  // A power cut must not undo what was answered: a price that was set, a server that was drained. Where the disk cannot be
-  // asked, the change stands all the same.
+  // A power cut must not undo what was answered: a price that was set, a server that was drained.
   if (changed) {
     onChanged();
-    await syncCommits(db).catch(() => {});
+    await confirmCommits(db);
   }
   return changed;
 }

@@ -166,7 +166,7 @@ export class SqlSecretStore {
     ];
   }
 
-  /** Credentials of servers of tools, tokens of people there, and clients that were registered for them. */
+  /** Credentials of MCP servers, tokens of people there, and clients that were registered for them. */
   async #ofTools(): Promise<SealedValue[]> {
     const servers: { id: string; sealed: string; place: string }[] = await available(this.#db`
       SELECT name AS id, sealed_credentials AS sealed, place FROM tool_servers WHERE sealed_credentials IS NOT NULL`);

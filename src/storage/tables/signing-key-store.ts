@@ -2,7 +2,7 @@
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { SigningKey, SigningKeyStore } from "../../domain/people/signing-key.ts";
 import { type Database, writing } from "../sql/database.ts";
-import { syncCommits } from "../sql/durable-commits.ts";
+import { confirmCommits, requireSync } from "../sql/durable-commits.ts";
 import { integer, json, table, text } from "../sql/table.ts";
 import { insertAuditEvent } from "./audit-log.ts";
 import { raiseRevision } from "./revisions.ts";
@@ -50,6 +50,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
     at: number,
     events: (ended: readonly string[]) => readonly AuditEvent[],
   ): Promise<string[]> {
+    await requireSync(this.#db);
     const ended = await writing(this.#db, async (tx) => {
       // No clock, of another machine or one that is set back, makes any of them count again.
       const rows: { id: string }[] = await tx`
@@ -61,7 +62,7 @@ export class SqlSigningKeyStore implements SigningKeyStore {
       await raiseRevision(tx, "credentials");
       return ids;
     });
-    await syncCommits(this.#db).catch(() => {});
+    await confirmCommits(this.#db);
     return ended;
   }
 

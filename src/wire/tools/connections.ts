@@ -1,8 +1,8 @@
-// The shapes of people's own accounts at servers of tools on the wire; no token is in any of them.
+// The shapes of people's own accounts at MCP servers on the wire; no token is in any of them.
 import { z } from "zod";
 import { unixSeconds } from "../parts.ts";
 
-const serverName = z.string().min(1).max(24).describe("The name of the server of tools.");
+const serverName = z.string().min(1).max(24).describe("The name of the MCP server.");
 
 export const connectToolsRequest = z.object({ server: serverName }).meta({ id: "ConnectToolsRequest" });
 

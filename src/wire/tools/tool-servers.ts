@@ -1,8 +1,8 @@
-// Servers of tools and what they say of their tools, as operators see them.
+// MCP servers and what they say of their tools, as operators see them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolSharings } from "../../domain/tools/tool-server.ts";
+import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/tool-server.ts";
 import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
@@ -61,6 +61,9 @@ const approval = z
 const sharing = z
   .enum(toolSharings)
   .describe("Who shares a connection to it: nobody with anybody else, or all who use it.");
+const protocolVersion = z
+  .enum(toolProtocolVersions)
+  .describe("The only revision of the protocol that is spoken with it; null: the newest that it knows.");
 const timeoutSeconds = z.int().min(1).max(3_600).describe("Seconds that one call may take.");
 const maxResultBytes = z.int().min(1_024).max(67_108_864).describe("Largest result of a call.");
 const maxConcurrency = z.int().min(1).max(10_000).describe("Calls at a time.");
@@ -84,6 +87,7 @@ const settings = {
   tools: toolList.nullish().describe(toolsText),
   approval: approval.optional(),
   sharing: sharing.optional(),
+  protocol_version: protocolVersion.nullish(),
   timeout_seconds: timeoutSeconds.optional(),
   max_result_bytes: maxResultBytes.optional(),
   max_concurrency: maxConcurrency.optional(),
@@ -146,6 +150,7 @@ export const toolServerShape = z
     tools: z.array(z.string()).nullable().describe(toolsText),
     approval,
     sharing,
+    protocol_version: protocolVersion.nullable(),
     timeout_seconds: z.number(),
     max_result_bytes: z.int(),
     max_concurrency: z.int(),
@@ -166,6 +171,11 @@ export const toolServerTestRequest = z
     url: url.optional().describe("Any server, before it is added."),
     node: node.optional(),
     headers: headers.optional().describe("With `url`: they are sent with this test alone."),
+    protocol_version: protocolVersion
+      .nullish()
+      .describe(
+        "The only revision to speak in this test; null: the newest that it knows. Left out: the server's own setting.",
+      ),
   })
   .meta({ id: "ToolServerTestRequest" });
 export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;

@@ -13,11 +13,7 @@ export const elsewhere: Readonly<Record<string, string>> = {
   "README.md: Headrace 0.1.0, for this machine only (development mode)":
     "is what a start prints: program-start.test.ts compares it",
   "README.md: npx headrace serve --model ./qwen3.gguf": needsGpu,
-  "README.md: npx headrace engine install cuda": needsGpu,
   "README.md: npx headrace serve --mode production": starts,
-  "README.md: $ export HEADRACE_API_KEY=$(npx headrace operator-key": nodes,
-  "README.md: export HEADRACE_SECRET=": scale,
-  "README.md: $ npx headrace login": "waits for a person at a browser: login.test.ts is one",
   "docs/backup.md: headrace restore /mnt/backups": starts,
   "docs/backup.md: $ systemctl stop headrace": system,
   "docs/backup.md: 17 3 * * *": "is a line of cron",

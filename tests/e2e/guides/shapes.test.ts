@@ -6,6 +6,8 @@ test("another word, column or member in a transcript is a fault; other values, a
   const shown = '$ headrace usage\nKEY       COST  ERRORS\nci (1P8g)  $1       0\n\nKey "ci" ends in 30 days.';
   const fine = 'KEY       COST  ERRORS\nops (aaaa)  $2       7\n\nKey "ops" ends in 1 day.';
   expect(faultsOfTranscript(shown, [fine])).toEqual([]);
+  for (const soon of ["45 h", "3 min", "2 days"])
+    expect(faultsOfTranscript(shown, [fine.replace("1 day", soon)])).toEqual([]);
   for (const [from, to] of [
     ["ERRORS", "FAULTS"],
     ["       7", ""],

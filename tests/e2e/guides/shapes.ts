@@ -6,18 +6,22 @@ const units = "(?:[kMGT]?B|ms|s|min|h|%)";
 
 /** A line with marks where values are. */
 function shapeOf(line: string): string {
-  return line
-    .replaceAll(/\b(key|acct|usr|app|req|sec)_[\w…-]+/g, "$1_*")
-    .replaceAll(/\b(?:sk|hrn|hrs|hrr)_[\w…]+/g, "secret")
-    .replaceAll(/"[^"]*"/g, '"*"')
-    .replaceAll(/[█▏▎▍▌▋▊▉░]+/g, "▒")
-    .replaceAll(/(?:\/[\w.-]+)+\//g, "/")
-    .replaceAll(/\b(?:dev|test|live)\b/g, "live")
-    .replaceAll(/\$?\d(?:[\d,.:TZ-]*\d)?Z?/g, "#")
-    .replaceAll(new RegExp(`# ${units}(?!\\w)`, "g"), "#")
-    .replaceAll(/# ([a-z]+?)s?(?![a-z])/g, "# $1")
-    .replaceAll(/\s+/g, " ")
-    .trim();
+  return (
+    line
+      .replaceAll(/\b(key|acct|usr|app|req|sec)_[\w…-]+/g, "$1_*")
+      .replaceAll(/\b(?:sk|hrn|hrs|hrr)_[\w…]+/g, "secret")
+      .replaceAll(/"[^"]*"/g, '"*"')
+      .replaceAll(/[█▏▎▍▌▋▊▉░]+/g, "▒")
+      .replaceAll(/(?:\/[\w.-]+)+\//g, "/")
+      .replaceAll(/\b(?:dev|test|live)\b/g, "live")
+      .replaceAll(/\$?\d(?:[\d,.:TZ-]*\d)?Z?/g, "#")
+      .replaceAll(new RegExp(`# ${units}(?!\\w)`, "g"), "#")
+      .replaceAll(/# ([a-z]+?)s?(?![a-z])/g, "# $1")
+      // How far away a time is depends on the day.
+      .replaceAll(/\bin # day(?![a-z])/g, "in #")
+      .replaceAll(/\s+/g, " ")
+      .trim()
+  );
 }
 
 /** A row of a table is known by its cells alone: a name is as good as another. */

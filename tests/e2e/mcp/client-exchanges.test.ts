@@ -1,4 +1,4 @@
-// What clients and servers of tools say to each other in the middle of a call, through the gateway: progress, forms, cancellation.
+// What clients and MCP servers say to each other in the middle of a call, through the gateway: progress, forms, cancellation.
 import { afterAll, expect, test } from "bun:test";
 import { createMCPClient, ElicitationRequestSchema } from "@ai-sdk/mcp";
 import { leaveBrowser } from "../../support/chromium.ts";

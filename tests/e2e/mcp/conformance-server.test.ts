@@ -1,4 +1,4 @@
-// The protocol's conformance suite before the gateway as a server, for each revision, with a server of tools of either era behind it, beside it or at a node.
+// The protocol's conformance suite before the gateway as a server, for each revision, with an MCP server of either era behind it, beside it or at a node.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { startBearerProxy } from "../../support/mcp/bearer-proxy.ts";
 import { type Report, runConformance } from "../../support/mcp/conformance.ts";

@@ -49,7 +49,7 @@ function readChat(body: Body): Read {
 function readResponses(body: Body): Read {
   const { input } = body;
   const items = typeof input === "string" ? [{ role: "user", content: input }] : objects(input);
-  // Codex puts those of a server of tools into a namespace.
+  // Codex puts those of an MCP server into a namespace.
   const offered = objects(body["tools"]).flatMap((tool) =>
     tool["type"] === "namespace" ? objects(tool["tools"]) : [tool],
   );

@@ -140,7 +140,7 @@ export class WorkerProcess {
     const answer = (await response.json()) as { error?: Record<string, unknown> };
     const { message, type, param, code, ...rest } = answer.error ?? {};
     const isCode = code === "invalid_request" || code === "context_length_exceeded";
-    const isShaped = type === "invalid_request_error" && isCode && (param === null || typeof param === "string");
+    const isShaped = type === "invalid_request_error" && isCode && (param === undefined || typeof param === "string");
     if (response.status !== 400 || typeof message !== "string" || !isShaped || Object.keys(rest).length > 0) {
       throw new Error(`not a 400 of the right shape: ${response.status} ${JSON.stringify(answer)}`);
     }

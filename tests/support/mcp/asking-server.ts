@@ -1,4 +1,4 @@
-// A server of tools that tells who asked, with accounts and an authorization server of its own, as those of other companies have.
+// An MCP server that tells who asked, with accounts and an authorization server of its own, as those of other companies have.
 import { createHash, randomBytes } from "node:crypto";
 import { type AuthInfo, fromJsonSchema, McpServer, oauthMetadataResponse } from "@modelcontextprotocol/server";
 import { type McpFixture, type McpFixtureOptions, startMcpServer } from "./mcp-server.ts";

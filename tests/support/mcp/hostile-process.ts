@@ -1,4 +1,4 @@
-// A server of tools as a process that goes wrong in a call, in the way that its arguments name; it speaks the protocol by hand.
+// An MCP server as a process that goes wrong in a call, in the way that its arguments name; it speaks the protocol by hand.
 import { honestTool, toolText } from "./hostile-server.ts";
 
 export const hostileProcess = (): [string, ...string[]] => [process.execPath, import.meta.path];

@@ -1,4 +1,4 @@
-// A server of tools that does as it likes: it speaks the protocol before 2026-07-28 by hand, but for what it is told to get wrong.
+// An MCP server that does as it likes: it speaks the protocol before 2026-07-28 by hand, but for what it is told to get wrong.
 
 export interface HostileAsked {
   id: unknown;
@@ -163,7 +163,6 @@ export function badLists(): Readonly<Record<string, Misbehaviour>> {
       answered(id, { tools: Array.from({ length: 100_000 }, (_, at) => tool(`t${at}`)) }),
     ),
     "pages without end": inLists(({ id }) => answered(id, { tools: [honestTool], nextCursor: `page-${++page}` })),
-    "the same page again and again": inLists(({ id }) => answered(id, { tools: [honestTool], nextCursor: "again" })),
     "pages that are slow, without end": inLists(async ({ id }) => {
       await Bun.sleep(1_000);
       return answered(id, { tools: [honestTool], nextCursor: `page-${++page}` });

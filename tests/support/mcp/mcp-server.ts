@@ -1,4 +1,4 @@
-// A server of tools on a real socket, in each revision of the protocol: with sessions before 2026-07-28, without them since.
+// An MCP server on a real socket, in each revision of the protocol: with sessions before 2026-07-28, without them since.
 import {
   type AuthInfo,
   createMcpHandler,

@@ -1,4 +1,4 @@
-// A gateway with a model, servers of tools of each kind, and people of one account who may use different ones of them.
+// A gateway with a model, MCP servers of each kind, and people of one account who may use different ones of them.
 import { ensureDashboard } from "../../../scripts/setup.mjs";
 import { makeProgramHome, type ProgramHome } from "../agents/agent-program.ts";
 import { type ScriptedWorld, startAgentWorld } from "../agents/agent-world.ts";

@@ -1,4 +1,4 @@
-// A server of tools as a process: it does everything that the protocol has, and has tools by which it goes wrong when it is asked to.
+// An MCP server as a process: it does everything that the protocol has, and has tools by which it goes wrong when it is asked to.
 import { fromJsonSchema, type McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { makeEverythingServer } from "./everything-server.ts";

@@ -1,4 +1,4 @@
-// Clients of servers of tools as their makers publish them: each signs in by OAuth in a browser, lists and calls.
+// Clients of MCP servers as their makers publish them: each signs in by OAuth in a browser, lists and calls.
 import {
   chmodSync,
   existsSync,

@@ -1,4 +1,4 @@
-// A gateway with servers of tools behind it, for tests of what their clients get by it.
+// A gateway with MCP servers behind it, for tests of what their clients get by it.
 import { startHeadrace, type TestServer, type TestServerOptions } from "../headrace.ts";
 
 /** One of `tools.servers` of headrace.yaml. */

@@ -40,7 +40,7 @@ const groups: Readonly<Record<string, Partial<Record<AuditAction, string>>>> = {
     "webhook.deleted": "Webhook deleted",
   },
   Tools: {
-    "tool_connection.created": "Account connected at a server of tools",
+    "tool_connection.created": "Account connected at an MCP server",
     "tool_connection.broken": "Connected account works no more",
     "tool_connection.deleted": "Connected account disconnected",
   },
@@ -70,9 +70,9 @@ const groupsOfAll: typeof groups = {
   Installation: {
     "tier.changed": "Tier changed",
     "tier.deleted": "Tier deleted",
-    "tool_server.created": "Server of tools added",
-    "tool_server.changed": "Server of tools changed",
-    "tool_server.deleted": "Server of tools deleted",
+    "tool_server.created": "MCP server added",
+    "tool_server.changed": "MCP server changed",
+    "tool_server.deleted": "MCP server deleted",
     "tool.decided": "Tool approved or refused",
     "upstream.created": "Upstream added",
     "upstream.updated": "Upstream changed",

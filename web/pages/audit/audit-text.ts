@@ -2,7 +2,7 @@
 import { shortened } from "../../api/names.ts";
 import type { AuditEvent } from "../../api/types.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
-import { at, count } from "../../parts/words/figures.ts";
+import { at, count, rate } from "../../parts/words/figures.ts";
 import { type AuditAction, actionName } from "./action-names.ts";
 import type { AuditNames } from "./audit-names.ts";
 
@@ -84,7 +84,7 @@ const unlisted = ({ detail }: Told) => {
 
 const priceIn = ({ price }: Detail) => {
   if (typeof price !== "object" || price === null) return "Without a price";
-  const figures = Object.entries(price).map(([name, usd]) => `${name} $${String(usd)}`);
+  const figures = Object.entries(price).map(([name, usd]) => `${name} ${rate(Number(usd))}`);
   return `${figures.join(", ")} per million tokens`;
 };
 
@@ -112,18 +112,18 @@ const phrases: Record<AuditAction, Phrase> = {
   "tier.changed": ({ target, detail }) => ({ did: `changed the tier ${target}`, more: changesOf(detail) }),
   "tier.deleted": ({ target }) => ({ did: `deleted the tier ${target}` }),
   "tool.decided": ({ target, detail }) => ({
-    did: `${detail["decision"] === "refused" ? "refused" : "approved"} what the server of tools ${target} says of ${text(detail["name"])}`,
+    did: `${detail["decision"] === "refused" ? "refused" : "approved"} what the MCP server ${target} says of ${text(detail["name"])}`,
   }),
   "tool_server.created": ({ target, detail }) => ({
-    did: `added the server of tools ${target}`,
+    did: `added the MCP server ${target}`,
     more: text(detail["url"]),
   }),
   "tool_server.changed": ({ target, detail }) => ({
-    did: `changed the server of tools ${target}`,
+    did: `changed the MCP server ${target}`,
     more: changesOf(detail),
   }),
   "tool_server.deleted": ({ target, detail }) => ({
-    did: `removed the server of tools ${target}`,
+    did: `removed the MCP server ${target}`,
     more: text(detail["url"]),
   }),
   "upstream.created": ({ target, detail }) => ({ did: `added the upstream ${target}`, more: text(detail["url"]) }),
@@ -223,13 +223,13 @@ const phrases: Record<AuditAction, Phrase> = {
   }),
   "webhook.deleted": ({ detail }) => ({ did: "deleted a webhook", more: text(detail["url"]) }),
   "tool_connection.created": ({ detail }) => ({
-    did: `connected their account at the server of tools ${text(detail["server"])}`,
+    did: `connected their account at the MCP server ${text(detail["server"])}`,
   }),
   "tool_connection.broken": ({ detail }) => ({
-    did: `found that a connected account at the server of tools ${text(detail["server"])} works no more`,
+    did: `found that a connected account at the MCP server ${text(detail["server"])} works no more`,
   }),
   "tool_connection.deleted": ({ detail }) => ({
-    did: `disconnected their account at the server of tools ${text(detail["server"])}`,
+    did: `disconnected their account at the MCP server ${text(detail["server"])}`,
   }),
   "app.deleted": (told) => ({ did: `deleted ${appOf(told)}` }),
   "grant.created": (told) => ({

@@ -1,29 +1,19 @@
 // The fields of a key's settings, for making one and for changing one.
-import {
-  Checkbox,
-  Grid,
-  Group,
-  Input,
-  NativeSelect,
-  NumberInput,
-  SegmentedControl,
-  SimpleGrid,
-  Stack,
-  TagsInput,
-  Text,
-  TextInput,
-} from "@mantine/core";
+import { Checkbox, Grid, Input, SegmentedControl, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { nowSeconds } from "../../api/server-time.ts";
+import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { separate } from "../../parts/editing/separate.ts";
 import { QuotaFields } from "../../parts/quotas/quota-fields.tsx";
 import type { UsedQuota } from "../../parts/quotas/used-quotas.tsx";
-import { keyAmounts } from "../../parts/words/amounts.ts";
-import { at, span } from "../../parts/words/figures.ts";
+import { ToolListField } from "../../parts/tools/tool-list-field.tsx";
+import { at } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { type Scope, scopes } from "../../parts/words/scopes.ts";
 import { type Expiry, expiresAt, type Field, type KeyDraft } from "./key-draft.ts";
-import { NoteFields, ReachFields } from "./key-reach-fields.tsx";
+import { AmountFields, LimitFields } from "./key-limit-fields.tsx";
+import { ModelFields, NoteFields } from "./key-reach-fields.tsx";
+import { addressSummary, labelSummary, limitSummary, modelSummary, permissionSummary } from "./key-summary.ts";
 
 interface KeyFieldsProps {
   draft: KeyDraft;
@@ -31,21 +21,15 @@ interface KeyFieldsProps {
   errorOf(field: Field): string | undefined;
   /** What the person may give; what the key has already is shown as well. */
   grantable: readonly Scope[];
-  /** What is used of its quotas. */
+  /** The usage of the key's quotas. */
   used?: readonly UsedQuota[];
   /** Beside the name. */
   children?: ReactNode;
 }
 
-const windows: readonly [number, string][] = [
-  [1, "second"],
-  [60, "minute"],
-  [3_600, "hour"],
-  [86_400, "day"],
-];
-
 export function KeyFields({ draft, change, errorOf, grantable, used, children }: KeyFieldsProps) {
-  const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
+  const part = { draft, change, errorOf };
+  const isWrong = (...fields: Field[]) => fields.some((field) => errorOf(field) !== undefined);
   return (
     <Stack gap="lg">
       <SimpleGrid cols={children ? { base: 1, xs: 2 } : 1} spacing="md">
@@ -64,8 +48,67 @@ export function KeyFields({ draft, change, errorOf, grantable, used, children }:
         />
         {children}
       </SimpleGrid>
+      <Grid gap="md">
+        <Grid.Col span={{ base: 12, xs: 8 }}>
+          <ExpiryField draft={draft} change={change} error={errorOf("expires_at")} />
+        </Grid.Col>
+        <Grid.Col span={{ base: 12, xs: 4 }}>
+          <AmountFields unit="USD" {...part} />
+        </Grid.Col>
+      </Grid>
+      <Stack gap="xs">
+        <MoreSettings label="Permissions" summary={permissionSummary(draft)} hasProblem={isWrong("scopes", "tools")}>
+          <PermissionFields {...part} grantable={grantable} />
+        </MoreSettings>
+        <MoreSettings
+          label="Models"
+          summary={modelSummary(draft)}
+          hasProblem={isWrong("models", "never_leaves", "priority", "response_cache")}
+        >
+          <ModelFields {...part} />
+        </MoreSettings>
+        <MoreSettings
+          label="Other limits"
+          summary={limitSummary(draft)}
+          hasProblem={isWrong("rate_limit", "monthly_tokens", "quotas")}
+        >
+          <LimitFields {...part} />
+          <QuotaFields
+            quotas={draft.quotas}
+            error={errorOf("quotas")}
+            about="Shared by this key, its rotated copies and keys it created. Account quotas also apply."
+            {...(used ? { used } : {})}
+            change={(quotas) => change({ quotas })}
+          />
+        </MoreSettings>
+        <MoreSettings label="Network" summary={addressSummary(draft)} hasProblem={isWrong("allowed_ips")}>
+          <TagsInput
+            label="Allowed IP addresses"
+            description="Addresses or ranges. Leave empty to allow any."
+            placeholder={draft.addresses.length === 0 ? "203.0.113.0/24" : ""}
+            value={draft.addresses}
+            onChange={(addresses) => change({ addresses: separate(addresses) })}
+            splitChars={[",", ";", " ", "\n"]}
+            maxTags={100}
+            openOnFocus={false}
+            error={errorOf("allowed_ips")}
+          />
+        </MoreSettings>
+        <MoreSettings label="Tags and note" summary={labelSummary(draft)} hasProblem={isWrong("tags", "note")}>
+          <NoteFields {...part} />
+        </MoreSettings>
+      </Stack>
+    </Stack>
+  );
+}
+
+function PermissionFields(props: Pick<KeyFieldsProps, "draft" | "change" | "errorOf" | "grantable">) {
+  const { draft, change, errorOf, grantable } = props;
+  const shown = scopes.filter(({ scope }) => grantable.includes(scope) || draft.scopes.includes(scope));
+  return (
+    <>
       <Checkbox.Group
-        label="Permissions"
+        aria-label="Permissions"
         description="As few as the program needs"
         value={[...draft.scopes]}
         onChange={(chosen) => change({ scopes: shown.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })}
@@ -89,29 +132,15 @@ export function KeyFields({ draft, change, errorOf, grantable, used, children }:
           ))}
         </SimpleGrid>
       </Checkbox.Group>
-      <ReachFields {...{ draft, change, errorOf }} />
-      <ExpiryField draft={draft} change={change} error={errorOf("expires_at")} />
-      <TagsInput
-        label="Allowed IP addresses"
-        description="Addresses or ranges from which it works; none: from anywhere"
-        placeholder={draft.addresses.length === 0 ? "203.0.113.0/24" : ""}
-        value={draft.addresses}
-        onChange={(addresses) => change({ addresses: separate(addresses) })}
-        splitChars={[",", ";", " ", "\n"]}
-        maxTags={100}
-        openOnFocus={false}
-        error={errorOf("allowed_ips")}
-      />
-      <Limits draft={draft} change={change} errorOf={errorOf} />
-      <QuotaFields
-        quotas={draft.quotas}
-        error={errorOf("quotas")}
-        about="Of this key, its rotations and the keys that it makes, together; beside those of the account."
-        {...(used ? { used } : {})}
-        change={(quotas) => change({ quotas })}
-      />
-      <NoteFields {...{ draft, change, errorOf }} />
-    </Stack>
+      {(draft.scopes.includes("tools:use") || draft.tools !== null) && (
+        <ToolListField
+          description="Which of the tools that its creator may use"
+          value={draft.tools}
+          change={(tools) => change({ tools })}
+          error={errorOf("tools")}
+        />
+      )}
+    </>
   );
 }
 
@@ -151,58 +180,6 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
       <SmallNote mt={6} aria-live="polite">
         {ends === null || Number.isNaN(ends) ? "It works until somebody revokes it." : `It works until ${at(ends)}.`}
       </SmallNote>
-    </Input.Wrapper>
-  );
-}
-
-function Limits({ draft, change, errorOf }: Pick<KeyFieldsProps, "draft" | "change" | "errorOf">) {
-  const isUsual = windows.some(([seconds]) => seconds === draft.windowSeconds);
-  const choices = isUsual ? windows : [...windows, [draft.windowSeconds, span(draft.windowSeconds)] as const];
-  return (
-    <Input.Wrapper
-      label="Own limits"
-      labelElement="div"
-      description="Beside those of the account, which hold for all of its keys together. An empty field sets none."
-    >
-      <Grid gap="md" mt="xs">
-        <Grid.Col span={{ base: 12, xs: 5 }}>
-          <Input.Wrapper label="Requests" labelElement="div" error={errorOf("rate_limit")}>
-            <Group gap={4} wrap="nowrap" align="start">
-              <NumberInput
-                aria-label="Requests"
-                placeholder="No limit"
-                value={draft.rateLimit}
-                onChange={(rateLimit) => change({ rateLimit })}
-                error={errorOf("rate_limit") !== undefined}
-                {...{ min: 1, max: 1_000_000, allowDecimal: false, allowNegative: false, thousandSeparator: "," }}
-                hideControls
-              />
-              <NativeSelect
-                aria-label="Requests in which time"
-                w="8rem"
-                style={{ flexShrink: 0 }}
-                value={String(draft.windowSeconds)}
-                onChange={(event) => change({ windowSeconds: Number(event.currentTarget.value) })}
-                data={choices.map(([seconds, name]) => ({ value: String(seconds), label: `/ ${name}` }))}
-              />
-            </Group>
-          </Input.Wrapper>
-        </Grid.Col>
-        {keyAmounts.map(({ wire, label, unit, least, most }) => (
-          <Grid.Col key={wire} span={{ base: 12, xs: unit === "USD" ? 3 : 4 }}>
-            <NumberInput
-              label={label}
-              placeholder="No limit"
-              value={draft.amounts[wire]}
-              onChange={(value) => change({ amounts: { ...draft.amounts, [wire]: value } })}
-              error={errorOf(wire)}
-              {...{ min: least, max: most, allowDecimal: unit === "USD", allowNegative: false, thousandSeparator: "," }}
-              {...(unit === "USD" ? { prefix: "$" } : {})}
-              hideControls
-            />
-          </Grid.Col>
-        ))}
-      </Grid>
     </Input.Wrapper>
   );
 }

@@ -75,7 +75,7 @@ export function KeySettings({ record }: { record: ApiKey }) {
           {record.never_leaves && <Line label="Its requests">go only where it is marked as local</Line>}
           {record.priority !== null && <Line label="Priority">at most {record.priority}</Line>}
           {record.response_cache !== null && (
-            <Line label="Kept answers">{record.response_cache === "on" ? "of every model" : "none"}</Line>
+            <Line label="Response cache">{record.response_cache === "on" ? "always" : "never"}</Line>
           )}
           <Line label="Allowed from">
             <Codes of={record.allowed_ips} none="anywhere" />

@@ -31,7 +31,11 @@ export function LimitsPage() {
   return (
     <Page
       title="Limits"
-      about="How much the account may use, what is left of it now, and what limits refused."
+      about={
+        account.data?.quota.usage_of === "caller"
+          ? "What the account may use, what is left now, and your own requests that limits refused."
+          : "What the account may use, what is left now, and what limits refused."
+      }
       actions={
         // Its place is there before it, as on a phone it stands below the heading.
         <Box w="14rem" h={26} ta={{ base: "left", sm: "right" }}>

@@ -111,7 +111,7 @@ function factsOf(model: ManagedModel) {
     ["Can do", abilityText(model)],
     ["Context", context === null ? "unknown" : `${count(context)} tokens`],
     ["Environments", environmentList(environments) || "none"],
-    ["Stand in for it", fallbacks.join(", ") || "none"],
+    ["Fallback models", fallbacks.join(", ") || "none"],
     ["Aliases", aliases.join(", ") || "none"],
     ["Owner", owner ?? "unknown"],
     ["Comes from", sourceNames[source]],

@@ -1,16 +1,17 @@
 // What is seldom said of a model: what it can do, its context, who may use it, and what stands in for it.
-import { Group, MultiSelect, NativeSelect, TagsInput, TextInput } from "@mantine/core";
+import { Group, NativeSelect, TagsInput, TextInput } from "@mantine/core";
 import type { ApiFailure } from "../../api/client.ts";
 import { abilities, abilityNames } from "../../api/models.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { MultiChoice } from "../../parts/editing/multi-choice.tsx";
 import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 import { fieldNames, type ModelForm, type Said } from "./model-form.ts";
 
 interface MoreFieldsProps {
   form: ModelForm;
-  /** The models that may stand in. */
+  /** The models that may be fallbacks. */
   ids: readonly string[];
   error: ApiFailure | null;
   change(changed: Partial<ModelForm>): void;
@@ -31,14 +32,13 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
   const hasProblem = fieldNames.slice(3).some((field) => problemOf(error, field) !== undefined);
   return (
     <MoreSettings shown={hasMore} hasProblem={hasProblem}>
-      <MultiSelect
-        label="Stand in for it"
-        description="Models that answer in its place where it cannot, the first that can. Priced as themselves."
-        data={[...new Set([...ids, ...form.fallbacks])]}
+      <MultiChoice
+        label="Fallback models"
+        description="Used in this order when this model fails. Each is charged at its own price."
+        data={[...new Set([...ids, ...form.fallbacks])].map((id) => ({ value: id, label: id }))}
         value={form.fallbacks}
         onChange={(fallbacks) => change({ fallbacks })}
         maxValues={8}
-        searchable
         error={problemOf(error, "fallbacks")}
       />
       <TagsInput

@@ -130,7 +130,7 @@ function factsOf(node: Node, replicaName: ReplicaName | undefined) {
     ["Requests that never leave", node.local ? "may go there, as it is local" : "do not go there"],
     ...(node.tool_servers.length === 0
       ? []
-      : [["Servers of tools", node.tool_servers.map((server) => server.name).join(", ")] as const]),
+      : [["MCP servers", node.tool_servers.map((server) => server.name).join(", ")] as const]),
     ["Version", node.version ?? "not known yet"],
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]

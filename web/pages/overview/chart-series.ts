@@ -25,12 +25,12 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
     return group ? [{ place, group }] : [];
   });
   const first = usage.group_count <= mostSeries + 1 ? ranked : ranked.slice(0, mostSeries);
-  const colors = colorsOf(first.map(({ place }) => place));
   const labels = labelsOf(first.map(({ group }) => nameOf(group.id, by, names)));
-  const series: Series[] = first.map(({ group }, at) => ({
+  const series: Series[] = first.map(({ place, group }, at) => ({
     label: labels[at] ?? "",
     values: valuesOf(group, metric),
-    color: colors[at],
+    // One colour stands for one group in all charts.
+    color: place,
   }));
   const left = usage.group_count - first.length;
   if (metric.kind === "line" || left <= 0) return series;
@@ -50,15 +50,6 @@ function valuesOf(columns: Columns, metric: Metric): (number | null)[] {
       tokens_per_second: columns.tokens_per_second[at] ?? null,
     }),
   );
-}
-
-/**
- * The groups with the most requests have the same colour in all charts; one that is only first in something else has one
- * that is free in its chart.
- */
-function colorsOf(places: readonly number[]): number[] {
-  const free = Array.from({ length: mostSeries }, (_, color) => color).filter((color) => !places.includes(color));
-  return places.map((place) => (place < mostSeries ? place : (free.shift() ?? -1)));
 }
 
 /** Two of the same name are told apart. */

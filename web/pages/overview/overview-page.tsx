@@ -45,7 +45,7 @@ export function OverviewPage() {
       actions={
         <Group gap="md">
           <Switch
-            label="Live"
+            label="Auto-refresh"
             checked={isLive}
             onChange={(event) => change({ live: event.currentTarget.checked ? "on" : "off" })}
           />

@@ -34,7 +34,7 @@ export const operations: Record<Request["operation"], string> = {
   detokenize: "Text of tokens",
 };
 
-/** Whether a server of tools was asked, and no model. */
+/** Reports whether a request went to an MCP server and not to a model. */
 export function isToolCall({ operation }: Pick<Request, "operation">): boolean {
   return operations[operation] === operations.tool;
 }

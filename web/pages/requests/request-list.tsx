@@ -42,7 +42,7 @@ export function RequestList() {
         <>
           <RequestSearch />
           <Switch
-            label="Live"
+            label="Auto-refresh"
             checked={isLive && !hasEnded}
             disabled={hasEnded}
             onChange={({ currentTarget: { checked } }) => {

@@ -18,13 +18,14 @@ const results: Record<Result, readonly [word: string, kind: StateKind, meaning: 
   cancelled: ["Left", "plain", "The client left, or the server stopped, before it had answered."],
   queue_full: ["Queue full", "warning", "No place was free at a model server, and the queue took no more."],
   queue_timeout: ["No place in time", "warning", "No place at a model server became free in time."],
-  resting: ["Not asked", "plain", "It rests for a moment after failures."],
-  away: ["Not asked", "plain", "It is not connected, or is being taken out of service."],
-  not_retried: ["Not asked", "plain", "Too many requests for this model were second tries already."],
+  resting: ["Skipped", "plain", "Paused after failures."],
+  away: ["Skipped", "plain", "It is not connected, or is being taken out of service."],
+  not_retried: ["Skipped", "plain", "Retry limit for this model reached."],
   overflowed: ["Overflowed", "plain", "By the policy of its model it went to a server that others come before."],
   masked: ["Masked", "warning", "A guardrail put something else in the place of what it found."],
   blocked: ["Blocked", "warning", "A guardrail ended the answer before what it found."],
   noted: ["Noted", "plain", "A guardrail found something, and let it pass."],
+  over_quota: ["Skipped", "warning", "This model costs more than a quota has left."],
 };
 
 /** Whether the trail says more than that one model server answered. */
@@ -59,8 +60,8 @@ function Step({ step, servers, asked }: StepProps) {
   const { result, status, reason, model, upstream_model, duration_ms, started_ms, left_out } = step;
   const [word, kind, meaning] = results[result];
   const models = [
-    ...(model === asked ? [] : [`for ${model}, which stood in`]),
-    ...(upstream_model === null || upstream_model === model ? [] : [`as ${upstream_model}`]),
+    ...(model === asked ? [] : [`Fallback model: ${model}.`]),
+    ...(upstream_model === null || upstream_model === model ? [] : [`Model name there: ${upstream_model}.`]),
   ];
   return (
     <li>
@@ -77,7 +78,7 @@ function Step({ step, servers, asked }: StepProps) {
       </Group>
       <SmallNote>
         {meaning} {timesOf(started_ms, duration_ms)}
-        {models.length > 0 && ` It was asked ${models.join(", ")}.`}
+        {models.map((sentence) => ` ${sentence}`)}
       </SmallNote>
       {reason !== null && (
         <Code block mt={4} style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>

@@ -3,7 +3,7 @@ import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import type { Statement, StatementOfAccounts } from "../../api/types.ts";
 import { environmentNames } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
-import { at, count } from "../../parts/words/figures.ts";
+import { at, count, usdColumn } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { monthName } from "./statement-ask.ts";
 import { nameOf, StatementTable } from "./statement-table.tsx";
@@ -30,7 +30,7 @@ export function StatementPaper({ statement, columns }: StatementPaperProps) {
               {isOver ? "Total" : "So far"}
             </Text>
             <Text fw={700} fz="xl" className="numeric">
-              {total.cost} USD
+              {usdColumn([total.cost])(total.cost)} USD
             </Text>
           </div>
         </Group>

@@ -2,7 +2,7 @@
 import { Table, Text } from "@mantine/core";
 import type { Statement, StatementLine } from "../../api/types.ts";
 import { ScrollRegion } from "../../parts/page/scroll-region.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { count, usdColumn } from "../../parts/words/figures.ts";
 
 export type Sums = Statement["total"];
 export type Line = Sums & Partial<StatementLine> & { account?: string; account_name?: string };
@@ -16,7 +16,7 @@ interface StatementTableProps {
 
 interface Figure {
   head: string;
-  text(sums: Sums): string;
+  text(sums: Sums, usd: (cost: string) => string): string;
   /** It has a column of its own only where somebody has any of it. */
   of?: keyof Sums;
 }
@@ -29,7 +29,7 @@ const figures: readonly Figure[] = [
   { head: "Output", text: (sums) => count(sums.completion_tokens) },
   { head: "of it reasoning", text: (sums) => count(sums.reasoning_tokens), of: "reasoning_tokens" },
   { head: "No price", text: (sums) => count(sums.unpriced_requests), of: "unpriced_requests" },
-  { head: "USD", text: ({ cost }) => cost },
+  { head: "USD", text: ({ cost }, usd) => usd(cost) },
 ];
 
 const heads: Readonly<Record<string, string>> = {
@@ -38,10 +38,11 @@ const heads: Readonly<Record<string, string>> = {
 
 export function StatementTable({ columns, lines, others, total }: StatementTableProps) {
   const shown = figures.filter(({ of }) => of === undefined || Number(total[of]) > 0);
+  const usd = usdColumn([...lines, ...(others ? [others] : []), total].map(({ cost }) => cost));
   const cells = (sums: Sums) =>
     shown.map(({ head, text }) => (
       <Table.Td key={head} className="numeric" ta="right">
-        {text(sums)}
+        {text(sums, usd)}
       </Table.Td>
     ));
   return (

@@ -1,4 +1,4 @@
-// Adds a server of tools.
+// Adds an MCP server.
 import { call } from "../../api/client.ts";
 import type { CreateToolServerRequest, ToolServer } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";

@@ -17,12 +17,20 @@ const labels = {
   arguments: "Its arguments",
   outputSchema: "What it gives",
   annotations: "What it says of its effects",
-  origin: "Where its server is",
+  icons: "Its icons",
+  execution: "How it runs",
+  _meta: "What it says to clients (_meta)",
 } as const;
+const originLabel = "Where its server is";
 
-/** Those of which anything is said, or was. */
+/** Returns a part for each member that has a value, or had one. Members that this page does not know have their own name. */
 export function partsOf({ definition, approved }: Pick<ToolDefinition, "definition" | "approved">): DefinitionPart[] {
-  return Object.entries(labels).flatMap(([member, label]) => {
+  const known = new Map<string, string>([...Object.entries(labels), ["origin", originLabel]]);
+  const others = Object.keys({ ...definition, ...approved }).filter(
+    (member) => member !== "name" && !known.has(member),
+  );
+  const all = [...Object.entries(labels), ...others.map((member) => [member, member]), ["origin", originLabel]];
+  return all.flatMap(([member = "", label = ""]) => {
     const [now, before] = [definition[member], approved?.[member]];
     const part = { label, now: textOf(now), approved: textOf(before), isCode: [now, before].some(isStructure) };
     return part.now === "" && part.approved === "" ? [] : [part];
@@ -40,7 +48,7 @@ function isStructure(said: unknown): boolean {
 
 /** Hosts of the addresses in what it says now: a model may be led there. */
 export function hostsIn(parts: readonly DefinitionPart[]): string[] {
-  const without: string[] = [labels.outputSchema, labels.origin];
+  const without: string[] = [labels.outputSchema, originLabel];
   const text = parts.filter(({ label }) => !without.includes(label)).map(({ now }) => now);
   const found = text.join("\n").matchAll(/https?:\/\/([^\s/"'<>\\?#]+)/gi);
   return [...new Set([...found].map(([, host = ""]) => host.toLowerCase()))].filter((host) => !schemaHosts.has(host));

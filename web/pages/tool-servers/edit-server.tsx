@@ -1,4 +1,4 @@
-// Changes a server of tools that was added here.
+// Changes an MCP server that was added here.
 import { useState } from "react";
 import { call } from "../../api/client.ts";
 import type { ToolServer, UpdateToolServerRequest } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// The identity by which a server of tools is asked, in its form: nobody, the same for all, or each person.
+// The identity by which an MCP server is asked, in its form: nobody, the same for all, or each person.
 import { Fieldset, Group, Input, PasswordInput, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
 import type { ToolServer } from "../../api/types.ts";

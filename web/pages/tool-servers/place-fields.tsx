@@ -1,4 +1,4 @@
-// Where a server of tools is, in its form: at an address, or at a node of the network.
+// The form fields for the place of an MCP server: an address, or a node of the network.
 import { Autocomplete, Fieldset, Group, NativeSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useList } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";

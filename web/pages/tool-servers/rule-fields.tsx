@@ -1,8 +1,8 @@
-// What a server of tools is called, who may use it, what of it is offered, and its bounds and price, in its form.
+// The form fields for the name of an MCP server, its users, its offered tools, its bounds and its price.
 import {
   Fieldset,
   Group,
-  MultiSelect,
+  NativeSelect,
   NumberInput,
   Radio,
   Stack,
@@ -13,9 +13,10 @@ import {
 } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { listAll } from "../../api/names.ts";
-import type { Account } from "../../api/types.ts";
+import type { Account, ToolServer } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
+import { MultiChoice } from "../../parts/editing/multi-choice.tsx";
 import { WholeNumber } from "../../parts/editing/whole-number.tsx";
 import type { PartProps } from "./place-fields.tsx";
 import type { Field, ServerDraft } from "./server-draft.ts";
@@ -79,7 +80,7 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
           change={(environments) => change({ environments })}
           error={errorOf("environments")}
         />
-        <MultiSelect
+        <MultiChoice
           label="Accounts"
           description="None chosen: all. Keys, apps and members may be bounded further by their own lists of tools."
           placeholder={draft.accounts.length === 0 ? "All accounts" : ""}
@@ -89,7 +90,6 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
           ]}
           value={[...draft.accounts]}
           onChange={(chosen) => change({ accounts: chosen })}
-          searchable
           limit={50}
           error={errorOf("accounts")}
         />
@@ -155,13 +155,22 @@ export function OfferFields({ found, draft, change, errorOf }: OfferProps) {
 }
 
 const bounds: readonly Field[] = [
-  ...(["price_per_call", "timeout_seconds", "max_concurrency", "max_result_bytes", "sharing"] as const),
+  ...([
+    "price_per_call",
+    "timeout_seconds",
+    "max_concurrency",
+    "max_result_bytes",
+    "protocol_version",
+    "sharing",
+  ] as const),
 ];
+
+const revisions: readonly NonNullable<ToolServer["protocol_version"]>[] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 
 export function BoundFields({ draft, change, errorOf, shown }: PartProps & { shown: boolean }) {
   return (
     <MoreSettings
-      label="Bounds and price"
+      label="Bounds, price and protocol"
       shown={shown}
       hasProblem={bounds.some((field) => errorOf(field) !== undefined)}
     >
@@ -206,6 +215,14 @@ export function BoundFields({ draft, change, errorOf, shown }: PartProps & { sho
           error={errorOf("max_result_bytes")}
         />
       </Group>
+      <NativeSelect
+        label="Protocol revision"
+        description="Choose one only where the server works in no other."
+        value={draft.protocolVersion ?? ""}
+        onChange={(event) => change({ protocolVersion: event.currentTarget.value as ServerDraft["protocolVersion"] })}
+        data={[{ value: "", label: "The newest that it knows" }, ...revisions]}
+        error={errorOf("protocol_version")}
+      />
       {draft.credentials !== "person" && (
         <Switch
           label="One connection for all"

@@ -1,4 +1,4 @@
-// A server of tools as it stands in its form, and what of that the API is sent.
+// An MCP server as it stands in its form, and what of that the API is sent.
 import type { CreateToolServerRequest, ToolServer, ToolServerTestRequest } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { allEnvironments } from "../../parts/words/environments.ts";
@@ -31,6 +31,8 @@ export interface ServerDraft {
   accounts: readonly string[];
   tools: readonly string[];
   approval: ToolServer["approval"];
+  /** Empty: the newest that it knows. */
+  protocolVersion: ToolServer["protocol_version"] | "";
   isLocal: boolean;
   isShared: boolean;
   timeoutSeconds: TypedNumber;
@@ -46,6 +48,7 @@ export const newServer: ServerDraft = {
   ...{ place: "http", url: "", node: "", nodeServer: "" },
   ...{ credentials: "none", headers: [newHeader(0)], issuer: "", clientId: "", clientSecret: "", scopes: [] },
   ...{ environments: allEnvironments, accounts: [], tools: [], approval: "first", isLocal: false, isShared: false },
+  protocolVersion: "",
   ...{ timeoutSeconds: 60, maxResultBytes: 4_194_304, maxConcurrency: 32, price: "" },
 };
 
@@ -70,6 +73,7 @@ export function draftOf(server: ToolServer): ServerDraft {
     environments: server.environments ?? allEnvironments,
     ...{ accounts: server.accounts ?? [], tools: server.tools ?? [] },
     ...{ approval: server.approval, isLocal: server.local, isShared: server.sharing === "all" },
+    protocolVersion: server.protocol_version ?? "",
     ...{ timeoutSeconds: server.timeout_seconds, maxResultBytes: server.max_result_bytes },
     ...{ maxConcurrency: server.max_concurrency, price: server.price_per_call ?? "" },
   };
@@ -105,6 +109,7 @@ export const fields = [
   "timeout_seconds",
   "max_concurrency",
   "max_result_bytes",
+  "protocol_version",
   "sharing",
 ] as const;
 
@@ -168,6 +173,7 @@ export function settingsOf(draft: ServerDraft): Settings {
     accounts: accounts.length === 0 ? null : [...accounts],
     tools: tools.length === 0 ? null : [...tools],
     ...{ approval: draft.approval, local: draft.isLocal, sharing: draft.isShared ? "all" : "person" },
+    protocol_version: draft.protocolVersion || null,
     ...{ timeout_seconds: Number(draft.timeoutSeconds), max_result_bytes: Number(draft.maxResultBytes) },
     ...{ max_concurrency: Number(draft.maxConcurrency), price_per_call: numberOf(draft.price) },
   };
@@ -190,8 +196,14 @@ export function movedOf(draft: ServerDraft, before: ServerDraft) {
 /** What can be tested of it before it is saved; `before`: as it is stored. */
 export function testOf(draft: ServerDraft, before?: ServerDraft): ToolServerTestRequest {
   const isStored = before && Object.keys(movedOf(draft, before)).length === 0;
-  if (isStored) return { name: draft.name };
-  return { ...placeOf(draft), ...(draft.credentials === "headers" ? { headers: headersOf(draft) } : {}) };
+  const revision = draft.protocolVersion || null;
+  const isOther = revision !== (before?.protocolVersion || null);
+  if (isStored) return { name: draft.name, ...(isOther && { protocol_version: revision }) };
+  return {
+    ...placeOf(draft),
+    ...(revision && { protocol_version: revision }),
+    ...(draft.credentials === "headers" ? { headers: headersOf(draft) } : {}),
+  };
 }
 
 /** A name as the server takes it, from what one calls itself or from its host, and none of those that are taken. */

@@ -1,4 +1,4 @@
-// The form of a server of tools, new or stored: it can be tested as it stands, before anything is saved.
+// The form of an MCP server, new or stored: it can be tested as it stands, before anything is saved.
 import { Group, Stack } from "@mantine/core";
 import { BeakerIcon } from "@primer/octicons-react";
 import { useEffect } from "react";

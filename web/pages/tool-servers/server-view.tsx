@@ -1,4 +1,4 @@
-// One server of tools: its settings, a test, what it says of its tools, who connected an account there, and its end.
+// The view of an MCP server: its settings, a test, its definitions, its connected accounts, and its removal.
 import { Alert, Group, Stack, Text, Title } from "@mantine/core";
 import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-react";
 import { useEffect, useRef, useState } from "react";
@@ -135,6 +135,7 @@ function ServerFacts({ server }: { server: ToolServer }) {
         ["A call may take", span(server.timeout_seconds)],
         ["A result may have", bytes(server.max_result_bytes)],
         ["Calls at once", count(server.max_concurrency)],
+        ["Protocol revision", server.protocol_version ?? "The newest that it knows"],
         ["Connections", sharing === "all" ? "One for all" : "Of each person alone"],
         ...(server.created_at === null ? [] : [["Added", <Ago key="added" seconds={server.created_at} />] as const]),
       ]}
@@ -149,7 +150,7 @@ function RemoveServer({ server, close }: { server: ToolServer; close(): void }) 
       {...{ name, path: toolServerPath(name), stale: staleWithToolServers, close }}
       {...(isHidden ? { label: "Remove the one added here" } : {})}
       action="Remove the server"
-      done={`The server of tools ${name} that was added here is removed.`}
+      done={`The MCP server ${name} that was added here is removed.`}
     >
       {isHidden ? (
         "The one that was added here is removed. The one of headrace.yaml stays and works on as it does."

@@ -1,4 +1,4 @@
-// What came of a test of a server of tools: what it is and has, or what went wrong and what to do.
+// The result of a test of an MCP server: its facts and tools, or the fault and its remedy.
 import { Alert, Code, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
 import type { ToolServerTest } from "../../api/types.ts";

@@ -1,4 +1,4 @@
-// Where the API keeps the servers of tools, and what a change of one makes stale.
+// The API paths of MCP servers, and the queries that a change of one makes stale.
 
 export const toolServersPath = "/v1/admin/tool-servers";
 export const testsPath = "/v1/admin/tool-server-tests";

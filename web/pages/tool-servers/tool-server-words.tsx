@@ -1,4 +1,4 @@
-// Servers of tools in words: where they are, as whom they are asked, and what of them is offered.
+// MCP servers in words: where they are, as whom they are asked, and what of them is offered.
 import type { ToolDefinition, ToolServer } from "../../api/types.ts";
 import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";

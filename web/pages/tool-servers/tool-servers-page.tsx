@@ -1,4 +1,4 @@
-// The page Tool servers: the servers of tools, what waits at each, and one of them in a drawer, named by the address.
+// The page MCP servers: the servers, what waits at each, and one of them in a drawer, named by the address.
 import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
@@ -18,7 +18,7 @@ import { ServerView } from "./server-view.tsx";
 import { toolServersPath } from "./tool-server-paths.ts";
 import { identityNames, placeOf, ServerState, waitingText } from "./tool-server-words.tsx";
 
-export const ToolServersPage = operatorsOnly("Tool servers", ToolServers);
+export const ToolServersPage = operatorsOnly("MCP servers", ToolServers);
 
 function ToolServers() {
   const [search, setSearch] = useSearchParams();
@@ -30,20 +30,20 @@ function ToolServers() {
   const add = <AddButton onClick={() => setSearch({ new: "" })}>Add a server</AddButton>;
   return (
     <Page
-      title="Tool servers"
-      about="Servers of tools (MCP) behind this one: where each is, as whom it is asked, and what of it models may be told."
+      title="MCP servers"
+      about="MCP servers behind this one: where each is, as whom it is asked, and what of it models may be told."
       actions={listing.items.length > 0 && add}
     >
       <WaitingServers servers={listing.items.filter(({ waiting }) => waiting > 0)} choose={choose} />
       <LongTable
-        label="Tool servers"
+        label="MCP servers"
         listing={listing}
         columns={columnsOf(choose)}
         keyOf={(server) => server.name}
         rowHeight={60}
         choose={choose}
         empty={
-          <Empty title="No servers of tools yet" action={add}>
+          <Empty title="No MCP servers yet" action={add}>
             Add a server of the Model Context Protocol by its address. Clients then get its tools at /mcp, beside those
             of all others, with their one key or sign-in.
           </Empty>
@@ -51,7 +51,7 @@ function ToolServers() {
       />
       <FormDrawer
         of={search.has("new") ? "new" : chosen}
-        title={(shown) => (shown === "new" ? "Add a server" : "Tool server")}
+        title={(shown) => (shown === "new" ? "Add a server" : "MCP server")}
         size="lg"
         close={close}
       >

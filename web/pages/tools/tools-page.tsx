@@ -33,7 +33,7 @@ export function ToolsPage() {
   return (
     <Page
       title="Tools"
-      about="What you, your keys and your apps may use of the servers of tools (MCP) behind this one."
+      about="What you, your keys and your apps may use of the MCP servers behind this one."
       actions={
         <PlainButton leftSection={<PlugIcon />} onClick={() => put("connect")}>
           Connect a client
@@ -67,8 +67,8 @@ function Offered({ offer, choose }: { offer: Offer; choose(tool: Listed): void }
   if (offer.tools.length + offer.prompts.length + offer.resources.length === 0) {
     return (
       <Empty title="No tools for you yet">
-        Operators of this server add servers of tools; they, and the owners of your account, say who may use them. What
-        you may use is listed here then.
+        Operators of this server add MCP servers; they, and the owners of your account, say who may use them. What you
+        may use is listed here then.
       </Empty>
     );
   }

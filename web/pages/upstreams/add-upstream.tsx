@@ -34,11 +34,15 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
   const [url, setUrl] = useState(search.get("url") ?? "");
   const [apiKey, setApiKey] = useState("");
   const [name, setName] = useState("");
+  const [suggested, setSuggested] = useState("");
   const [settings, setSettings] = useState(usualSettings);
   const server = { url: url.trim(), ...(apiKey === "" ? {} : { api_key: apiKey }), ...speechToWire(settings) };
   const test = useChange((body: typeof server) => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body }), {
     done(_result, tested) {
-      if (name === "") setName(suggestedName(tested.url, taken));
+      const next = suggestedName(tested.url, taken);
+      setSuggested(next);
+      // A name that the person typed stays; a suggestion for an earlier address does not.
+      if (name === "" || name === suggested) setName(next);
     },
   });
   const add = useToldChange((body: CreateUpstreamRequest) => call<Upstream>("POST", upstreamsPath, { body }), {

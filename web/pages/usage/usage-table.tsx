@@ -6,7 +6,7 @@ import { costsNothing, type Unpriced } from "../../api/models.ts";
 import { type Figures, sumOf, type UsageBucket, type UsageGroup, type UsageRow } from "../../api/usage.ts";
 import { nameOfTime } from "../../parts/chart/chart-time.ts";
 import type { Column } from "../../parts/table/column.ts";
-import { LongTable } from "../../parts/table/long-table.tsx";
+import { allRows, LongTable } from "../../parts/table/long-table.tsx";
 import { groupOf } from "../../parts/usage/usage-metrics.ts";
 import { at, count, duration, money, percent, perSecond } from "../../parts/words/figures.ts";
 import { groupTitles } from "./usage-ask.ts";
@@ -138,14 +138,10 @@ export function UsageTable(props: UsageTableProps) {
       ...(wideOnly ? { wideOnly } : {}),
     })),
   ];
-  const nothing = async () => undefined as never;
   return (
     <LongTable
       label="Usage"
-      listing={{
-        ...{ items, error: null, isPending: false, hasNextPage: false, isFetchingNextPage: false },
-        ...{ fetchNextPage: nothing, refetch: nothing },
-      }}
+      listing={allRows(items)}
       columns={columns}
       keyOf={({ id }) => id}
       empty={<Text c="dimmed">Nothing was used in this time.</Text>}

@@ -1,16 +1,17 @@
 // The names of a chart's series, each a switch that shows or hides it.
 import { Group, Text, UnstyledButton, useComputedColorScheme } from "@mantine/core";
-import { chartColor } from "../../theme.ts";
-import type { Series } from "./chart-data.ts";
+import { chartColor, chartDash } from "../../theme.ts";
+import type { ChartKind, Series } from "./chart-data.ts";
 
 interface ChartLegendProps {
   title: string;
   series: readonly Series[];
+  kind: ChartKind;
   hidden: ReadonlySet<string>;
   toggle(label: string): void;
 }
 
-export function ChartLegend({ title, series, hidden, toggle }: ChartLegendProps) {
+export function ChartLegend({ title, series, kind, hidden, toggle }: ChartLegendProps) {
   const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
   return (
     <Group gap={4} mt={4} role="group" aria-label={`${title}: what is shown`}>
@@ -24,7 +25,11 @@ export function ChartLegend({ title, series, hidden, toggle }: ChartLegendProps)
             onClick={() => toggle(label)}
             title={isShown ? `Hide ${label}` : `Show ${label}`}
           >
-            <Swatch scheme={scheme} color={color ?? at} hollow={!isShown} />
+            {kind === "line" ? (
+              <LineSwatch scheme={scheme} color={color ?? at} />
+            ) : (
+              <Swatch scheme={scheme} color={color ?? at} hollow={!isShown} />
+            )}
             <Text size="xs" component="span" truncate {...(isShown ? {} : { c: "dimmed", td: "line-through" })}>
               {label}
             </Text>
@@ -43,5 +48,18 @@ export function Swatch({ scheme, color, hollow }: { scheme: "light" | "dark"; co
       style={{ borderColor: shown, background: hollow ? "transparent" : shown }}
       aria-hidden="true"
     />
+  );
+}
+
+/** A piece of the line as the chart draws it, dashes included. */
+function LineSwatch({ scheme, color }: { scheme: "light" | "dark"; color: number }) {
+  return (
+    <svg className="chart-line-swatch" width="24" height="10" aria-hidden="true">
+      <line
+        {...{ x1: 0, x2: 24, y1: 5, y2: 5, strokeWidth: 2.5 }}
+        stroke={chartColor(scheme, color)}
+        strokeDasharray={chartDash(color).join(" ")}
+      />
+    </svg>
   );
 }

@@ -2,7 +2,7 @@
 import { useComputedColorScheme } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type UPlot from "uplot";
-import { chartColor } from "../../theme.ts";
+import { chartColor, chartDash } from "../../theme.ts";
 import { drawn, edges, lonely, type Plotted, places } from "./chart-data.ts";
 import { ChartReadout, spoken } from "./chart-readout.tsx";
 import { axisLabels, dateOf, stepsOf } from "./chart-time.ts";
@@ -25,7 +25,6 @@ interface PictureProps extends Plotted {
 }
 
 const wholeSteps = Array.from({ length: 15 }, (_, power) => [1, 2, 5].map((first) => first * 10 ** power)).flat();
-const dashes = [[], [], [], [], [8, 4], [8, 4], [8, 4], [3, 3]];
 
 export function ChartPicture(props: PictureProps) {
   const { title, times, bucket, series, kind, hidden, format, whole, height, width, index, isReader, read } = props;
@@ -166,7 +165,7 @@ function optionsOf(
         const color = chartColor(scheme, one.color ?? at);
         if (kind === "line")
           return {
-            ...{ label: one.label, stroke: color, width: 2, spanGaps: false, dash: dashes[at % dashes.length] ?? [] },
+            ...{ label: one.label, stroke: color, width: 2, spanGaps: false, dash: chartDash(one.color ?? at) },
             points: { size: 5, fill: color, filter: (plot, of) => lonely(plot.data[of] ?? []) },
           };
         const paths = bars ? { paths: bars } : {};

@@ -99,7 +99,7 @@ export const TimeChart = memo(function TimeChart(props: TimeChartProps) {
         )}
       </Box>
       {series.length > 1 && !asTable && (
-        <ChartLegend {...{ title, series, hidden }} toggle={(label) => setHidden(toggled(hidden, label))} />
+        <ChartLegend {...{ title, series, kind, hidden }} toggle={(label) => setHidden(toggled(hidden, label))} />
       )}
     </Paper>
   );

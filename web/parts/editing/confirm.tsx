@@ -23,6 +23,8 @@ interface ConfirmProps {
   typed?: string;
   busy: boolean;
   error: ApiFailure | null;
+  /** False where the element that had the focus goes as well. */
+  returnFocus?: boolean;
   confirm(): void;
   close(): void;
 }
@@ -41,7 +43,7 @@ window.addEventListener(
   { capture: true },
 );
 
-export function Confirm({ opened, title, canStop = false, close, ...props }: ConfirmProps) {
+export function Confirm({ opened, title, canStop = false, returnFocus = true, close, ...props }: ConfirmProps) {
   // What is asked of the server can no longer be taken back.
   const isHeld = props.busy && !canStop;
   const stay = useCallbackRef(() => {
@@ -59,6 +61,7 @@ export function Confirm({ opened, title, canStop = false, close, ...props }: Con
       opened={opened}
       onClose={stay}
       closeOnEscape={false}
+      returnFocus={returnFocus}
       closeButtonProps={{ "aria-label": "Close", disabled: isHeld }}
       title={title}
     >
@@ -67,7 +70,7 @@ export function Confirm({ opened, title, canStop = false, close, ...props }: Con
   );
 }
 
-interface QuestionProps extends Omit<ConfirmProps, "opened" | "title" | "canStop"> {
+interface QuestionProps extends Omit<ConfirmProps, "opened" | "title" | "canStop" | "returnFocus"> {
   isHeld: boolean;
 }
 

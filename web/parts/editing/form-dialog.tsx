@@ -1,7 +1,8 @@
-// A dialog with a long form: as large as the screen on a phone, and not left by a click beside what was written.
+// A dialog with a long form: as large as the screen on a phone, and left only after a question once something was typed.
 import { Modal } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";
+import { useDiscarding } from "./discarding.tsx";
 
 interface FormDialogProps {
   opened: boolean;
@@ -12,16 +13,17 @@ interface FormDialogProps {
 
 export function FormDialog({ opened, title, children, close }: FormDialogProps) {
   const isNarrow = useMediaQuery("(max-width: 36em)");
+  const { leave, guarded } = useDiscarding();
   return (
     <Modal
       opened={opened}
-      onClose={close}
+      onClose={() => leave(close)}
       title={title}
       size="44rem"
       fullScreen={isNarrow ?? false}
-      closeOnClickOutside={false}
+      className="long-form"
     >
-      {children}
+      {guarded(children)}
     </Modal>
   );
 }

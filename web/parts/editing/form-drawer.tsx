@@ -1,6 +1,7 @@
-// A drawer that shows something and lets it be changed: a click beside it closes it, but throws no form away.
+// A drawer that shows something and lets it be changed: it closes only after a question once something was typed.
 import { Drawer } from "@mantine/core";
-import { type ReactNode, useRef } from "react";
+import type { ReactNode } from "react";
+import { useDiscarding } from "./discarding.tsx";
 import { useLast } from "./use-last.ts";
 
 interface FormDrawerProps<Shown> {
@@ -15,22 +16,16 @@ interface FormDrawerProps<Shown> {
 export function FormDrawer<Shown extends string | object>(props: FormDrawerProps<Shown>) {
   const { of, title, size, children, close } = props;
   const shown = useLast(of);
-  const content = useRef<HTMLDivElement>(null);
+  const { leave, guarded } = useDiscarding();
   return (
     <Drawer
       opened={of !== null && of !== undefined}
-      onClose={close}
+      onClose={() => leave(close)}
       position="right"
       {...(size ? { size } : {})}
       title={shown === undefined ? "" : title(shown)}
-      closeOnClickOutside={false}
-      overlayProps={{
-        onClick() {
-          if (!content.current?.querySelector("form")) close();
-        },
-      }}
     >
-      <div ref={content}>{shown !== undefined && children(shown)}</div>
+      {guarded(shown !== undefined && children(shown))}
     </Drawer>
   );
 }

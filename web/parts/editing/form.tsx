@@ -1,9 +1,10 @@
 // A form as dialogs and drawers have it: fields, what the server refused that is about none of them, and the buttons.
 import { Button, Group, Stack } from "@mantine/core";
-import type { ReactNode, Ref } from "react";
+import { type ReactNode, type Ref, useState } from "react";
 import type { ApiFailure } from "../../api/client.ts";
 import { PlainButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
+import { useEdited } from "./discarding.tsx";
 import { problemBeside } from "./field-problem.ts";
 
 interface FormProps {
@@ -25,11 +26,17 @@ interface FormProps {
   isHeld?: boolean;
   gap?: "lg";
   noValidate?: boolean;
+  /** The form's draft differs from what it began with. */
+  isEdited?: boolean;
 }
 
 export function Form(props: FormProps) {
   const { ref, sending, fields = [], failed, children, action, disabled = false, submit, cancel } = props;
-  const { isHeld = false, gap = "md", noValidate = false } = props;
+  const { isHeld = false, gap = "md", noValidate = false, isEdited = false } = props;
+  // A draft does not know of text that is typed and not added yet, nor of what a form keeps beside its draft.
+  const [isTouched, setTouched] = useState(false);
+  // Without a way back there is nothing to discard.
+  const leave = useEdited(cancel !== undefined && (isEdited || isTouched));
   const problem = problemBeside(sending.error, fields);
   return (
     <form
@@ -38,14 +45,15 @@ export function Form(props: FormProps) {
         event.preventDefault();
         submit();
       }}
+      onChange={() => setTouched(true)}
       noValidate={noValidate}
     >
       <Stack gap={gap}>
         {children}
         {problem && <Failure error={problem} {...(failed === undefined ? {} : { title: failed })} />}
-        <Group justify="end">
+        <Group justify="end" className="form-actions">
           {cancel && (
-            <PlainButton onClick={cancel} disabled={isHeld && sending.isPending}>
+            <PlainButton onClick={() => leave(cancel)} disabled={isHeld && sending.isPending}>
               Cancel
             </PlainButton>
           )}

@@ -1,33 +1,52 @@
-// What is seldom set, behind a button: shown where something of it is set already, or is wrong.
-import { Button, Collapse, Stack } from "@mantine/core";
+// A folded part of a form behind a button: it opens by itself where one of its fields is wrong.
+import { Button, Collapse, Group, Stack, Text } from "@mantine/core";
 import { ChevronDownIcon, ChevronUpIcon } from "@primer/octicons-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 
 interface MoreSettingsProps {
-  /** What they are. */
+  /** The section's name. */
   label?: string;
+  /** A line that names the values set in the section. */
+  summary?: string;
   /** Whether they are shown from the start. */
-  shown: boolean;
+  shown?: boolean;
   hasProblem: boolean;
   children: ReactNode;
 }
 
-export function MoreSettings({ label = "More settings", shown, hasProblem, children }: MoreSettingsProps) {
+export function MoreSettings({
+  label = "More settings",
+  summary,
+  shown = false,
+  hasProblem,
+  children,
+}: MoreSettingsProps) {
   const [isOpen, setOpen] = useState(shown);
+  const summaryId = useId();
   // It stays open after the problem, which ends with the next attempt.
   if (hasProblem && !isOpen) setOpen(true);
   return (
-    <div>
-      <Button
-        variant="subtle"
-        size="compact-sm"
-        onClick={() => setOpen(!isOpen)}
-        aria-expanded={isOpen}
-        rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
-      >
-        {label}
-      </Button>
-      <Collapse expanded={isOpen}>
+    // A browser that refuses to send a form can show why only where the invalid field is visible.
+    <div onInvalidCapture={() => setOpen(true)}>
+      <Group gap="0 var(--mantine-spacing-xs)">
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          onClick={() => setOpen(!isOpen)}
+          aria-expanded={isOpen}
+          {...(summary === undefined ? {} : { "aria-describedby": summaryId })}
+          rightSection={isOpen ? <ChevronUpIcon /> : <ChevronDownIcon />}
+        >
+          {label}
+        </Button>
+        {summary !== undefined && (
+          <Text id={summaryId} className="settings-summary" size="sm" c="dimmed" truncate>
+            {summary}
+          </Text>
+        )}
+      </Group>
+      {/* Without a transition, so that a wrong field can take the focus at once. */}
+      <Collapse expanded={isOpen} transitionDuration={0}>
         <Stack pt="sm">{children}</Stack>
       </Collapse>
     </div>

@@ -25,14 +25,15 @@ export function useDraft<Draft extends object, Field extends string>(
   initial: Draft,
   sending: Sending,
 ) {
-  const [draft, setDraft] = useState(initial);
+  const [first] = useState(initial);
+  const [draft, setDraft] = useState(first);
   const [found, setFound] = useState<Partial<Record<Field, string>>>({});
   const errorOf = (field: Field) => found[field] ?? serverProblem(sending.error, field, draft);
   const ref = useFirstProblem(...fields.map(errorOf));
   return {
     draft,
     /** Properties of `Form`. */
-    form: { ref, fields, sending, noValidate: true },
+    form: { ref, fields, sending, noValidate: true, isEdited: JSON.stringify(draft) !== JSON.stringify(first) },
     errorOf,
     change(part: Partial<Draft>) {
       setDraft((now) => ({ ...now, ...part }));

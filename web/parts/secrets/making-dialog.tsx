@@ -2,6 +2,7 @@
 import { Modal } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import type { ReactNode } from "react";
+import { useDiscarding } from "../editing/discarding.tsx";
 
 interface MakingDialogProps<Made> {
   opened: boolean;
@@ -16,7 +17,7 @@ interface MakingDialogProps<Made> {
   children(made: Made, leave: () => void): ReactNode;
   /** Wider than other dialogs, and as large as the screen on a phone once something is made. */
   isWide?: boolean;
-  /** The form is long: on a phone it has the screen, and no click beside it throws away what was written. */
+  /** The form is long: on a phone it has the screen, and its buttons stay in view. */
   isLong?: boolean;
 }
 
@@ -29,18 +30,22 @@ export function MakingDialog<Made>(props: MakingDialogProps<Made>) {
     // Whoever left while it is made would never see the secret.
     if (!making.isPending) close();
   };
+  const discarding = useDiscarding();
   return (
     <Modal
       opened={opened}
-      onClose={leave}
+      onClose={() => {
+        if (!making.isPending) discarding.leave(leave);
+      }}
       onExitTransitionEnd={making.reset}
       title={isMade ? titleOf(made) : title}
       {...(isWide ? { size: "44rem", fullScreen: isNarrow && (isLong || isMade) } : {})}
-      closeOnClickOutside={!(isLong || isMade)}
+      {...(isLong ? { className: "long-form" } : {})}
+      closeOnClickOutside={!isMade}
       closeOnEscape={!isMade}
       withCloseButton={!isMade}
     >
-      {isMade ? children(made, leave) : form(leave)}
+      {discarding.guarded(isMade ? children(made, leave) : form(leave))}
     </Modal>
   );
 }

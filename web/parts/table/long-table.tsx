@@ -9,7 +9,7 @@ import { Failure } from "../page/failure.tsx";
 import { ScrollRegion } from "../page/scroll-region.tsx";
 import { Waiting } from "../page/waiting.tsx";
 import { count } from "../words/figures.ts";
-import type { Column } from "./column.ts";
+import { type Column, roomOf } from "./column.ts";
 import { keepPlace, keptPlace } from "./kept-place.ts";
 import { useStaged } from "./staged.ts";
 import { TableRow } from "./table-row.tsx";
@@ -19,6 +19,15 @@ export type Rows<Row> = Pick<
   Listing<Row>,
   "items" | "error" | "isPending" | "hasNextPage" | "isFetchingNextPage" | "fetchNextPage" | "refetch"
 >;
+
+/** The rows of a page that has all of them already. */
+export function allRows<Row>(items: Row[]): Rows<Row> {
+  const nothing = async () => undefined as never;
+  return {
+    ...{ items, error: null, isPending: false, hasNextPage: false, isFetchingNextPage: false },
+    ...{ fetchNextPage: nothing, refetch: nothing },
+  };
+}
 
 /** What arrived at the top meanwhile, held back until somebody asks for it or is at the top. */
 export interface Newer {
@@ -108,6 +117,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       </Stack>
     );
   }
+  const room = roomOf(columns);
   const before = inView[0]?.start ?? 0;
   const behind = rows.getTotalSize() - (inView.at(-1)?.end ?? 0);
   return withBelow(
@@ -140,6 +150,11 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
         >
           <Table
             layout={fixed ? "fixed" : "auto"}
+            data-wide-from={room.wideFrom}
+            // In a fixed layout, columns without a width would shrink to nothing.
+            {...(fixed
+              ? { __vars: { "--table-least": `${room.narrow}rem`, "--table-least-wide": `${room.all}rem` } }
+              : {})}
             aria-rowcount={hasNextPage ? -1 : items.length + 1}
             highlightOnHover={choose !== undefined}
             stickyHeader
@@ -151,7 +166,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
                     key={name}
                     ta={numeric ? "right" : "left"}
                     style={width === undefined ? {} : { width }}
-                    {...(wideOnly ? { visibleFrom: "sm" } : {})}
+                    {...(wideOnly ? { className: "wide-only" } : {})}
                     {...(sort ? { "aria-sort": sort } : {})}
                   >
                     {head}

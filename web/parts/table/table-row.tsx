@@ -33,9 +33,7 @@ function PlainRow<Row>({ row, index, columns, height, choose }: TableRowProps<Ro
 export const TableRow = memo(PlainRow) as typeof PlainRow;
 
 function classOf(numeric = false, wideOnly = false): string | undefined {
-  const names = [numeric ? "numeric number-cell" : "", wideOnly ? "mantine-visible-from-sm" : ""].filter(
-    (name) => name !== "",
-  );
+  const names = [numeric ? "numeric number-cell" : "", wideOnly ? "wide-only" : ""].filter((name) => name !== "");
   return names.length === 0 ? undefined : names.join(" ");
 }
 

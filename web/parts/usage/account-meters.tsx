@@ -29,11 +29,12 @@ function RateMeter({ title, rate }: { title: string; rate: Rate }) {
 }
 
 export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
-  const { tokens, spend } = quota;
+  const { tokens, spend, usage_of: usageOf } = quota;
+  const whose = usageOf === "caller" ? "used by you" : "used";
   return (
     <Stack gap="sm">
-      <QuotaMeter title="Tokens this month" {...tokens} format={short} />
-      <QuotaMeter title="Spend this month" {...spend} format={money} />
+      <QuotaMeter title="Tokens this month" {...tokens} whose={whose} format={short} />
+      <QuotaMeter title="Spend this month" {...spend} whose={whose} format={money} />
       <SmallNote>Counted from zero again on {at(quota.period_end)}</SmallNote>
     </Stack>
   );
@@ -43,11 +44,13 @@ interface QuotaMeterProps {
   title: string;
   limit: number | null;
   used: number;
+  /** Says in words whose usage counts where there is no limit. */
+  whose: string;
   format(value: number): string;
 }
 
-function QuotaMeter({ title, limit, used, format }: QuotaMeterProps) {
-  if (limit === null) return <Meter title={title} left={`${format(used)} used, no limit`} />;
+function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
+  if (limit === null) return <Meter title={title} left={`${format(used)} ${whose}, no limit`} />;
   const left = Math.max(0, limit - used);
   return (
     <Meter

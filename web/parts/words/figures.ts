@@ -42,6 +42,16 @@ export function rate(usd: number): string {
   return exactDollars().format(usd);
 }
 
+/** Exact sums of USD with the digits that the longest of them needs, so that a column of them adds up: 1,234.50. */
+export function usdColumn(costs: readonly string[]): (cost: string) => string {
+  const parts = (cost: string) => cost.split(".") as [string, string?];
+  const digits = Math.max(2, ...costs.map((cost) => (parts(cost)[1] ?? "").replace(/0+$/, "").length));
+  return (cost) => {
+    const [dollars, fraction = ""] = parts(cost);
+    return `${count(Number(dollars))}.${fraction.slice(0, digits).padEnd(digits, "0")}`;
+  };
+}
+
 /** A speed, such as tokens a second: 7.5, 124. */
 export function perSecond(value: number): string {
   return value < 10 ? value.toFixed(1) : count(value);

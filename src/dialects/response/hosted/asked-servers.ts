@@ -1,4 +1,4 @@
-// Servers of tools that a request for a response names (`tools: [{type: "mcp"}]`), whose tools are run for it.
+// MCP servers that a request for a response names (`tools: [{type: "mcp"}]`), whose tools are run for it.
 import { fieldError } from "../../../base/errors.ts";
 import { isObject, type Json, objectsOf, textOf } from "../json.ts";
 

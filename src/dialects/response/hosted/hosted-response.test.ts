@@ -201,6 +201,12 @@ describe("tools of servers", () => {
     expect(approvals({ never: { tool_names: ["write"] }, always: { tool_names: ["write"] } })).toEqual([true, true]);
   });
 
+  test("have schemas that strict model servers take", () => {
+    const schemas = offer(request({})).asFunctions([]);
+    for (const { parameters } of schemas) expect(parameters).toEqual({ type: "object", properties: {} });
+    expect(schemas).toHaveLength(2);
+  });
+
   test("what is asked for wrongly is refused by its place", () => {
     for (const [tool, place] of [
       [{ server_label: "1 2" }, "tools[0].server_label"],

@@ -1,5 +1,7 @@
 // The tools of servers as functions, which every model knows, and the way back from a call to its server.
+
 import { fieldError } from "../../../base/errors.ts";
+import { toolSchema } from "../../../domain/tools/tool-schema.ts";
 import { type Json, objectsOf, textOf } from "../json.ts";
 import { type AskedServer, type HostedTool, isAllowed, isHosted, needsApproval } from "./asked-servers.ts";
 
@@ -71,7 +73,7 @@ export class OfferedTools {
   /** The tools of a request with those of servers as functions. */
   asFunctions(tools: readonly Json[]): Json[] {
     const functions = [...this.#byFunction].map(([name, { tool }]) => ({
-      ...{ type: "function", name, strict: false, parameters: tool.inputSchema },
+      ...{ type: "function", name, strict: false, parameters: toolSchema(tool.inputSchema) },
       ...(tool.description === undefined ? {} : { description: tool.description }),
     }));
     return [...tools.filter((tool) => !isHosted(tool)), ...functions];

@@ -27,7 +27,9 @@ export function adminModelProcessRoutes(deps: AdminModelProcessDeps): ScopedRout
 const list = endpoint("GET", "/v1/admin/model-processes", {
   operationId: "listModelProcesses",
   summary: "List the commands of this server that serve models, with their state and the memory that they share",
-  description: "Those of `engine.commands` of the server that answers; each replica and node has its own.",
+  description:
+    "Those of `engine.commands` of the server that answers; each replica and node has its own. On the machine of a development server its first key will do.",
+  ownMachine: true,
   response: { description: "The processes.", json: modelProcessList },
   answer: ({ deps: { modelProcesses } }) => ({
     object: "list",

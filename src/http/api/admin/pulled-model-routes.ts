@@ -46,7 +46,9 @@ export function adminPulledModelRoutes(deps: AdminPulledModelDeps): ScopedRoute[
 const list = endpoint("GET", "/v1/admin/pulled-models", {
   operationId: "listPulledModels",
   summary: "List the models that were pulled to this server, with their size and what memory they need",
-  description: "Those in the data directory of the server that answers; each replica has its own.",
+  description:
+    "Those in the data directory of the server that answers; each replica has its own. On the machine of a development server its first key will do.",
+  ownMachine: true,
   response: { description: "The models.", json: pulledModelList },
   answer: async ({ deps: { pulledModels } }) => ({
     object: "list",

@@ -41,7 +41,7 @@ const put = endpoint("PUT", "/v1/admin/tiers/:name", {
   operationId: "putTier",
   summary: "Create a tier, or replace all of its figures",
   description:
-    "It holds from the next request on, for all accounts of the tier. A built-in tier gets other figures that way. What headrace.yaml defines is read-only.",
+    "An amount of `null` is no limit; the rates must be given. It holds from the next request on, for all accounts of the tier. A built-in tier gets other figures that way. What headrace.yaml defines is read-only.",
   parameters: tierParameter,
   requestBody: tierRequest,
   example: { requests_per_minute: 300, tokens_per_minute: 200_000, monthly_tokens: null, monthly_spend: 250 },

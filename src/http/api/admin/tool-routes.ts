@@ -1,4 +1,4 @@
-// The operators' endpoints for servers of tools: which there are, what they say of their tools, and what of it is approved.
+// The operators' endpoints for MCP servers: which there are, what they say of their tools, and what of it is approved.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { definitionKinds, type ToolDefinition } from "../../../domain/tools/tool-definition.ts";
@@ -62,7 +62,7 @@ export function adminToolRoutes(deps: AdminToolDeps): ScopedRoute[] {
 
 const list = endpoint("GET", "/v1/admin/tool-servers", {
   operationId: "listToolServers",
-  summary: "List the servers of tools",
+  summary: "List the MCP servers",
   description: "Those of headrace.yaml, then those added here.",
   response: { description: "The servers.", json: wholeListOf(toolServerShape, "ToolServerList") },
   answer: async ({ deps: { toolServers } }) => ({ object: "list" as const, data: await toolServers.list() }),
@@ -70,7 +70,7 @@ const list = endpoint("GET", "/v1/admin/tool-servers", {
 
 const create = endpoint("POST", "/v1/admin/tool-servers", {
   operationId: "createToolServer",
-  summary: "Add a server of tools",
+  summary: "Add an MCP server",
   description:
     "It holds from the answer on; nothing is asked of it before a client wants its tools. POST /v1/admin/tool-server-tests asks it.",
   requestBody: createToolServerRequest,
@@ -81,7 +81,7 @@ const create = endpoint("POST", "/v1/admin/tool-servers", {
 
 const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
   operationId: "retrieveToolServer",
-  summary: "Retrieve one server of tools",
+  summary: "Retrieve one MCP server",
   parameters: nameParameter,
   response: { description: "The server.", json: toolServerShape },
   answer: ({ deps: { toolServers }, id }) => toolServers.get(id),
@@ -89,7 +89,7 @@ const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
 
 const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
   operationId: "updateToolServer",
-  summary: "Change a server of tools that was added here",
+  summary: "Change an MCP server that was added here",
   description:
     "Connections to it begin anew, and calls that are under way there fail. Where `url` moves to another scheme, host or port, its headers and the secret of its client have to be given again, and the accounts that people connected there end.",
   parameters: nameParameter,
@@ -101,7 +101,7 @@ const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
 
 const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
   operationId: "deleteToolServer",
-  summary: "Delete a server of tools that was added here",
+  summary: "Delete an MCP server that was added here",
   description:
     "Calls that are under way there fail. What was approved of it, and the accounts that people connected there, go with it.",
   parameters: nameParameter,
@@ -114,7 +114,7 @@ const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
 
 const test = endpoint("POST", "/v1/admin/tool-server-tests", {
   operationId: "testToolServer",
-  summary: "Ask a server of tools what it has, without a change",
+  summary: "Ask an MCP server what it has, without a change",
   description:
     "Either a server that there is, by `name`, or any by `url` or `node`. One that is asked as each person is asked as the person who tests it. What goes wrong there is in `error` of the answer, which is a 200. It takes 20 s at most.",
   requestBody: toolServerTestRequest,

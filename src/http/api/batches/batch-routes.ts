@@ -1,8 +1,10 @@
 // Batches: made of a file of requests, listed, read and cancelled, as OpenAI's API has it.
+
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
+import { longLived } from "../../../base/long-lived.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { Batch, BatchForm, BatchStore } from "../../../domain/batches/batch.ts";
 import type { FileStore } from "../../../domain/files/stored-file.ts";
@@ -35,7 +37,7 @@ export interface BatchRouteDeps {
   requestLimits(): BodyLimits;
 }
 
-const windowSeconds = 24 * 3_600;
+const windowSeconds = longLived.batch.longestMs / 1_000;
 const query = z.object(pageQuery);
 
 export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {

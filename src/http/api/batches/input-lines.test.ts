@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { withinMs } from "../../../../tests/support/long.ts";
 import type { GatewayError } from "../../../base/errors.ts";
 import { linesOf, readFrame, requestOf } from "./input-lines.ts";
 
@@ -32,6 +33,16 @@ describe("the lines of a file", () => {
       [1, undefined],
       [2, "{}"],
     ]);
+  });
+
+  test("are found behind 20 MB of line ends within a second", async () => {
+    const text = `${"\n".repeat(10_000_000)}${" \r\n".repeat(3_000_000)}  {}\n`;
+    const startedMs = performance.now();
+    const lines = await Array.fromAsync(linesOf(inPieces(text, 65_536), limits));
+    expect(lines.map(({ line, start, bytes }) => [line, start, bytes?.toString()])).toEqual([
+      [13_000_001, 19_000_000, "  {}"],
+    ]);
+    expect(performance.now() - startedMs).toBeLessThan(withinMs(1_000));
   });
 
   test("of a file without any are none", async () => {
@@ -68,6 +79,14 @@ describe("a line", () => {
   test.each([
     ["no JSON", "{", undefined],
     ["an array", [], undefined],
+    [
+      "with a request twice",
+      '{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{},"body":{}}',
+      undefined,
+    ],
+    ["with a request in another case", { ...good, Body: {} }, "Body"],
+    ["with an address in another case", { ...good, "u\u0001RL": "x" }, "u\\u0001RL"],
+    ["with a number beyond all", JSON.stringify(good).replace('"Hi"', "1e999"), undefined],
     ["without an id", { ...good, custom_id: undefined }, "custom_id"],
     ["with an id that no database takes", { ...good, custom_id: "a\0" }, "custom_id"],
     ["with another method", { ...good, method: "GET" }, "method"],

@@ -2,10 +2,13 @@
 import { isUtf8 } from "node:buffer";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { parseOnceRead } from "../../../base/text/json-object.ts";
+import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
 import { shown } from "../../../base/text/shown.ts";
 import { dialects, operations } from "../../../dialects/dialects.ts";
 import { askedServers } from "../../../dialects/response/hosted/asked-servers.ts";
 import { type Operation, operationPaths } from "../../../domain/models/operation.ts";
+import { ClearNames } from "../../../domain/names/clear-names.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
 
@@ -29,8 +32,12 @@ export interface FoundLine {
   bytes: Buffer | undefined;
 }
 
+/** The most that `limits.depth` can be, and the line around it. */
+const mostDepth = 1_001;
+const lineNames = new ClearNames({ known: ["custom_id", "method", "url", "body"], open: [] });
 /** What stands around a request in a line. */
 const frameBytes = 4_096;
+const lineEnd = 0x0a;
 const longestCustomId = 256;
 
 /** Gives every line with more than blanks in it; holds one at a time, of no more bytes than a request may have. */
@@ -54,7 +61,15 @@ export async function* linesOf(
   for await (const piece of pieces) {
     const bytes = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     let from = 0;
-    for (let to = bytes.indexOf(0x0a); to >= 0; to = bytes.indexOf(0x0a, from)) {
+    for (;;) {
+      if (length === 0) {
+        const blank = blankLines(bytes, from);
+        line += blank.lines;
+        from = blank.end;
+        start = at + from;
+      }
+      const to = bytes.indexOf(lineEnd, from);
+      if (to < 0) break;
       add(bytes.subarray(from, to));
       const one = found(at + to);
       if (one.bytes === undefined || !isBlank(one.bytes)) yield one;
@@ -66,6 +81,21 @@ export async function* linesOf(
   }
   const last = found(at);
   if (last.bytes === undefined || !isBlank(last.bytes)) yield last;
+}
+
+/** How many lines of blanks alone begin at `from`, and where the line behind them begins. */
+function blankLines(bytes: Buffer, from: number): { lines: number; end: number } {
+  let [lines, end] = [0, from];
+  for (let at = from; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === lineEnd) {
+      lines++;
+      end = at + 1;
+    } else if (!isBlankByte(byte)) {
+      break;
+    }
+  }
+  return { lines, end };
 }
 
 /** What stands around a request in its line, and the request as it was sent. */
@@ -103,11 +133,16 @@ export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: R
 function parsed(bytes: Buffer): Record<string, unknown> {
   let value: unknown;
   try {
-    value = isUtf8(bytes) ? JSON.parse(bytes.toString("utf8")) : undefined;
-  } catch {
+    value = isUtf8(bytes) ? parseOnceRead(bytes.toString("utf8"), { depth: mostDepth, ...bodyMass }).value : undefined;
+  } catch (error) {
+    if (error instanceof JsonTextError) throw invalidRequest(`The line cannot be used: ${error.message}.`);
     value = undefined;
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    const line = value as Record<string, unknown>;
+    lineNames.require({ ...line, body: null });
+    return line;
+  }
   throw invalidRequest(
     "The line is no JSON object. Write one in each line: custom_id, method, url and body, with no line end in it.",
   );
@@ -140,5 +175,9 @@ export function requestOf({ body }: LineFrame, endpoint: string, limits: Request
 }
 
 function isBlank(bytes: Buffer): boolean {
-  return bytes.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+  return bytes.every(isBlankByte);
+}
+
+function isBlankByte(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0d;
 }

@@ -168,7 +168,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         operationId: "readMessageBatchResults",
         summary: "Read the results of a batch of Messages",
         description: "One JSON object in each line, in the order of the requests.",
-        response: { description: "The results.", contentType: "application/x-jsonl" },
+        response: { description: "The results.", contentTypes: ["application/x-jsonl"] },
         errors: ["not_found", "service_unavailable"],
       },
       async (exchange, principal) => {
@@ -179,7 +179,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
             "The batch has no results yet: processing_status tells when it has ended.",
           );
         }
-        return await sendBytes(storedFiles.read({ id: outputFileId }), "application/x-jsonl", exchange.req.left);
+        return await sendBytes(storedFiles.readNamed(outputFileId), "application/x-jsonl", exchange.req.left);
       },
     ),
   ];

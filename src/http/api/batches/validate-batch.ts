@@ -8,7 +8,7 @@ import { type FoundLine, isKeepable, type LineFrame, linesOf, readFrame, request
 
 export interface ValidateDeps {
   work: Pick<BatchWork, "beginLines" | "addLines">;
-  storedFiles: Pick<StoredFiles, "read">;
+  storedFiles: Pick<StoredFiles, "readNamed">;
   requestLimits(): RequestLimits;
   mostRequests: number;
 }
@@ -26,7 +26,7 @@ export async function validateBatch(batch: Batch, claim: Claim, deps: ValidateDe
   if (!(await deps.work.beginLines(batch.id, claim))) return "lost";
   const reading = new Reading(batch, claim, deps);
   try {
-    for await (const found of linesOf(deps.storedFiles.read({ id: batch.inputFileId }), deps.requestLimits())) {
+    for await (const found of linesOf(deps.storedFiles.readNamed(batch.inputFileId), deps.requestLimits())) {
       if (!reading.take(found)) break;
       if (!(await reading.flush(linesAtOnce))) return "lost";
     }

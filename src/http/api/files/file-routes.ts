@@ -93,7 +93,7 @@ export function fileRoutes(deps: FileRouteDeps): ScopedRoute[] {
       {
         operationId: "downloadFile",
         summary: "Download a file",
-        response: { description: "Its bytes.", contentType: "application/octet-stream" },
+        response: { description: "Its bytes.", contentTypes: ["application/octet-stream"] },
         errors: ["not_found", "service_unavailable"],
       },
       async (exchange, principal) => {

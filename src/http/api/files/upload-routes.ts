@@ -1,6 +1,8 @@
 // Uploads: files that come in parts, as OpenAI's API has it.
+
 import { createHash, randomUUID } from "node:crypto";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
+import { longLived } from "../../../base/long-lived.ts";
 import { shown } from "../../../base/text/shown.ts";
 import type { ObjectStore, ObjectWriter } from "../../../domain/files/object-store.ts";
 import type { StoredFile, Upload, UploadPart, UploadStore } from "../../../domain/files/stored-file.ts";
@@ -34,7 +36,7 @@ export interface UploadRouteDeps extends FileRouteDeps {
 }
 
 /** OpenAI API reference, "Uploads". */
-const uploadSeconds = 3_600;
+const uploadSeconds = longLived.upload.longestMs / 1_000;
 const mostPartBytes = 64 * 1024 * 1024;
 
 export function uploadRoutes(deps: UploadRouteDeps): ScopedRoute[] {
@@ -213,8 +215,8 @@ async function complete(
 
 async function join(parts: readonly UploadPart[], md5: string | undefined, file: NewFile, objects: ObjectStore) {
   const hash = createHash("md5");
-  for (const { id } of parts) {
-    for await (const piece of objects.read(id)) {
+  for (const { id, bytes } of parts) {
+    for await (const piece of objects.read(id, { start: 0, end: bytes })) {
       hash.update(piece);
       await file.write(piece);
     }

@@ -1,8 +1,9 @@
-// The endpoints of the Model Context Protocol: all servers of tools behind one address, and each behind one of its own.
+// The endpoints of the Model Context Protocol: all MCP servers behind one address, and each behind one of its own.
 import { z } from "zod";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import { messageNames } from "../../../domain/tools/message-names.ts";
 import type { ClientRequest } from "../../../mcp/front/client-call.ts";
 import { readJsonBody } from "../../content/body.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
@@ -46,7 +47,7 @@ const words = {
   POST: ["callTools", "Send a message of the Model Context Protocol", "The answer, or its events."],
   GET: [
     "followTools",
-    "Follow what servers of tools tell of themselves",
+    "Follow what MCP servers tell of themselves",
     "Events of the session, until one of the two ends it.",
   ],
   DELETE: ["endToolSession", "End a session of the Model Context Protocol", "The session is over."],
@@ -91,7 +92,9 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
     ...{ principal, requestId, trace, holder: req.holder, left },
     only: params["server"],
     listing: listingOf(req.target),
+    isFresh: /\bno-cache\b/i.test(req.headers.get("cache-control") ?? ""),
   };
+  if (read) messageNames.require(read.body);
   if (read) exchange.line["mcp_method"] = methodOf(read.body);
   const request = webRequest(req, deps.installationUrl(), { body: read?.text, signal: left.signal });
   return answerOf(await deps.mcp.answer(request, from, read?.body), left);

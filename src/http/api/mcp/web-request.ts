@@ -29,6 +29,7 @@ export function answerOf(response: Response, left: Cancellation): Answer {
 /** Whoever makes the events does not wait for the client: what it has not taken waits at its connection, where it counts. */
 async function send(body: ReadableStream<Uint8Array>, client: ClientStream, left: Cancellation): Promise<void> {
   const reader = body.getReader();
+  // The client has left: nobody is there to be told.
   const leave = () => void reader.cancel().catch(() => {});
   left.onCancel(leave);
   try {

@@ -169,7 +169,7 @@ async function signInOptions(exchange: Exchange, deps: PasskeyRouteDeps, attempt
   const pageOrigin = requireOwnPage(exchange, deps);
   const rule = ruleFor("passkey-options", exchange, { limit: optionsPerMinute, windowSeconds: 60 });
   await attempts.count([rule], "Too many tries from your address.");
-  const { challengeId, options } = await deps.passkeys.signInOptions(pageOrigin);
+  const { challengeId, options } = await deps.passkeys.signInOptions(pageOrigin, clientNetwork(exchange.clientAddress));
   return Response.json({ challenge_id: challengeId, options }, { headers: noStore });
 }
 

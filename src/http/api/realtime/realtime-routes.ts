@@ -14,6 +14,7 @@ import { requireUnguarded } from "../../../inference/realtime/session-responses.
 import { stoppingError } from "../../../inference/stopping.ts";
 import { requireModel, requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import type { LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
 import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
 import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
@@ -28,6 +29,7 @@ import { noWebSocket, upgradeRequired } from "./websocket-answer.ts";
 export interface RealtimeRouteDeps extends InferenceRouteDeps {
   authenticator: Pick<Authenticator, "authenticate">;
   openRequests: Pick<OpenRequests, "enter">;
+  longConnections: Pick<LongConnections, "open">;
 }
 
 /** The subprotocol of OpenAI's clients in browsers, which have their key in another one beside it. */
@@ -66,6 +68,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/realtime", "as the clients of OpenAI's SDKs do");
   // A browser sends its cookie whatever page asks it to connect: the key itself counts, now and later.
   const asks = credentialOf(exchange, deps);
+  const holds = credentialOf(exchange, deps, true);
   const principal = await asks();
   const checked = checkUpgradeRequest(req, undefined);
   if ("problem" in checked) {
@@ -86,14 +89,24 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   // The request ends as the session begins, which has a connection to a server for as long as it lasts.
   let place: OpenPlace | undefined = deps.openRequests.enter(principal);
+  let connection: OpenLongConnection | undefined;
   const over = () => {
     place?.release();
     place = undefined;
+    connection?.release();
   };
-  const session = await opened(exchange, { name, model, principal: asks, over }, deps).catch((error: unknown) => {
+  try {
+    connection = deps.longConnections.open({ kind: "realtimeSession", principal });
+  } catch (error) {
     over();
     throw error;
-  });
+  }
+  const session = await opened(exchange, { name, model, principal: asks, holds, over }, deps).catch(
+    (error: unknown) => {
+      over();
+      throw error;
+    },
+  );
   const spoken = offeredProtocols(req).includes(protocol) ? { "sec-websocket-protocol": protocol } : {};
   const maxMessageBytes = deps.requestLimits().bodyBytes;
   return {
@@ -105,6 +118,10 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
         listen: (link) => session.listenToClient(link),
       });
     },
+    abandoned() {
+      session.abandon();
+      over();
+    },
   };
 }
 
@@ -112,15 +129,21 @@ interface Asked {
   name: string;
   model: Model;
   principal(): Promise<Principal>;
+  holds(): Promise<Principal>;
   over(): void;
 }
 
-/** Gives the principal of the key as it is when it is called. */
-function credentialOf(exchange: Exchange, { authenticator }: RealtimeRouteDeps): () => Promise<Principal> {
+/** Returns the principal of the key as it is when it is called. `isCheck`: as in `PresentedCredentials`. */
+function credentialOf(
+  exchange: Exchange,
+  { authenticator }: RealtimeRouteDeps,
+  isCheck = false,
+): () => Promise<Principal> {
   const { clientAddress, requestId, req } = exchange;
   const presented = {
     ...{ authorization: authorizationOf(req), apiKey: apiKeyOf(req.headers), clientAddress, requestId },
     whyNotLocal: () => exchange.whyNotLocal(),
+    isCheck,
   };
   return async () => {
     if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
@@ -172,19 +195,21 @@ async function opened(exchange: Exchange, asked: Asked, deps: RealtimeRouteDeps)
 function sessionAt(
   deployment: Deployment,
   exchange: Exchange,
-  { name, model, principal, over }: Asked,
+  { name, model, principal, holds, over }: Asked,
   deps: RealtimeRouteDeps,
 ): RealtimeSession {
   return new RealtimeSession({
     deps,
     models: { name, model, deployment },
-    principal,
-    over,
+    ...{ principal, holds, over },
     line: () => exchange.message("websocket"),
     refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
     tagHeader: exchange.req.headers.get(tagHeader),
     holder: exchange.req.holder,
-    errorOf: (error) => (JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
+    errorOf: (error) => ({
+      param: null,
+      ...(JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
+    }),
     toGatewayError,
   });
 }

@@ -70,6 +70,7 @@ function ownRoutes(deps: ConversationRouteDeps): ScopedRoute[] {
         description:
           "Responses that name it as `conversation` go on with its items, and add their input and output to it. It is kept for as long as stored chats are after the last addition.",
         requestBody: conversationRequest,
+        bodyIsOptional: true,
         example: { metadata: { topic: "weather" }, items: [{ role: "user", content: "Hello" }] },
         response: { description: "The conversation.", json: conversation },
         errors: ["request_too_large", "unsupported_media_type"],

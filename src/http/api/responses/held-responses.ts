@@ -22,21 +22,22 @@ export class HeldResponses {
 
   /** Nothing is held where there is no room for it: going on from it is refused then, as it is after a reconnect. */
   add(id: string, items: readonly StoredItem[]): void {
-    this.#drop(id);
+    this.drop(id);
     const json = Buffer.from(JSON.stringify(items));
     if (this.#holder.take("chats", json.length)) return;
     this.#byId.set(id, json);
     if (this.#byId.size <= mostHeld) return;
     const [oldest] = this.#byId.keys();
-    if (oldest !== undefined) this.#drop(oldest);
+    if (oldest !== undefined) this.drop(oldest);
   }
 
   /** The connection has ended. */
   release(): void {
-    for (const id of [...this.#byId.keys()]) this.#drop(id);
+    for (const id of [...this.#byId.keys()]) this.drop(id);
   }
 
-  #drop(id: string): void {
+  /** Forgets a response; no response by that id is no fault. */
+  drop(id: string): void {
     const held = this.#byId.get(id);
     if (!held) return;
     this.#byId.delete(id);

@@ -96,6 +96,7 @@ export async function wholeInput(body: Json, deps: KeptDeps, options: KeptInputO
   const held = previousId === null ? undefined : options.heldItems?.(previousId);
   const before = held ?? (await itemsBefore(previousId, conversationId, deps, options, room));
   const { asSent, input } = await resolved(body["input"], before, deps, options, room);
+  if (previousId !== null || conversationId !== null) requireCalls(asSent, before);
   const goesOn: GoesOn = held
     ? { previousId, keptAfter: null, conversationId, input: [...held, ...input] }
     : { previousId, keptAfter: previousId, conversationId, input };
@@ -131,6 +132,27 @@ function requireFewItems(input: unknown): void {
     "input",
     `must have at most ${mostAdded} items where they are added to a conversation (got ${input.length}).`,
   );
+}
+
+/** The results of calls that clients make, with the type of the call that each answers. */
+const callsOfResults = new Map([
+  ["function_call_output", "function_call"],
+  ["custom_tool_call_output", "custom_tool_call"],
+]);
+
+/** Throws if an item is the result of no call in the conversation, as OpenAI's API does. Compacted items may hide a call. */
+function requireCalls(sent: readonly Json[], before: readonly StoredItem[]): void {
+  const isResult = ({ type }: Json) => callsOfResults.has(String(type));
+  if (!sent.some(isResult)) return;
+  const all: readonly Json[] = [...before, ...sent];
+  if (all.some(({ type }) => type === "compaction" || type === "compaction_summary")) return;
+  const calls = new Set(all.flatMap(({ type, call_id, id }) => [`${type} ${call_id}`, `${type} ${id}`]));
+  for (const [index, { type, call_id }] of sent.entries()) {
+    const call = callsOfResults.get(String(type));
+    if (call === undefined || calls.has(`${call} ${call_id}`)) continue;
+    const message = `must be that of a ${call} in the conversation. No tool call found for ${type} with call_id \`${shown(String(call_id))}\`.`;
+    throw fieldError(`input[${index}].call_id`, message);
+  }
 }
 
 function idOf(value: unknown): string | null {

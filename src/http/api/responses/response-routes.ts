@@ -11,6 +11,7 @@ import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { cacheHeader } from "../../../inference/cache/answer-cache.ts";
 import type { DecodedRequest } from "../../../inference/decoded-request.ts";
 import { runResponse } from "../../../inference/hosted/run-response.ts";
+import { stoppingError } from "../../../inference/stopping.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
 import { priorityHeader } from "../../../policy/request-priority.ts";
@@ -32,7 +33,7 @@ import { noWebSocket, upgradeRequired } from "../realtime/websocket-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { beginInBackground, type FollowDeps } from "./background/background-answer.ts";
 import { compact } from "./response-compaction.ts";
-import { upgradeToResponses } from "./response-socket.ts";
+import { type ResponseSocketDeps, upgradeToResponses } from "./response-socket.ts";
 
 const tokenCount = z
   .looseObject({
@@ -42,8 +43,8 @@ const tokenCount = z
   })
   .meta({ id: "ResponseTokenCount" });
 
-export interface ResponseRouteDeps extends InferenceRouteDeps, FollowDeps {
-  authenticator: Pick<Authenticator, "authenticate">;
+export interface ResponseRouteDeps extends ResponseSocketDeps, FollowDeps {
+  authenticator: Pick<Authenticator, "authenticate" | "still">;
 }
 
 export function responseRoutes(deps: ResponseRouteDeps): ScopedRoute[] {
@@ -59,13 +60,13 @@ function socketRoute(deps: ResponseRouteDeps): ScopedRoute {
       operationId: "connectResponses",
       summary: "Ask for responses over a WebSocket",
       description:
-        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. `previous_response_id` may name a kept response, or, with `store: false`, one of the last four of this connection. `generate: false` asks no model: the response has no output, and later ones may go on from it. `stream_id` is repeated in the events. The connection ends after an hour.',
+        'Each message `{type: "response.create", …}`, with the members of a request for a response, is answered by the events of its stream, a message each; an error by `{type: "error", status, error}`. One response after the other; 8 messages may wait. `previous_response_id` may name a kept response, or, with `store: false`, one of the last four of this connection. `generate: false` asks no model: the response has no output, and later ones may go on from it. `stream_id` is repeated in the events. The connection ends after an hour, after ten minutes without a message, and with its credential.',
       tag: "Inference",
       response: { status: 101, description: "The connection is a WebSocket." },
       otherResponses: noWebSocket,
-      errors: ["invalid_request"],
+      errors: ["invalid_request", "rate_limit_exceeded", "service_unavailable"],
     },
-    handle: (exchange) => connect(exchange, deps),
+    handle: (exchange, principal) => connect(exchange, principal, deps),
   };
 }
 
@@ -165,7 +166,7 @@ function runOrBegin(
   return beginInBackground(exchange, principal, request, deps);
 }
 
-function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
+function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps): Answer {
   const { req, clientAddress, requestId } = exchange;
   if (!asksForWebSocket(req)) return upgradeRequired("/v1/responses", "or POST for one response");
   const presented = {
@@ -176,9 +177,11 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
   };
   // A browser sends its cookie whatever page asks it to connect.
   if (presented.authorization === null && presented.apiKey === null) throw invalidApiKey("missing");
+  if (deps.stopping.begun) throw stoppingError();
   return upgradeToResponses(exchange, {
     deps,
-    message: () => exchange.message("websocket"),
+    opener,
+    message: (lender) => exchange.message("websocket", lender),
     holder: req.holder,
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
@@ -188,6 +191,9 @@ function connect(exchange: Exchange, deps: ResponseRouteDeps): Answer {
       const principal = await deps.authenticator.authenticate(presented);
       requireScope(principal, "chat:write");
       return principal;
+    },
+    async holds() {
+      requireScope(await deps.authenticator.authenticate({ ...presented, isCheck: true }), "chat:write");
     },
   });
 }

@@ -1,36 +1,47 @@
 // The WebSocket of Responses: each message asks for a response, whose events come back as messages.
+import { nowhere } from "../../../base/bag.ts";
 import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { type ErrorCode, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import type { Stoppable } from "../../../inference/stopping.ts";
+import type { LongConnectionEnd, LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
+import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { errorTable, renderError, toGatewayError } from "../../exchange/errors.ts";
-import type { Exchange, MessageRequest, UpgradeAnswer } from "../../exchange/route.ts";
+import type { Exchange, MessageRequest, PlaceLender, UpgradeAnswer } from "../../exchange/route.ts";
 import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { HeldResponses } from "./held-responses.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
 import { answerMessage, mostUnsentBytes, type SocketStream } from "./socket-request.ts";
 
-/** OpenAI closes a connection after an hour; clients open another one. */
-const longestMs = 60 * 60_000;
 /** Messages that wait for the response before theirs. */
 const mostWaiting = 8;
 /** Refusals that a client does not read, which sends on. */
 const mostUnreadBytes = 1024 * 1024;
 
-/** What a credential that has ended is answered with, as it is at the next request by HTTP. */
+/** Errors after which the connection has no credential any more. */
 const endsConnection: ReadonlySet<string> = new Set<ErrorCode>(["invalid_api_key", "token_expired"]);
 
+export interface ResponseSocketDeps extends InferenceRouteDeps {
+  openRequests: Pick<OpenRequests, "enter">;
+  longConnections: Pick<LongConnections, "open">;
+}
+
 export interface ResponseSocketOptions {
-  deps: InferenceRouteDeps;
-  /** A request of its own, for each message. */
-  message(): MessageRequest;
-  /** The principal that the credential of the connection gives now; throws where it ended. */
+  deps: ResponseSocketDeps;
+  /** Makes a request of its own for each message, at the connection's place. */
+  message(lender: PlaceLender): MessageRequest;
+  /** The principal that opened the connection. */
+  opener: Principal;
+  /** Returns the principal that the credential of the connection gives now; throws where the credential has ended. */
   principal(): Principal | Promise<Principal>;
+  /** Resolves where the credential still permits the connection; rejects where it does not. */
+  holds(): Promise<void>;
   holder: Holder;
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
@@ -38,7 +49,10 @@ export interface ResponseSocketOptions {
   cacheHeader: string | null;
 }
 
-/** Throws `invalid_request` where the request is none for a WebSocket. */
+/**
+ * Throws `invalid_request` where the request is none for a WebSocket, and `rate_limit_exceeded` or `service_unavailable`
+ * where no further connection may be opened.
+ */
 export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOptions): UpgradeAnswer {
   const checked = checkUpgradeRequest(exchange.req, undefined);
   if ("problem" in checked) {
@@ -46,6 +60,7 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
     throw invalidRequest(checked.problem);
   }
   const maxMessageBytes = options.deps.requestLimits().bodyBytes;
+  const socket = new ResponseSocket(options);
   return {
     status: 101,
     headers: checked.headers,
@@ -55,36 +70,73 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
         kind: "text",
         maxMessageBytes,
         holder: options.holder,
-        listen: (link) => new ResponseSocket(link, options),
+        listen: (link) => socket.begin(link),
       });
     },
+    abandoned: () => socket.closed(),
   };
 }
 
 /** One response after the other, in the order in which they are asked for. */
-class ResponseSocket implements MessageLinkListener {
-  readonly #link: WebSocketLink;
+class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
+  inBag = nowhere;
+  #link!: WebSocketLink;
   readonly #options: ResponseSocketOptions;
   readonly #left = new Cancellation();
-  readonly #timer: ReturnType<typeof setTimeout>;
+  readonly #connection: OpenLongConnection;
+  /** Among the open requests of the key, for as long as the connection lasts; its messages use it one after the other. */
+  readonly #place: OpenPlace;
+  #isPlaceLent = false;
   readonly #held: HeldResponses;
   /** On the account of the connection, as is the one that is answered. */
   readonly #waiting: Buffer[] = [];
   #stream: SocketStream | undefined;
   #busy = false;
 
-  constructor(link: WebSocketLink, options: ResponseSocketOptions) {
-    this.#link = link;
+  constructor(options: ResponseSocketOptions) {
     this.#options = options;
     this.#held = new HeldResponses(options.holder);
-    this.#timer = setTimeout(() => {
-      const message = "The connection is an hour old. Open another one.";
-      this.#tell({ status: 400, error: { code: "websocket_connection_limit_reached", message, param: null } });
-      link.close(closeCodes.normal, "an hour is over");
-    }, longestMs);
+    const { deps, opener } = options;
+    this.#connection = deps.longConnections.open({
+      kind: "responseSocket",
+      principal: opener,
+      watch: {
+        holds: () => options.holds(),
+        isBusy: () => this.#busy,
+        end: (reason, error) => this.#end(reason, error),
+      },
+    });
+    try {
+      this.#place = deps.openRequests.enter(opener);
+    } catch (error) {
+      this.#connection.release();
+      throw error;
+    }
+  }
+
+  begin(link: WebSocketLink): this {
+    this.#link = link;
+    this.#options.deps.stopping.add(this);
+    return this;
+  }
+
+  takePlace(): OpenPlace | undefined {
+    if (this.#isPlaceLent || this.#left.cancelled) return undefined;
+    this.#isPlaceLent = true;
+    return { holder: this.#place.holder, release: () => this.#placeReturned() };
+  }
+
+  returnPlace(place: OpenPlace): void {
+    place.release();
+  }
+
+  /** An answer that is under way ends by itself, with the reason. */
+  stop(): void {
+    if (!this.#busy) this.#link.close(closeCodes.goingAway, "the server is being stopped");
   }
 
   message(bytes: Buffer): void {
+    this.#connection.touch();
     const refusal =
       this.#waiting.length >= mostWaiting ? tooManyWait() : this.#options.holder.take("requests", bytes.length);
     if (refusal) {
@@ -101,12 +153,32 @@ class ResponseSocket implements MessageLinkListener {
   }
 
   closed(): void {
-    clearTimeout(this.#timer);
+    if (this.#left.cancelled) return;
+    this.#connection.release();
+    this.#options.deps.stopping.remove(this);
     for (const { length } of this.#waiting.splice(0)) this.#options.holder.release("requests", length);
     this.#left.cancel();
     // The relay says nothing to a client that has left.
     this.#stream?.over();
     this.#held.release();
+    if (!this.#isPlaceLent) this.#place.release();
+  }
+
+  #placeReturned(): void {
+    if (!this.#isPlaceLent) return;
+    this.#isPlaceLent = false;
+    if (this.#left.cancelled) this.#place.release();
+  }
+
+  #end(reason: LongConnectionEnd, error: GatewayError): void {
+    if (reason === "credential") {
+      this.#fail(error, undefined);
+      this.#link.close(closeCodes.policyViolation, "the credential has ended");
+      return;
+    }
+    const { message } = error;
+    this.#tell({ status: 400, error: { code: "websocket_connection_limit_reached", message } });
+    this.#link.close(closeCodes.normal, reason === "idle" ? "no message came for too long" : "an hour is over");
   }
 
   #next(): void {
@@ -116,10 +188,13 @@ class ResponseSocket implements MessageLinkListener {
     const bytes = this.#waiting.shift();
     if (!bytes) return;
     this.#busy = true;
+    const { deps } = this.#options;
     void this.#answer(bytes).finally(() => {
       this.#options.holder.release("requests", bytes.length);
       this.#busy = false;
       this.#stream = undefined;
+      this.#connection.touch();
+      if (deps.stopping.begun) this.stop();
       this.#next();
     });
   }
@@ -127,7 +202,7 @@ class ResponseSocket implements MessageLinkListener {
   /** Never rejects. */
   async #answer(bytes: Buffer): Promise<void> {
     const { deps, tagHeader, priorityHeader, cacheHeader } = this.#options;
-    const exchange = this.#options.message();
+    const exchange = this.#options.message(this);
     let principal: Principal | undefined;
     let streamId: string | undefined;
     try {
@@ -148,6 +223,10 @@ class ResponseSocket implements MessageLinkListener {
       );
       exchange.finish(fault);
     } catch (thrown) {
+      if (this.#left.cancelled && !(this.#left.reason instanceof GatewayError)) {
+        exchange.clientLeft();
+        return;
+      }
       const error = toGatewayError(thrown);
       if (principal && !exchange.isOnLedger) {
         noteRefused("response", exchange, principal, error, exchange.durationNow(), deps);

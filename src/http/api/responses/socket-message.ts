@@ -1,8 +1,8 @@
 // What a message over the WebSocket of Responses asks for.
-import { isUtf8 } from "node:buffer";
 import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../../base/errors.ts";
-import { bodyMass, JsonTextError, scanObject } from "../../../base/text/json-text.ts";
+import { parseOnceRead } from "../../../base/text/json-object.ts";
+import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
 import { isObject, type Json } from "../../../dialects/response/json.ts";
 
 export interface SocketMessage {
@@ -23,13 +23,11 @@ const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
 /** Throws `invalid_request`. */
 export function parseMessage(bytes: Buffer): Json {
-  if (!isUtf8(bytes)) throw invalidRequest("A message must be JSON in UTF-8.");
   let message: unknown;
   try {
     const text = bytes.toString();
-    // Before it is parsed, and written anew as a body: that is looked at once more.
-    scanObject(text, { depth: mostDepth, ...bodyMass });
-    message = JSON.parse(text);
+    // The body that is written of the message is checked as the body of any request.
+    message = parseOnceRead(text, { depth: mostDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
     throw invalidRequest(`A message must be JSON.${why}`);

@@ -3,7 +3,7 @@ import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
-import type { GatewayError } from "../../../base/errors.ts";
+import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { dialects } from "../../../dialects/dialects.ts";
 import { responseFormat } from "../../../dialects/response/format.ts";
 import { isObject, type Json, objectsOf } from "../../../dialects/response/json.ts";
@@ -52,15 +52,41 @@ export interface SocketRequestOptions {
   begun(stream: SocketStream): void;
 }
 
-/** Resolves with the error of an answer that ended with one, once all of the answer is told; rejects where there was none. */
+/** Refusals before anything of a turn was done: the client sends the same turn again. */
+const sentAgain = new Set<ErrorCode>(["rate_limit_exceeded", "service_unavailable"]);
+
+/**
+ * Resolves with the error of an answer that ended with one, once all of the answer is told; rejects where there was none. A
+ * turn that fails evicts the response that it went on from (OpenAI, "WebSocket mode"): the client begins anew with whole input.
+ */
 export async function answerMessage(
   { body, generates }: SocketMessage,
   options: SocketRequestOptions,
   deps: InferenceRouteDeps,
 ): Promise<GatewayError | undefined> {
+  const sent = decodeRequest("response", body, deps.requestLimits());
+  const previousId = sent.body["previous_response_id"];
+  const evict = ({ code }: GatewayError) => {
+    if (typeof previousId === "string" && !sentAgain.has(code)) options.held.drop(previousId);
+  };
+  try {
+    const fault = await answerTurn(sent, generates, options, deps);
+    if (fault) evict(fault);
+    return fault;
+  } catch (error) {
+    evict(toGatewayError(error));
+    throw error;
+  }
+}
+
+async function answerTurn(
+  sent: DecodedRequest,
+  generates: boolean,
+  options: SocketRequestOptions,
+  deps: InferenceRouteDeps,
+): Promise<GatewayError | undefined> {
   const { exchange, principal, held } = options;
   const limits = deps.requestLimits();
-  const sent = decodeRequest("response", body, limits);
   exchange.line["model"] = maskKeys(sent.model);
   exchange.line["stream"] = true;
   const kept = {

@@ -63,7 +63,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
       async (exchange, principal) => {
         const { stream, starting_after: after } = readQuery(responseQuery, exchange.req.target, "include");
         const found = await find(exchange, principal, deps);
-        if (stream) return followStored(exchange, found, after, deps);
+        if (stream) return followStored(exchange, principal, found, after, deps);
         if (after !== undefined)
           throw fieldError("starting_after", "is for `stream=true`: send that too, or leave it out.");
         return Response.json(found.response);

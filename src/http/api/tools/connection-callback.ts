@@ -1,4 +1,4 @@
-// The way back from the authorization server of a server of tools, where a person allowed us their account.
+// The way back from the authorization server of an MCP server, where a person allowed us their account.
 import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";

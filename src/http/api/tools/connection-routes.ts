@@ -1,4 +1,4 @@
-// The endpoints of one's own accounts at servers of tools, and the list by which operators see who has connected one.
+// The endpoints of one's own accounts at MCP servers, and the list by which operators see who has connected one.
 import { z } from "zod";
 import { Attempts } from "../../../accounts/attempts.ts";
 import { forbidden } from "../../../base/errors.ts";
@@ -45,7 +45,7 @@ const endpoint = personEndpoints<ToolConnectionRouteDeps>({
   },
 });
 const adminEndpoint = adminEndpoints<ToolConnectionRouteDeps>();
-const serverParameter = [{ name: "server", in: "path", description: "The name of the server of tools." }] as const;
+const serverParameter = [{ name: "server", in: "path", description: "The name of the MCP server." }] as const;
 const connectionList = wholeListOf(toolConnectionShape, "ToolConnectionList");
 const personList = listOf(connectedPersonShape, "ConnectedPersonList");
 const personQuery = z.object({
@@ -59,7 +59,7 @@ export function toolConnectionRoutes(deps: ToolConnectionRouteDeps): ApiRoute[] 
 
 const list = endpoint("GET", "/v1/tools/connections", {
   operationId: "listToolConnections",
-  summary: "List the servers of tools that act with your own account, and whether you connected it",
+  summary: "List the MCP servers that act with your own account, and whether you connected it",
   description:
     "In the account that is asked for, all in one page, with what you connected and may not use any more at the end. Nobody is ever shown a token.",
   response: { description: "The servers.", json: connectionList },
@@ -84,7 +84,7 @@ const list = endpoint("GET", "/v1/tools/connections", {
 
 const connect = endpoint("POST", "/v1/tools/connections", {
   operationId: "connectTools",
-  summary: "Begin to connect your own account at a server of tools",
+  summary: "Begin to connect your own account at an MCP server",
   description:
     "In a browser's session only: send the browser to `url`. What you allow there is kept for you as a member of this account, in the place of what was connected before.",
   requestBody: connectToolsRequest,
@@ -105,7 +105,7 @@ const connect = endpoint("POST", "/v1/tools/connections", {
 
 const end = endpoint("DELETE", "/v1/tools/connections/:server", {
   operationId: "disconnectTools",
-  summary: "End the connection of your own account at a server of tools",
+  summary: "End the connection of your own account at an MCP server",
   description: "Its tokens are deleted here, and revoked at the authorization server that gave them, where it can.",
   parameters: serverParameter,
   response: { description: "It is ended.", json: endedToolConnectionShape },
@@ -118,7 +118,7 @@ const end = endpoint("DELETE", "/v1/tools/connections/:server", {
 
 const listPeople = adminEndpoint("GET", "/v1/admin/tools/connections", {
   operationId: "adminListToolConnections",
-  summary: "List the people who connected an account at a server of tools",
+  summary: "List the people who connected an account at an MCP server",
   description: "Newest first. Neither their tokens nor who they are there is shown.",
   query: personQuery,
   response: { description: "One page of them.", json: personList },
@@ -145,7 +145,7 @@ function document({ connectFlow }: ToolConnectionRouteDeps): ApiRoute {
     throttle: "file",
     doc: {
       operationId: "toolClientDocument",
-      summary: "Describe this server as a client of the authorization servers of servers of tools",
+      summary: "Describe this server as a client of the authorization servers of MCP servers",
       description:
         "A client ID metadata document: its address is the `client_id` by which people's accounts are connected.",
       tag: "Tools",

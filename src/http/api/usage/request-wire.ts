@@ -84,7 +84,7 @@ const stepShape = z
     result: z
       .enum(stepResults)
       .describe(
-        "answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer.",
+        "answered: it took the request; refused: it answered with an error; timed_out; unreachable: the connection failed; broke_off: its answer ended early or could not be read; no_room: it took the request, and the gateway, or its node, could hold no more of its answer; cancelled: the client left, or the server stopped, meanwhile; queue_full and queue_timeout: no place was free, so none was asked. Not asked either: resting, after failures; away, not connected or about to be taken out of service; not_retried, as too many requests for the model are second tries already; overflowed: by the policy of its model it went to a server that others come before; masked, blocked and noted: a guardrail found something in the request or in the answer; over_quota: not asked, as it costs more than a quota has left.",
       ),
     status: z.int().nullable().describe("HTTP status of its answer, where that was an error."),
     started_ms: milliseconds.describe("Milliseconds from the start of the request."),
@@ -218,11 +218,15 @@ function usedOf(record: UsageRecord) {
     // A whole number: the nearest double of the quotient prints as the exact decimal.
     cost: record.nanoUsd === null ? null : usdOf(record.nanoUsd),
     upstream: record.upstream,
-    attempts: trailOf(record).filter(wasAsked).length,
+    attempts: attemptsIn(trailOf(record)),
     queue_ms: record.queueMs,
     first_token_ms: record.firstTokenMs,
     tokens_per_second: generation && shownSpeed(generation.tokens, generation.ms),
   };
+}
+
+function attemptsIn(trail: Trail): number {
+  return trail.reduce((sum, step) => sum + Number(wasAsked(step)) + (step.leftOut ?? 0), 0);
 }
 
 /** `forOperator`: with what the vendor charges. */

@@ -74,7 +74,7 @@ const ownDoc: RouteDoc = {
   summary: "The statement of a month",
   description: `${description} Of the credential's own environment. A member sees the member's own usage alone unless an owner allowed more, and an app its own.`,
   query: statementParameters,
-  response: { description: "The statement.", json: statementShape, contentType: "text/csv" },
+  response: { description: "The statement.", json: statementShape, contentTypes: ["text/csv"] },
 };
 
 export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
@@ -134,7 +134,7 @@ function ofAllAccounts(deps: Deps): ScopedRoute {
       summary: "The statement of a month, with a line for each account",
       description,
       query: allAccountsParameters,
-      response: { description: "The statement.", json: allAccountsShape, contentType: "text/csv" },
+      response: { description: "The statement.", json: allAccountsShape, contentTypes: ["text/csv"] },
       errors: ["permission_denied"],
     },
     async handle(exchange, principal) {

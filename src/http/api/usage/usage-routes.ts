@@ -105,7 +105,7 @@ export const usageDescription =
 export const usageDoc = {
   tag: "Usage",
   query: usageParameters,
-  response: { description: "The report.", json: usageReport, contentType: "text/csv" },
+  response: { description: "The report.", json: usageReport, contentTypes: ["text/csv"] },
 } satisfies Partial<RouteDoc>;
 
 export function usageRoutes(deps: UsageRouteDeps): ScopedRoute[] {

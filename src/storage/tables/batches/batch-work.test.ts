@@ -78,6 +78,27 @@ onEachDatabase(({ open }) => {
       expect(await store.find(owner, "b1")).toMatchObject({ status: "failed", endedAt: 5, faults: [{ line: 1 }] });
     });
 
+    test("is either begun by the process that validated it or claimed by another, never both", async () => {
+      await store.create(batchOf("b1"), 10);
+      // With a lease that is over at once, both may try.
+      await work.claimBatch(claimOf("late", 0));
+      const [claimed, isBegun] = await Promise.all([
+        work.claimBatch(two),
+        work.begin({ id: "b1", models: ["m"], total: 1 }, claimOf("late"), 1),
+      ]);
+      expect(claimed === undefined).toBe(isBegun);
+    });
+
+    test("keeps its lines from a process that has lost it", async () => {
+      await store.create(batchOf("b1"), 10);
+      await work.claimBatch(claimOf("dead", 0));
+      await work.claimBatch(two);
+      const line = { batchId: "b1", line: 1, customId: "a", model: "m", start: 0, end: 1 };
+      expect(await work.addLines("b1", [line], two)).toBe(true);
+      expect(await work.beginLines("b1", claimOf("dead"))).toBe(false);
+      expect(await work.lines("b1", 0, 9)).toHaveLength(1);
+    });
+
     test("is validated after one of each other account, however many its own account has before it", async () => {
       for (const id of ["b1", "b2", "b3"]) await store.create(batchOf(id), 10);
       await store.create(batchOf("late", { accountId: "acct_2", createdAt: 2_000 }), 10);
@@ -136,6 +157,17 @@ onEachDatabase(({ open }) => {
       expect(await store.delete({ ...owner, accountId: "acct_2" }, "b1")).toBe(false);
       expect(await store.delete(owner, "b1")).toBe(true);
       expect([await store.find(owner, "b1"), await work.lines("b1", 0, 9)]).toEqual([undefined, []]);
+    });
+
+    test("is completed once each of its lines has an answer or an error, with the tokens of all of them", async () => {
+      await begun("b1", 2);
+      const lines = await claim("b1", 2, one);
+      for (const line of lines) await work.answered(line, { text: "x", isError: line.line === 2, usage }, one);
+      await work.endDue(8_999);
+      expect(await store.find(owner, "b1")).toMatchObject({
+        ...{ status: "finalizing", ending: "completed", completed: 1, failed: 1 },
+        ...{ promptTokens: 6, cachedTokens: 2, completionTokens: 8, reasoningTokens: 4 },
+      });
     });
 
     test("ends when all of its lines are answered, or its time is over", async () => {
@@ -198,6 +230,19 @@ onEachDatabase(({ open }) => {
         await work.releaseLine(line, one, { inSeconds: line.line === 1 ? 0 : 60, failed: line.line === 1 });
       }
       expect(await claim("b1", 2, two)).toMatchObject([{ line: 1, attempts: 1 }]);
+    });
+
+    test("that is given back without a failure is no further attempt", async () => {
+      await begun("b1", 1);
+      for (const line of await claim("b1", 1, one)) await work.releaseLine(line, one, { inSeconds: 0, failed: false });
+      expect(await claim("b1", 1, two)).toMatchObject([{ line: 1, attempts: 0 }]);
+    });
+
+    test("that used nothing is owed to no ledger", async () => {
+      await begun("b1", 1);
+      const [line] = await claim("b1", 1, one);
+      await work.answered(line as ClaimedLine, { text: "x", isError: true, usage: undefined }, one);
+      expect(await work.unpaid(9, "b1")).toEqual([]);
     });
 
     test("is owed to the ledger until that has it: to whoever has it, or to everybody after its lease", async () => {

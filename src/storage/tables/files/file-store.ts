@@ -67,6 +67,10 @@ export class SqlFileStore implements FileStore {
     );
   }
 
+  named(id: string): Promise<StoredFile | undefined> {
+    return available(storedFiles.first(this.#db`SELECT * FROM stored_files WHERE id = ${id}`));
+  }
+
   async list(
     owner: ResponseOwner,
     { after, limit, order, purpose }: FilePage,

@@ -82,7 +82,7 @@ export async function changeSight(tx: Database, { id }: Membership, seesAllUsage
 
 /**
  * What stands behind the credentials, own keys and apps that were allowed, ends with them, and accounts that were connected at
- * servers of tools. The rows of credentials stay, for usage.
+ * MCP servers. The rows of credentials stay, for usage.
  */
 export async function endMembership(tx: Database, membership: Membership, nowSeconds: number): Promise<void> {
   for (const environment of environments) {

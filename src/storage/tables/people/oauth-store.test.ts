@@ -471,6 +471,21 @@ onEachDatabase((databases) => {
     expect(await tools()).toEqual([null]);
   });
 
+  test("a grant has the budget of the app's others in its environment, and none of another environment", async () => {
+    const parentId = membershipCredentialId(membershipId, "dev");
+    const membership = { id: parentId, digest: parentId, kind: "membership", accountId, personId: "usr_1" } as const;
+    await keys.insertKey(keyRecordFor({ ...membership, environment: "dev" }), event());
+    await redeemed("grt_1");
+    const of = { personId: "usr_1", appId: "app_1", accountId };
+    const quotas = [{ per: "month", tokens: 5 }] as never;
+    expect(await oauth.limitAllowedApp(of, { quotas }, event("grant.limited"))).toBe(1);
+    await redeemed("grt_2", { createdAt: now + 1 });
+    await redeemed("grt_3", { environment: "dev", parentId, createdAt: now + 2, limitId: "grt_3" });
+    const limitOf = async (id: string) => (await keys.findChainById(id))?.keys[0].limitId;
+    expect(await limitOf("grt_2")).toBe((await limitOf("grt_1")) ?? "");
+    expect(await limitOf("grt_3")).toBe("grt_3");
+  });
+
   test("a grant may use no more than its app, as that is now, whatever was allowed", async () => {
     const toolsOf = async (id: string) => (await keys.findChainById(id))?.keys[0].tools;
     await redeemed("grt_1", { tools: ["crm", "github"] });

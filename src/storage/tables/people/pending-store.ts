@@ -42,8 +42,12 @@ export class SqlPendingStore implements PendingStore {
       this.#db,
       (tx) => tx`
         DELETE FROM pending_entries WHERE kind = ${kind} AND digest IN (
-          SELECT digest FROM pending_entries WHERE kind = ${kind}
-          ORDER BY expires_at DESC, digest LIMIT ${pruneAtOnce} OFFSET ${most})`,
+          SELECT digest FROM (
+            SELECT digest, expires_at, row_number() OVER (
+              PARTITION BY CASE WHEN substr(digest, 9, 1) = '.' THEN substr(digest, 1, 8) ELSE '' END
+              ORDER BY expires_at DESC, digest) AS nth
+            FROM pending_entries WHERE kind = ${kind}) AS ranked
+          ORDER BY nth, expires_at DESC, digest LIMIT ${pruneAtOnce} OFFSET ${most})`,
     );
   }
 

@@ -33,7 +33,7 @@ export class SqlResponseStore implements ResponseStore {
     this.#erasing = new Erasing(db);
   }
 
-  async insert(responses: readonly StoredResponse[]): Promise<void> {
+  async insert(responses: readonly StoredResponse[], mayCommit = () => true): Promise<void> {
     if (responses.length === 0) return;
     const rows = await this.#content.rows(responses);
     await available(
@@ -45,6 +45,7 @@ export class SqlResponseStore implements ResponseStore {
         for (const stored of added) await addItems(tx, stored, [...stored.input, ...outputOf(stored.response)]);
         // In one order everywhere: who adds to several conversations waits for nobody who waits for them.
         for (const stored of added.toSorted(byConversation)) await putIntoConversation(tx, this.#content, stored);
+        if (!mayCommit()) throw new Error("The responses are not wanted any more.");
       }),
     );
   }

@@ -1,4 +1,4 @@
-// What servers of tools say of them, and what was decided about it, in the database.
+// The definitions that MCP servers offer, and the decisions about them, in the database.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { DefinitionPage, DefinitionStore, ToolDefinition } from "../../../domain/tools/tool-definition.ts";
 import type { Database } from "../../sql/database.ts";

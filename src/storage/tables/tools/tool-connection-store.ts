@@ -1,4 +1,4 @@
-// Accounts that people connected at servers of tools, and clients that were registered for it, in the database; tokens arrive sealed.
+// Accounts that people connected at MCP servers, and clients that were registered for it, in the database; tokens arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type {
   RegisteredToolClient,

@@ -1,4 +1,4 @@
-// Servers of tools that operators added, in the database; their credentials arrive sealed.
+// MCP servers that operators added, in the database; their credentials arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { StoredToolConnection } from "../../../domain/tools/tool-connection.ts";
 import type { StoredToolServer, ToolServerEnds, ToolServerStore } from "../../../domain/tools/tool-server-store.ts";

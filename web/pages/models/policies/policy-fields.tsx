@@ -1,11 +1,12 @@
 // The policies of a model as they are set: each off until it is switched on.
-import { MultiSelect, Stack, Switch } from "@mantine/core";
+import { Stack, Switch } from "@mantine/core";
 import type { ReactNode } from "react";
 import type { ApiFailure } from "../../../api/client.ts";
 import { useRead } from "../../../api/queries.ts";
 import type { GuardrailList } from "../../../api/types.ts";
 import { problemAt, problemOf } from "../../../parts/editing/field-problem.ts";
 import { MoreSettings } from "../../../parts/editing/more-settings.tsx";
+import { MultiChoice } from "../../../parts/editing/multi-choice.tsx";
 import { CacheFields } from "./cache-fields.tsx";
 import { OverflowFields } from "./overflow-fields.tsx";
 import { newCache, newOverflow, type PoliciesForm } from "./policy-form.ts";
@@ -106,9 +107,9 @@ interface GuardrailsProps {
 
 function Guardrails({ guardrails, error, change }: GuardrailsProps) {
   const known = useRead<GuardrailList>("/v1/admin/guardrails").data?.data.map(({ name }) => name);
-  const data = [...new Set([...(known ?? []), ...guardrails])];
+  const data = [...new Set([...(known ?? []), ...guardrails])].map((name) => ({ value: name, label: name }));
   return (
-    <MultiSelect
+    <MultiChoice
       label="Guardrails"
       description={
         known !== undefined && data.length === 0
@@ -119,7 +120,6 @@ function Guardrails({ guardrails, error, change }: GuardrailsProps) {
       value={guardrails}
       onChange={change}
       maxValues={16}
-      searchable
       comboboxProps={{ keepMounted: false }}
       disabled={data.length === 0}
       error={problemAt(error, "policies.guardrails")}

@@ -42,8 +42,8 @@ export function ListedPrices({ listing, list, search, vendor, change, show }: Li
     },
     ...(["input", "cached_input", "cache_write", "output"] as const).map(
       (name): Column<ListedPrice> => ({
-        ...{ name, head: heads[name], numeric: true, width: "7rem" },
-        ...(name === "input" || name === "output" ? {} : { wideOnly: true }),
+        ...{ name, head: heads[name], numeric: true },
+        ...(name === "input" || name === "output" ? { width: "5.25rem" } : { width: "6.5rem", wideOnly: true }),
         cell: ({ price }) => (price[name] === undefined ? "as input" : rate(price[name])),
       }),
     ),

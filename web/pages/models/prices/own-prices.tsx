@@ -1,14 +1,16 @@
 // What the models of this server cost, those without a price first.
-import { Table, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
+import type { ReactNode } from "react";
 import type { ManagedModel } from "../../../api/types.ts";
 import { Empty } from "../../../parts/page/empty.tsx";
 import { NameButton, PlainLink } from "../../../parts/page/links.tsx";
-import { ScrollRegion } from "../../../parts/page/scroll-region.tsx";
 import { Section } from "../../../parts/page/section.tsx";
+import type { Column } from "../../../parts/table/column.ts";
+import { allRows, LongTable } from "../../../parts/table/long-table.tsx";
 import { rate } from "../../../parts/words/figures.ts";
-import { ModelName } from "../../../parts/words/model-name.tsx";
 import { State } from "../../../parts/words/state.tsx";
 import type { ShownModel } from "../managed-models.ts";
+import type { Price } from "./price-words.ts";
 
 interface OwnPricesProps {
   models: readonly ShownModel[];
@@ -18,68 +20,50 @@ interface OwnPricesProps {
 }
 
 export function OwnPrices({ models, isOperator, show }: OwnPricesProps) {
-  const sorted = models.toSorted((a, b) => Number(a.status.price !== null) - Number(b.status.price !== null));
+  const items = models.toSorted((a, b) => Number(a.status.price !== null) - Number(b.status.price !== null));
+  const columns: Column<ShownModel>[] = [
+    {
+      name: "model",
+      head: "Model",
+      cell: ({ status: { id, price } }) => (
+        <>
+          {isOperator ? <PlainLink href={`/catalog?model=${encodeURIComponent(id)}`}>{id}</PlainLink> : id}
+          {price === null && <State kind="warning">No price</State>}
+        </>
+      ),
+    },
+    figure("Input", ({ price }) => price && rate(price.input)),
+    { ...figure("Cached", ({ price }) => price && cachedText(price)), wideOnly: true },
+    figure("Output", ({ price }) => price && rate(price.output)),
+    {
+      ...{ name: "whence", head: "Its price is", wideOnly: true, width: "14rem" },
+      cell: ({ status, managed }) => <Whence managed={managed} hasPrice={status.price !== null} show={show} />,
+    },
+  ];
   return (
     <Section
       title="Models of this server"
-      about="USD per million tokens. What a model without a price uses is not counted as spend, and no quota in USD bounds it."
+      about="USD per million tokens. Usage of a model without a price is not counted as spend, and no quota in USD applies to it."
     >
-      {sorted.length === 0 ? (
-        <Empty title="No models">There is none yet whose price could be shown.</Empty>
-      ) : (
-        <ScrollRegion className="long-table" label="Prices of this server" style={{ maxHeight: "24rem" }}>
-          <Table stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Model</Table.Th>
-                <Table.Th ta="right">Input</Table.Th>
-                <Table.Th ta="right" visibleFrom="sm">
-                  Cached
-                </Table.Th>
-                <Table.Th ta="right">Output</Table.Th>
-                <Table.Th visibleFrom="sm">Its price is</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {sorted.map(({ status: { id, price }, managed }) => (
-                <Table.Tr key={id}>
-                  <Table.Td>
-                    {isOperator ? (
-                      <PlainLink href={`/catalog?model=${encodeURIComponent(id)}`}>
-                        <ModelName name={id} size="sm" />
-                      </PlainLink>
-                    ) : (
-                      <ModelName name={id} size="sm" />
-                    )}
-                  </Table.Td>
-                  {price ? (
-                    <>
-                      <Table.Td ta="right" className="numeric">
-                        {rate(price.input)}
-                      </Table.Td>
-                      <Table.Td ta="right" className="numeric" visibleFrom="sm">
-                        {price.cached_input === undefined ? "as input" : rate(price.cached_input)}
-                      </Table.Td>
-                      <Table.Td ta="right" className="numeric">
-                        {rate(price.output)}
-                      </Table.Td>
-                    </>
-                  ) : (
-                    <Table.Td colSpan={3} ta="center">
-                      <State kind="warning">No price</State>
-                    </Table.Td>
-                  )}
-                  <Table.Td visibleFrom="sm">
-                    <Whence managed={managed} hasPrice={price !== null} show={show} />
-                  </Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </ScrollRegion>
-      )}
+      <LongTable
+        label="Prices of this server"
+        listing={allRows(items)}
+        columns={columns}
+        keyOf={({ status }) => status.id}
+        height="24rem"
+        fixed
+        empty={<Empty title="No models">There is none yet whose price could be shown.</Empty>}
+      />
     </Section>
   );
+}
+
+function figure(head: string, cell: (status: ShownModel["status"]) => ReactNode): Column<ShownModel> {
+  return { name: head, head, numeric: true, width: "5.25rem", cell: ({ status }) => cell(status) };
+}
+
+function cachedText({ cached_input: cached }: Price): string {
+  return cached === undefined ? "as input" : rate(cached);
 }
 
 interface WhenceProps {

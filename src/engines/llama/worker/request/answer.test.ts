@@ -23,7 +23,7 @@ test("a failure in an open stream is one error event without [DONE], and the wor
   const { runtime, logged, givenUp } = await brokenRuntime();
   const fields = new Fields({ prompt: "Once upon a secret time", stream: true });
   const response = await answerCompletion(runtime, fields, new AbortController().signal);
-  const error = { message: expect.any(String), type: "api_error", param: null, code: "internal_error" };
+  const error = { message: expect.any(String), type: "api_error", code: "internal_error" };
   const [event, ...rest] = (await response.text()).split("\n\n");
   expect(JSON.parse(event?.slice("data: ".length) ?? "")).toEqual({ error });
   expect(rest).toEqual([""]);

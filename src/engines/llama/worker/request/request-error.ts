@@ -7,9 +7,9 @@ export class RequestError extends Error {
   readonly type: string;
   readonly code: string;
   /** The field that is wrong, by its path. */
-  readonly param: string | null;
+  readonly param: string | undefined;
 
-  constructor(status: number, type: string, code: string, message: string, param: string | null = null) {
+  constructor(status: number, type: string, code: string, message: string, param?: string) {
     super(message);
     this.status = status;
     this.type = type;
@@ -19,7 +19,7 @@ export class RequestError extends Error {
 }
 
 /** 400; the message names the field, what is allowed, and what to do. */
-export function invalid(message: string, param: string | null = null): RequestError {
+export function invalid(message: string, param?: string): RequestError {
   return new RequestError(400, "invalid_request_error", "invalid_request", message, param);
 }
 

@@ -3,6 +3,8 @@ import { fieldError, type GatewayError, invalidRequest } from "../../../../base/
 import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../../domain/principal.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
+import type { Authenticator } from "../../../../policy/credentials/authenticate.ts";
+import type { LongConnections } from "../../../../policy/long-connections.ts";
 import type { Answer, Exchange } from "../../../exchange/route.ts";
 import { type InferenceRouteDeps, streamHeaders, tellAsked } from "../../inference-answer.ts";
 import { responseOwnerOf } from "../../response-owner.ts";
@@ -10,6 +12,8 @@ import type { BackgroundRuns } from "./background-runs.ts";
 import { EventFollower } from "./event-follower.ts";
 
 export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
+  authenticator: Pick<Authenticator, "still">;
+  longConnections: Pick<LongConnections, "open">;
   background: Pick<BackgroundStore, "events" | "state" | "lastEvent" | "requestCancel">;
   backgroundRuns: BackgroundRuns;
 }
@@ -31,13 +35,14 @@ export async function beginInBackground(
 ): Promise<Answer> {
   tellAsked(exchange, request);
   const run = await deps.backgroundRuns.start({ exchange, principal, request, limits: deps.requestLimits() }, deps);
-  if (request.stream) return follow(exchange, { id: run.id, after: -1 }, deps);
+  if (request.stream) return follow(exchange, principal, { id: run.id, after: -1 }, deps);
   return Response.json(run.queued);
 }
 
 /** The events of a response from the one after `after` on, and those that come. Throws where they are not kept (any more). */
 export async function followStored(
   exchange: Exchange,
+  principal: Principal,
   { id, background, status }: StoredResponse,
   after: number | undefined,
   deps: FollowDeps,
@@ -45,7 +50,7 @@ export async function followStored(
   if (!background) throw neverStreamed();
   const isEnded = status !== "queued" && status !== "in_progress";
   if (isEnded && (await deps.background.lastEvent(id)) < 0) throw noEventsAnyMore();
-  return follow(exchange, { id, after: after ?? -1 }, deps);
+  return follow(exchange, principal, { id, after: after ?? -1 }, deps);
 }
 
 /** Asks for its end and gives it as it then is; one that had ended before stays as it was. */
@@ -77,18 +82,27 @@ function isRunning(state: Pick<StoredResponse, "status"> | undefined): boolean {
 }
 
 function follow(
-  { req }: Exchange,
+  exchange: Exchange,
+  principal: Principal,
   { id, after }: { id: string; after: number },
-  { background, backgroundRuns, stopping, heartbeatMs }: FollowDeps,
+  { authenticator, longConnections, background, backgroundRuns, stopping, heartbeatMs }: FollowDeps,
 ): Answer {
+  let follower: EventFollower | undefined;
+  const connection = longConnections.open({
+    kind: "responseFollower",
+    principal,
+    watch: { holds: () => authenticator.still(principal), end: () => follower?.cutOff() },
+  });
+  exchange.releaseWhenOver(connection);
   return {
     status: 200,
     headers: streamHeaders,
     begin(client) {
       const running = () => backgroundRuns.find(id);
       const { looks } = backgroundRuns;
-      const { left } = req;
-      void new EventFollower({ id, after, client, left, background, looks, running, stopping, heartbeatMs }).follow();
+      const { left } = exchange.req;
+      follower = new EventFollower({ id, after, client, left, background, looks, running, stopping, heartbeatMs });
+      void follower.follow();
     },
   };
 }

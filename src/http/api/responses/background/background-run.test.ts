@@ -39,6 +39,7 @@ function messageFor(): MessageRequest & { finished: number } {
     finish() {
       this.finished++;
     },
+    clientLeft() {},
     leave() {},
   };
 }

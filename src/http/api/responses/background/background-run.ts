@@ -81,6 +81,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   #told = 0;
   /** Whether its row is there, or was. */
   #isBegun = false;
+  /** Resolves with true once the row is there, and with false once it cannot be made. */
+  readonly #begun = Promise.withResolvers<boolean>();
   #isOver = false;
   /** Whether its last event may be told. */
   #isStored = false;
@@ -155,6 +157,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       await this.#options.responses.insert([this.#options.stored]);
     } catch (error) {
       this.#isOver = true;
+      this.#begun.resolve(false);
+      this.#writer.drop();
       this.left.cancel(error);
       this.holder.release("chats", this.#held);
       this.#hasEnded();
@@ -163,6 +167,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       this.#asked = undefined;
     }
     this.#isBegun = true;
+    this.#begun.resolve(true);
     this.#writer.start();
     this.#hold();
     this.#tell();
@@ -225,6 +230,11 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
 
   onCapped(tokens: number): void {
     this.#options.message.line["max_tokens"] = tokens;
+  }
+
+  /** Resolves with false if the row could not be made: the client was refused, whatever the model has said. */
+  async mayCharge(): Promise<boolean> {
+    return (await this.#begun.promise) && (await this.#writer.isOurs());
   }
 
   onLedger(): void {

@@ -105,7 +105,7 @@ export class BackgroundRuns {
       void one.ended.then(() => this.#runs.delete(one.id));
       // It is in the store from its begin, and its end comes there with its last events.
       const { retentionDays } = responseKeeper;
-      const keepsNothing = { retentionDays, keep: () => Promise.resolve(), notStored: () => {} };
+      const keepsNothing = { retentionDays, keep: () => Promise.resolve(true), notStored: () => {} };
       await one.begin({
         ask: (call) => runResponse(call, { ...deps, responseKeeper: keepsNothing }),
         onLimits: (status) => tellLimits(request.operation, status, exchange, deps),

@@ -90,7 +90,12 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
 
   stop(): void {
     // One that this process works on is ended as well, and that is told.
-    if (this.#isOver || this.#options.running()) return;
+    if (!this.#options.running()) this.cutOff();
+  }
+
+  /** Ends the stream without the end of its response. */
+  cutOff(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
     this.#options.client.abort();
     this.#goOn();

@@ -42,6 +42,10 @@ export class RunWriter {
   #responseDueMs = 0;
   /** Why it is not written any more. */
   #gone: "elsewhere" | "deleted" | undefined;
+  /** Whether another process took this one for dead and has ended the response. */
+  #isAbandoned = false;
+  /** Whether `end` was called. */
+  #isEnding = false;
   #triesUntilMs = Number.POSITIVE_INFINITY;
 
   constructor(options: RunWriterOptions) {
@@ -64,9 +68,31 @@ export class RunWriter {
     this.#triesUntilMs = monotonicMs;
   }
 
+  /**
+   * Resolves to false where another process took this one for dead and has ended the response as failed, or its end could
+   * not be written. From true on nobody takes this process for dead before `end` is called. Never rejects.
+   */
+  async isOurs(): Promise<boolean> {
+    const { id, background, turns, clock, events } = this.#options;
+    const untilMs = clock.monotonicMs() + endMs;
+    await this.#working;
+    while (!this.#isAbandoned && !this.#isEnding && this.#gone !== "deleted") {
+      try {
+        const state = { status: events.isOver ? ("in_progress" as const) : events.status };
+        const known = await turns.take(() => background.progress(id, state, clock.nowSeconds()));
+        return known?.status !== "failed";
+      } catch {
+        if (clock.monotonicMs() >= Math.min(untilMs, this.#triesUntilMs)) return false;
+        await new Promise((resolve) => setTimeout(resolve, retryMs));
+      }
+    }
+    return !this.#isAbandoned;
+  }
+
   /** Writes the end, once. Never rejects. */
   async end(): Promise<Written> {
     const { id, background, turns, clock, events } = this.#options;
+    this.#isEnding = true;
     clearInterval(this.#timer);
     const untilMs = clock.monotonicMs() + endMs;
     await this.#working;
@@ -118,8 +144,10 @@ export class RunWriter {
   #heard(known: RunState): void {
     if (!known) this.drop();
     // Somebody took its process for dead.
-    else if (known.status !== "queued" && known.status !== "in_progress") this.#gone ??= "elsewhere";
-    else if (!known.isCancelled) return;
+    else if (known.status !== "queued" && known.status !== "in_progress") {
+      this.#gone ??= "elsewhere";
+      this.#isAbandoned = known.status === "failed";
+    } else if (!known.isCancelled) return;
     this.#options.stopped();
   }
 }

@@ -1,0 +1,21 @@
+// Where a value stands in JSON, as messages name it.
+
+export type JsonPath = readonly (string | number)[];
+
+/** Characters of a name that are shown: names that a client made up may be of any length. */
+const maxShownName = 64;
+
+/** `messages[0].content[1].type`; the whole itself is `body`. */
+export function formatPath(path: JsonPath): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else text += `${text === "" ? "" : "."}${step.length > maxShownName ? `${step.slice(0, maxShownName)}…` : step}`;
+  }
+  return text === "" ? "body" : text;
+}
+
+/** `formatPath`, with escapes for characters that look like others, or like nothing. */
+export function formatPathInAscii(path: JsonPath): string {
+  return formatPath(path).replace(/[^ -~…]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

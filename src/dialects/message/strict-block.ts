@@ -1,0 +1,42 @@
+// Fills in members that a server which speaks Messages leaves out of content blocks.
+import { inputObject, isObject, type Json, textOf } from "./json.ts";
+
+/** The ids of the calls of one answer. Results are told apart by them. */
+export class CallIds {
+  readonly #given = new Set<string>();
+
+  /** Returns `told`, or a new id where that is none or another call has it. */
+  take(told: unknown): string {
+    const isFree = typeof told === "string" && told !== "" && !this.#given.has(told);
+    const id = isFree ? told : `toolu_${crypto.randomUUID().replaceAll("-", "")}`;
+    this.#given.add(id);
+    return id;
+  }
+}
+
+/** Returns the block with the members that clients need: the same object where none is missing. */
+export function strictBlock(block: Json, ids: CallIds): Json {
+  const { type } = block;
+  if (type === "tool_use") {
+    const id = ids.take(block["id"]);
+    const input = inputOf(block["input"]);
+    return id === block["id"] && input === block["input"] ? block : { ...block, id, input };
+  }
+  if (type !== "text" && type !== "thinking") return block;
+  return textOf(block[type]) === undefined ? { ...block, [type]: "" } : block;
+}
+
+/** Returns the content of a whole message as blocks: some servers send a text alone. Undefined where it is neither. */
+export function blocksOf(content: unknown): readonly unknown[] | undefined {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return Array.isArray(content) ? content : undefined;
+}
+
+/** Returns a piece of a call's input: some servers send the object instead of its JSON. */
+export function inputPiece(piece: unknown): string | undefined {
+  return isObject(piece) ? JSON.stringify(piece) : textOf(piece);
+}
+
+function inputOf(input: unknown): Json {
+  return isObject(input) ? input : inputObject(textOf(input) ?? "");
+}

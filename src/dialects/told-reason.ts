@@ -1,0 +1,134 @@
+// Finds the reason in an error of a model server, whatever the shape of its body.
+
+export interface ToldReason {
+  readonly message?: string | undefined;
+  /** The place in the request that is at fault: `messages[0].content`. */
+  readonly place?: string | undefined;
+  readonly code?: unknown;
+  readonly type?: unknown;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Nobody wraps a reason as often as that. */
+const maxDepth = 6;
+/** A request with one fault may break twenty rules of a server's schema. */
+const maxReasons = 3;
+/** Members that hold the reason, the most telling first; `title` is RFC 9457's, `error_description` OAuth's. */
+const reasonMembers = [
+  ...["message", "msg", "detail", "error_description", "error_message", "errorMessage", "Message", "description"],
+  ...["faultstring", "reason", "title"],
+] as const;
+/** Members that hold the place: OpenAI's, FastAPI's, and those of JSON Schema validators and of Google. */
+const placeMembers = ["param", "loc", "field", "path", "pointer", "instancePath", "property"] as const;
+/** What such places begin with, which is not a member of the request. */
+const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
+const placePattern = /^[\w.[\]-]{1,128}$/;
+const eventData = /^data: ?(.+)$/m;
+
+/** `text`: JSON, an event of a stream, or plain text. Markup has no reason. */
+export function toldReason(text: string): ToldReason {
+  const body = text.trim();
+  const data = /^(?:data|event):/.test(body) ? (eventData.exec(body)?.[1] ?? "").trim() : body;
+  const value = parsed(data);
+  if (typeof value === "object") return reasonIn(value, 0);
+  return data === "" || /^[<{[]/.test(data) ? {} : { message: data };
+}
+
+function reasonIn(value: unknown, depth: number): ToldReason {
+  if (depth > maxDepth) return {};
+  if (typeof value === "string") return reasonInText(value, depth);
+  if (Array.isArray(value)) return joined(value.slice(0, maxReasons).map((item) => reasonIn(item, depth + 1)));
+  return isObject(value) ? reasonInObject(value, depth) : {};
+}
+
+/** Some gateways tell the body of the server behind them as a text. */
+function reasonInText(text: string, depth: number): ToldReason {
+  const inner = parsed(text);
+  const reason = typeof inner === "object" ? reasonIn(inner, depth + 1) : {};
+  if (reason.message !== undefined) return reason;
+  return { message: text.trim() === "" ? undefined : text };
+}
+
+function reasonInObject(object: Json, depth: number): ToldReason {
+  const read = (value: unknown) => reasonIn(value, depth + 1);
+  const { error, errors, fault, metadata, details, fieldViolations } = object;
+  const candidates = [
+    // OpenRouter's, with the words of the server behind it.
+    () => (isObject(metadata) ? read(metadata["raw"]) : {}),
+    () => (typeof error === "string" ? {} : read(error)),
+    () => read(fault),
+    () => (isObject(errors) ? ofFields(errors, depth) : read(errors)),
+    ...reasonMembers.map((name) => () => read(object[name])),
+    // Often the name of the status and no more.
+    () => read(error),
+    () => read(details),
+    () => read(fieldViolations),
+  ];
+  let told: ToldReason = {};
+  for (const candidate of candidates) {
+    told = candidate();
+    if (told.message !== undefined) break;
+  }
+  const place = placeOf(object);
+  const beside = place ?? told.place ?? read(details).place ?? read(fieldViolations).place;
+  return {
+    message: object["param"] === undefined ? withPlace(told.message, place) : told.message,
+    place: beside,
+    code: told.code ?? object["code"],
+    type: told.type ?? object["type"],
+  };
+}
+
+/** The faults by the members that they are of, as ASP.NET and Rails tell them. */
+function ofFields(fields: Json, depth: number): ToldReason {
+  const whole = reasonInObject(fields, depth + 1);
+  if (whole.message !== undefined) return whole;
+  const faults = Object.entries(fields).slice(0, maxReasons);
+  return joined(
+    faults.map(([place, fault]) => {
+      const { message } = reasonIn(fault, depth + 1);
+      return { message: withPlace(message, place), place };
+    }),
+  );
+}
+
+function joined(reasons: readonly ToldReason[]): ToldReason {
+  const messages = reasons.map(({ message }) => message).filter((message) => message !== undefined);
+  const { code, type } = reasons.find((reason) => reason.message !== undefined) ?? {};
+  const place = reasons.find((reason) => reason.place !== undefined)?.place;
+  return { message: messages.length === 0 ? undefined : [...new Set(messages)].join("; "), place, code, type };
+}
+
+function withPlace(message: string | undefined, place: string | undefined): string | undefined {
+  return message === undefined || place === undefined || message.includes(place) ? message : `${place}: ${message}`;
+}
+
+/** Writes the place as this API does: names with dots between them, indices in brackets. */
+function placeOf(object: Json): string | undefined {
+  const { source } = object;
+  const told = placeMembers.map((name) => object[name] ?? (isObject(source) ? source[name] : undefined));
+  for (const value of told) {
+    const steps = Array.isArray(value) ? value : typeof value === "string" ? value.split(/[/]/) : [];
+    const rest = placeRoots.has(steps[0]) ? steps.slice(1) : steps;
+    const place = rest.reduce<string>((before, step) => {
+      if (typeof step === "number" || /^\d+$/.test(String(step))) return `${before}[${step}]`;
+      return before === "" ? String(step) : `${before}.${step}`;
+    }, "");
+    if (placePattern.test(place)) return place;
+  }
+  return undefined;
+}
+
+function parsed(text: string): unknown {
+  if (!/^\s*[{[]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,46 @@
+// The headers that an inference answer brings are dictionaries of RFC 9651, whatever was booked.
+import { expect, test } from "bun:test";
+import type { UsageEnd } from "../../domain/usage/usage.ts";
+import { guardrailHeader, usageHeader } from "./inference-answer.ts";
+
+type Amounts = Pick<UsageEnd, "promptTokens" | "completionTokens" | "nanoUsd"> & Partial<Pick<UsageEnd, "parts">>;
+const written = (amounts: Amounts) => usageHeader(amounts as UsageEnd);
+
+/** Reads a dictionary whose members are integers without parameters, by RFC 9651, 4.2.2 and 4.2.4. */
+function readDictionary(text: string): Record<string, number> {
+  const members: Record<string, number> = {};
+  for (const member of text.split(/[ \t]*,[ \t]*/)) {
+    const [, key = "", integer = ""] = /^([a-z*][a-z0-9_.*-]*)=(-?[0-9]{1,15})$/.exec(member) ?? [];
+    if (key === "" || key in members) throw new Error(`${member} is no member`);
+    members[key] = Number(integer);
+  }
+  return members;
+}
+
+const parts = { cachedTokens: 1, cacheWriteTokens: 2, reasoningTokens: 3 };
+
+test("writes the usage as a dictionary, with parts and cost where there are some", () => {
+  expect(readDictionary(written({ promptTokens: 0, completionTokens: 0, nanoUsd: null }))).toEqual({
+    ...{ prompt_tokens: 0, completion_tokens: 0 },
+  });
+  expect(readDictionary(written({ promptTokens: 12, completionTokens: 5, nanoUsd: 570_000, parts }))).toEqual({
+    ...{ prompt_tokens: 12, cached_tokens: 1, cache_write_tokens: 2 },
+    ...{ completion_tokens: 5, reasoning_tokens: 3, nano_usd: 570_000 },
+  });
+});
+
+test("writes amounts that no integer of a structured field holds as the largest one", () => {
+  const largest = 999_999_999_999_999;
+  for (const amount of [largest, 1_000_000_000_000_000, Number.MAX_SAFE_INTEGER, 1e21]) {
+    const all = { cachedTokens: amount, cacheWriteTokens: amount, reasoningTokens: amount };
+    const text = written({ promptTokens: amount, completionTokens: amount, nanoUsd: amount, parts: all });
+    expect(Object.values(readDictionary(text))).toEqual(Array(6).fill(largest));
+  }
+});
+
+test("writes findings of guardrails as a dictionary", () => {
+  const found = (action: "mask" | "block" | "note", count: number) => ({ action, count }) as never;
+  expect(readDictionary(guardrailHeader([found("mask", 2), found("note", 1), found("mask", 3)]))).toEqual({
+    ...{ masked: 5, noted: 1 },
+  });
+});

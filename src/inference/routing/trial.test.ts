@@ -1,0 +1,138 @@
+// The request that tries a deployment after its rest: however it ends, the deployment can be tried again.
+import { expect, test } from "bun:test";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { noSeal } from "../../../tests/support/no-seal.ts";
+import { bodyOf } from "../../base/bytes/body-source.ts";
+import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { Later } from "../../base/later.ts";
+import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
+import type { Model } from "../../domain/models/model.ts";
+import type { Dispatched, Sender } from "./attempt.ts";
+import { Capacity } from "./capacity.ts";
+import { dispatch } from "./dispatch.ts";
+import { Router } from "./route.ts";
+
+const response = (status: number): EngineResponse => ({
+  status,
+  headers: new Headers(),
+  body: bodyOf(new Uint8Array()),
+});
+
+/** A model with a deployment whose rest is over, and one beside it that has no place. */
+function restedWorld() {
+  const clock = manualClock();
+  const router = new Router(clock, () => 0.5);
+  const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 0, longestWaitMs: 1_000 }) });
+  let answer = new Later<EngineResponse>();
+  const engine = (name: string): Engine => ({
+    ...{ name, redact: (text: string) => text, models: async () => [] },
+    send(_request, cancellation) {
+      const sent = answer;
+      cancellation.onCancel(() => sent.reject(cancellation.reason));
+      return sent;
+    },
+  });
+  const deployments = ["rested", "other"].map((name) => ({ engine: engine(name), model: "m", weight: 1 }));
+  const [rested, other] = deployments as [(typeof deployments)[0], (typeof deployments)[0]];
+  const model: Model = {
+    ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined },
+    ...{ environments: ["dev"], price: undefined, deployments },
+  };
+  router.failed(rested, "deployment");
+  router.drained = new Set([other.engine.name]);
+  clock.advance(2_500);
+  const told: unknown[] = [];
+  const send = (cancellation: Cancellation): Promise<Dispatched> => {
+    answer = new Later();
+    const sender: Sender = {
+      ...{ requestId: "req_1", priority: "normal", accountId: "a", partyId: "a", holder: heldBytes.visitors },
+      ...{ recording: false, seal: noSeal, cancellation },
+      workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
+      modelNow: () => model,
+      mayAsk: () => true,
+      standIns: () => [],
+      waits() {},
+      waited() {},
+      sending() {},
+      attempted: (_deployment, error) => void told.push(error),
+      tried() {},
+    };
+    return Promise.resolve(dispatch(decodedRequest({ messages: [] }), model, { router, capacity, clock }, sender));
+  };
+  // Both are candidates again, and the other one is at rest.
+  router.drained = new Set();
+  router.failed(other, "deployment");
+  return {
+    router,
+    rested,
+    told,
+    send,
+    answer: (given: EngineResponse) => answer.resolve(given),
+    fail: (error: unknown) => answer.reject(error),
+  };
+}
+
+test.each(["before the head of the answer", "before its first event"])(
+  "a trial whose client leaves %s gives up its claim, and the next request tries",
+  async (when) => {
+    const world = restedWorld();
+    const left = new Cancellation();
+    const sent = world.send(left);
+    expect(world.router.state(world.rested)).toBe("trying");
+    if (when === "before the head of the answer") {
+      left.cancel();
+      await expect(sent).rejects.toBe(left.reason);
+    } else {
+      world.answer(response(200));
+      const dispatched = await sent;
+      left.cancel();
+      dispatched.done(false);
+    }
+    expect(world.router.state(world.rested)).toBe("ready");
+    expect(world.told).toEqual([left.reason]);
+    world.send(new Cancellation()).catch(() => {});
+    expect(world.router.state(world.rested)).toBe("trying");
+  },
+);
+
+test("a trial that ends by a fault of ours gives up its claim", async () => {
+  const world = restedWorld();
+  const fault = new Error("a fault of ours");
+  const sent = world.send(new Cancellation());
+  world.fail(fault);
+  await expect(sent).rejects.toBe(fault);
+  expect(world.router.state(world.rested)).toBe("ready");
+});
+
+test("a trial is no success before its answer is known to be one", async () => {
+  const world = restedWorld();
+  const sent = world.send(new Cancellation());
+  world.answer(response(200));
+  const dispatched = await sent;
+  expect([world.router.state(world.rested), world.told]).toEqual(["trying", []]);
+  dispatched.answers();
+  dispatched.answers();
+  expect([world.router.state(world.rested), world.told.length, world.told[0]]).toEqual(["ok", 1, undefined]);
+  dispatched.done(false);
+});
+
+test("a trial whose answer is none puts the deployment to rest again, for longer", async () => {
+  const world = restedWorld();
+  const sent = world.send(new Cancellation());
+  world.answer(response(200));
+  const error = new GatewayError("upstream_error", "no answer");
+  const next = Promise.resolve((await sent).another(error, false));
+  expect([world.router.state(world.rested), world.told]).toEqual(["resting", [error]]);
+  next.catch(() => {});
+});
+
+test("a trial that the engine answers with a refusal of the request is a success", async () => {
+  const world = restedWorld();
+  const sent = world.send(new Cancellation());
+  world.answer(response(400));
+  await expect(sent).rejects.toMatchObject({ code: "invalid_request" });
+  expect(world.router.state(world.rested)).toBe("ok");
+});

@@ -1,0 +1,66 @@
+// The drain when the disk and its own memory are full: every settled record still gets into the database.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { writeSync } from "node:fs";
+import { join } from "node:path";
+import { sqliteDatabases, type TestDatabase } from "../../tests/support/databases.ts";
+import { usageBegin } from "../../tests/support/usage-begin.ts";
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { UsageEnd } from "../domain/usage/usage.ts";
+import { LedgerDrain } from "./ledger-drain.ts";
+import { LedgerJournal } from "./ledger-journal.ts";
+import { prepareSpoolDirectory, Spool, type WriteToDisk } from "./spool.ts";
+import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
+
+const databases = sqliteDatabases();
+const log: Log = { info: () => {}, warn: () => {}, error: () => {} };
+const end: UsageEnd = {
+  ...{ promptTokens: 7, completionTokens: 2, estimated: false, outcome: "completed", errorCode: null },
+  ...{ nanoUsd: 1_000, capped: false, upstream: "up", durationMs: 12, firstTokenMs: 3, queueMs: 0 },
+};
+
+let opened: TestDatabase;
+let spool: Spool;
+let writer: UsageWriter;
+let journal: LedgerJournal;
+let drain: LedgerDrain;
+let isDiskFull: boolean;
+
+beforeEach(async () => {
+  opened = await databases.open();
+  isDiskFull = false;
+  const directory = join(opened.directory, "spool");
+  prepareSpoolDirectory(directory);
+  const write: WriteToDisk = (...given) => {
+    if (isDiskFull) throw Object.assign(new Error("The disk is full."), { code: "ENOSPC" });
+    return writeSync(...given);
+  };
+  spool = new Spool({ directory, clock: systemClock, segmentBytes: 1e9, write });
+  writer = await openUsageWriter(opened.db);
+  journal = new LedgerJournal({
+    spool,
+    log,
+    clock: systemClock,
+    onSettled: (usage, row, segment, isSpooled) => drain.add(usage, row, segment, isSpooled),
+    onTurn: () => {},
+  });
+  drain = new LedgerDrain({ db: opened.db, writer, log, spool, journal, maxPending: 1 });
+});
+
+afterEach(async () => {
+  writer.close();
+  await spool.close();
+  await opened.close();
+});
+
+test("keeps a record that the full disk refused, beyond what memory has room for, until the database has it", async () => {
+  const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
+  await Promise.all(entries.map(({ begun }) => begun));
+  isDiskFull = true;
+  await Promise.all(entries.map((entry) => entry.settle(end)));
+  expect([drain.pending, drain.unspooled]).toEqual([3, 3]);
+  await drain.drain();
+  const found = await opened.db`SELECT request_id FROM usage_records ORDER BY request_id`;
+  expect(found.map((row: { request_id: string }) => row.request_id)).toEqual(["a", "b", "c"]);
+  expect(drain.waiting).toBe(0);
+});

@@ -1,0 +1,182 @@
+// Bounds the client connections that outlive their request, by key, account and process, and ends them when they must end.
+import type { Clock } from "../base/clock.ts";
+import { GatewayError } from "../base/errors.ts";
+import { type LongConnectionKind, longConnectionLookMs, longLived } from "../base/long-lived.ts";
+import type { Principal } from "../domain/principal.ts";
+
+export interface LongConnection {
+  readonly kind: LongConnectionKind;
+  readonly principal: Principal;
+  /** Left out: the connection watches itself, and is only counted here. */
+  readonly watch?: ConnectionWatch;
+}
+
+/** What a connection is asked and told while it is open. */
+export interface ConnectionWatch {
+  /** Resolves where the credential still permits the connection; throws or rejects where it does not. */
+  holds(): unknown;
+  /** Whether a silent connection is at work all the same, such as on an answer. Left out: never. */
+  isBusy?(): boolean;
+  /** Called once, where the connection is to end; `error` is for its client. */
+  end(reason: LongConnectionEnd, error: GatewayError): void;
+}
+
+export type LongConnectionEnd = "credential" | "idle" | "age";
+
+export interface OpenLongConnection {
+  /** The client has said something. */
+  touch(): void;
+  /** Gives the connection's slot back. Harmless where that was done before. */
+  release(): void;
+}
+
+interface Entry extends LongConnection {
+  readonly limitId: string;
+  readonly openedMs: number;
+  usedMs: number;
+  isAsking: boolean;
+}
+
+/** Errors that say that the credential has ended, or permits the connection no longer. */
+const endings: ReadonlySet<string> = new Set([
+  ...["invalid_api_key", "token_expired", "insufficient_scope"],
+  ...["model_not_found", "permission_denied"],
+]);
+
+export interface LongConnectionsOptions {
+  clock: Pick<Clock, "monotonicMs" | "nowSeconds">;
+  /** Connections of all kinds that this process takes at the same time. */
+  connectionLimit(): number;
+  /** Milliseconds between two looks at all of them. */
+  lookMs?: number;
+}
+
+export class LongConnections {
+  readonly #options: LongConnectionsOptions;
+  readonly #entries = new Set<Entry>();
+  readonly #byKey = new Map<string, number>();
+  readonly #byAccount = new Map<string, number>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(options: LongConnectionsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Throws `rate_limit_exceeded` where the key or account has its share, `service_unavailable` where the process has. */
+  open(connection: LongConnection): OpenLongConnection {
+    const { account, keys } = connection.principal;
+    const [{ limitId }] = keys;
+    const limit = this.#options.connectionLimit();
+    const { key, account: ofAccount, total } = longLived[connection.kind].bounds;
+    requireRoom(this.#byKey.get(limitId), partOf(limit, key.part), "This key");
+    requireRoom(this.#byAccount.get(account.id), partOf(limit, ofAccount.part), "This account");
+    if (this.#entries.size >= partOf(limit, total.part)) throw full();
+    const nowMs = this.#options.clock.monotonicMs();
+    const entry: Entry = { ...connection, limitId, openedMs: nowMs, usedMs: nowMs, isAsking: false };
+    this.#entries.add(entry);
+    count(this.#byKey, limitId, 1);
+    count(this.#byAccount, account.id, 1);
+    this.#timer ??= setInterval(() => this.#look(), this.#options.lookMs ?? longConnectionLookMs);
+    this.#timer.unref();
+    return {
+      touch: () => {
+        entry.usedMs = this.#options.clock.monotonicMs();
+      },
+      release: () => this.#release(entry),
+    };
+  }
+
+  #release(entry: Entry): void {
+    if (!this.#entries.delete(entry)) return;
+    count(this.#byKey, entry.limitId, -1);
+    count(this.#byAccount, entry.principal.account.id, -1);
+    if (this.#entries.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const entry of this.#entries) {
+      if (!entry.watch) continue;
+      const { idleMs, longestMs } = longLived[entry.kind];
+      if (entry.watch.isBusy?.()) entry.usedMs = nowMs;
+      if (longestMs !== undefined && nowMs - entry.openedMs >= longestMs) this.#end(entry, "age", tooOld(longestMs));
+      else if (idleMs !== undefined && nowMs - entry.usedMs >= idleMs) this.#end(entry, "idle", tooSilent(idleMs));
+      else void this.#ask(entry, entry.watch);
+    }
+  }
+
+  /** Never rejects. */
+  async #ask(entry: Entry, watch: ConnectionWatch): Promise<void> {
+    if (entry.isAsking) return;
+    entry.isAsking = true;
+    try {
+      const { tokenExpiresAt = Number.POSITIVE_INFINITY } = entry.principal;
+      if (tokenExpiresAt <= this.#options.clock.nowSeconds())
+        throw new GatewayError("token_expired", "Token has expired");
+      await watch.holds();
+    } catch (thrown) {
+      // A fault of the store says nothing of the credential.
+      if (!(thrown instanceof GatewayError) || !endings.has(thrown.code)) return;
+      // An answer that the token has begun goes on to its end, just as over HTTP.
+      if (thrown.code === "token_expired" && watch.isBusy?.()) return;
+      this.#end(entry, "credential", thrown);
+    } finally {
+      entry.isAsking = false;
+    }
+  }
+
+  #end(entry: Entry, reason: LongConnectionEnd, error: GatewayError): void {
+    if (!this.#entries.has(entry)) return;
+    this.#release(entry);
+    entry.watch?.end(reason, error);
+  }
+}
+
+function partOf(limit: number, part: number): number {
+  return Math.max(1, Math.floor(limit * part));
+}
+
+function requireRoom(open: number | undefined, most: number, whose: string): void {
+  if (open === undefined || open < most) return;
+  throw new GatewayError(
+    "rate_limit_exceeded",
+    `${whose} has ${most === 1 ? "1 long-lived connection" : `${most} long-lived connections`} open, the most that it may have at the same time. Close one of them first.`,
+    { retryAfterSeconds: 10 },
+  );
+}
+
+function full(): GatewayError {
+  return new GatewayError(
+    "service_unavailable",
+    "The server has as many long-lived connections open as it takes. Retry shortly, or send the request over HTTP.",
+    { retryAfterSeconds: 10 },
+  );
+}
+
+function count(counts: Map<string, number>, name: string, change: 1 | -1): void {
+  const now = (counts.get(name) ?? 0) + change;
+  if (now === 0) counts.delete(name);
+  else counts.set(name, now);
+}
+
+function tooOld(longestMs: number): GatewayError {
+  return new GatewayError(
+    "invalid_request",
+    `The connection is ${minutes(longestMs)} old, the most that it may be. Open another one.`,
+  );
+}
+
+function tooSilent(idleMs: number): GatewayError {
+  return new GatewayError("invalid_request", `No message came for ${minutes(idleMs)}. Open another connection.`);
+}
+
+function minutes(ms: number): string {
+  const whole = Math.round(ms / 60_000);
+  return whole === 1 ? "1 minute" : `${whole} minutes`;
+}

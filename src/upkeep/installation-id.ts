@@ -1,0 +1,78 @@
+// Tells an installation whose database is gone, or another one, from a first start: keys and usage must not begin anew by accident.
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { StartError } from "../base/errors.ts";
+import { listSegments } from "../ledger/spool-reader.ts";
+import { installationName } from "../storage/backup/restore-steps.ts";
+import { replaceFile } from "../storage/files/durable-file.ts";
+import { type Database, databaseName, writing } from "../storage/sql/database.ts";
+import { syncCommits } from "../storage/sql/durable-commits.ts";
+import { addInstallation, readInstallation } from "../storage/sql/installation.ts";
+
+/** Name in the table `installation`. */
+const idName = "id";
+
+/**
+ * Reports whether a database was used with this data directory: its file `installation` is there, usage that no database has yet,
+ * or the first key, which a start writes behind the database's own accounts. Earlier versions wrote no file `installation`.
+ */
+export function wasUsed(dataDir: string): boolean {
+  return knownId(dataDir) !== undefined || hasUsage(join(dataDir, "spool")) || hasCredentials(dataDir);
+}
+
+/** Throws a StartError where the file of SQLite is missing or empty, and the data directory was used. Changes nothing. */
+export function requireDatabaseFile(dataDir: string): void {
+  const file = join(dataDir, databaseName);
+  const isThere = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  if (!isThere && wasUsed(dataDir)) throw emptied(dataDir, `The database ${file} is missing or empty`);
+}
+
+/**
+ * Remembers in the file `installation` of the data directory which database it is used with, and returns the id. Throws a
+ * StartError where that was another one, or the database has lost what it held.
+ */
+export async function claimInstallation(db: Database, dataDir: string): Promise<string | undefined> {
+  const known = knownId(dataDir);
+  let id = await readInstallation(db, idName);
+  if (id === undefined) {
+    if (!(await holdsAccounts(db)) && wasUsed(dataDir)) throw emptied(dataDir, "The database has no accounts");
+    const own = known ?? `inst_${Bun.randomUUIDv7()}`;
+    // If two replicas start at once on a new database, the first one decides.
+    await writing(db, (tx) => addInstallation(tx, idName, own));
+    id = await readInstallation(db, idName);
+  }
+  if (known !== undefined && known !== id) {
+    throw new StartError(
+      `The data directory ${dataDir} belongs to another database: usage that waits in it would be booked there, and keys are unknown. Name the database that it was used with, or give this one a data directory of its own. If the database was replaced on purpose, delete ${join(dataDir, installationName)}.`,
+    );
+  }
+  if (known !== undefined || id === undefined) return id;
+  await syncCommits(db);
+  replaceFile(join(dataDir, installationName), `${id}\n`);
+  return id;
+}
+
+function knownId(dataDir: string): string | undefined {
+  const file = join(dataDir, installationName);
+  // An empty file names no database: the disk was full as it was copied.
+  return (existsSync(file) && readFileSync(file, "utf8").trim()) || undefined;
+}
+
+function hasUsage(spool: string): boolean {
+  return existsSync(spool) && listSegments(spool).some(({ path }) => statSync(path).size > 0);
+}
+
+function hasCredentials(dataDir: string): boolean {
+  return existsSync(dataDir) && readdirSync(dataDir).some((name) => /^credentials(-\w+)?\.json$/.test(name));
+}
+
+async function holdsAccounts(db: Database): Promise<boolean> {
+  const rows: unknown[] = await db`SELECT 1 FROM accounts LIMIT 1`;
+  return rows.length > 0;
+}
+
+function emptied(dataDir: string, what: string): StartError {
+  return new StartError(
+    `${what}, and ${dataDir} was used before: every API key would be refused, and usage of before be booked into a new database. Put the database back, or restore a backup: headrace restore BACKUP --data-dir ${dataDir}. To begin anew on purpose, move everything else out of ${dataDir} first.`,
+  );
+}

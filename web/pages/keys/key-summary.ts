@@ -1,0 +1,48 @@
+// One-line summaries for the folded sections of a key's form.
+import { numberOf } from "../../parts/editing/typed-number.ts";
+import { amountInWords, keyAmounts } from "../../parts/words/amounts.ts";
+import { count, counted, span } from "../../parts/words/figures.ts";
+import { scopes } from "../../parts/words/scopes.ts";
+import type { KeyDraft } from "./key-draft.ts";
+
+const cacheWords = { model: [], on: ["responses always cached"], off: ["responses never cached"] } as const;
+
+export function permissionSummary({ scopes: chosen, tools }: KeyDraft): string {
+  const titles = scopes.flatMap(({ scope, title }) => (chosen.includes(scope) ? [title] : []));
+  const only = tools === null ? [] : [tools.length === 0 ? "no tools" : `tools: ${tools.join(", ")}`];
+  return [...titles, ...only].join(", ") || "None";
+}
+
+export function modelSummary({ models, neverLeaves, priority, responseCache }: KeyDraft): string {
+  return [
+    models.length === 0 ? "All models" : models.join(", "),
+    ...(neverLeaves ? ["local servers only"] : []),
+    ...(priority === null ? [] : [`${priority} priority`]),
+    ...cacheWords[responseCache],
+  ].join(", ");
+}
+
+export function limitSummary({ rateLimit, windowSeconds, amounts, quotas }: KeyDraft): string {
+  const requests = finite(numberOf(rateLimit));
+  const set = [
+    ...(requests === null ? [] : [`${count(requests)} requests in ${span(windowSeconds)}`]),
+    ...keyAmounts.flatMap((amount) =>
+      amount.unit === "USD" ? [] : amountInWords(amount, finite(numberOf(amounts[amount.wire]))),
+    ),
+    ...(quotas.length === 0 ? [] : [counted(quotas.length, "quota")]),
+  ];
+  return set.join(", ") || "None besides the account's";
+}
+
+export function addressSummary({ addresses }: KeyDraft): string {
+  return addresses.join(", ") || "Any address";
+}
+
+export function labelSummary({ tags, note }: KeyDraft): string {
+  return [...tags, ...(note.trim() === "" ? [] : ["a note"])].join(", ") || "None";
+}
+
+/** Null also for text that is no number yet. */
+function finite(value: number | null): number | null {
+  return value !== null && Number.isFinite(value) ? value : null;
+}
