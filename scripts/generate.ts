@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { compile, type JSONSchema } from "json-schema-to-typescript";
 import packageJson from "../package.json" with { type: "json" };
 import { engineErrorCodes, errorCodes } from "../src/base/errors.ts";
+import { longLivedKinds } from "../src/base/long-lived.ts";
 import { clients } from "../src/cli/connect/clients.ts";
 import { configurationOf } from "../src/cli/connect/configuration.ts";
 import { configJsonSchema, configReference } from "../src/config/config.ts";
@@ -12,13 +13,19 @@ import { errorTable } from "../src/http/exchange/errors.ts";
 import { openApiDocument } from "../src/http/reference/openapi.ts";
 import { createRoutes } from "../src/http/routes.ts";
 import { hardeningPage, readTests } from "./hardening.ts";
+import { untriedLongLived } from "./house/owed.ts";
+import { longLivedPage } from "./long-lived.ts";
+import { surfaceFile, surfaceText } from "./surface/surface.ts";
 
 const root = join(import.meta.dir, "..");
 const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
 
-const document = openApiDocument(routeTable(), packageJson.version);
+const routes = routeTable();
+const document = openApiDocument(routes, packageJson.version);
 
-const hardening = hardeningPage(readFileSync(join(root, "tests/hardening.md"), "utf8"), readTests(root));
+const tests = readTests(root);
+const hardening = hardeningPage(readFileSync(join(root, "tests/hardening.md"), "utf8"), tests);
+const longLived = longLivedPage(longLivedKinds, tests, untriedLongLived);
 
 const files: Record<string, string> = {
   "docs/reference/openapi.json": json(document),
@@ -29,6 +36,8 @@ const files: Record<string, string> = {
   "docs/reference/configuration.md": configReference(),
   "docs/reference/errors.md": errorsPage(),
   "docs/reference/hardening.md": hardening.page,
+  "docs/reference/long-lived.md": longLived.page,
+  [surfaceFile]: await surfaceText(root, routes),
 };
 
 /** The table describes itself; its handlers, and so what they need, are never reached here. */
@@ -109,7 +118,7 @@ Every error of the API has this body and the header \`x-request-id\`, which find
 { "error": { "message": "temperature: must be a number from 0 to 2 (got 3).", "type": "invalid_request_error", "param": "temperature", "code": "invalid_request" } }
 \`\`\`
 
-\`param\` is the field that is wrong, by its path in the request, or null. Where a model server says with a code of its own why it refused a request, or failed, and clients act upon that code, it stands in place of ours: ${codes}.
+\`param\` is the path of the wrong field in the request. An error that no field causes has no \`param\`. If a model server refuses or fails with a code that clients act upon, the error carries that code: ${codes}.
 
 In an open stream the same object is one \`data:\` event, after which the connection closes without \`[DONE]\`.
 
@@ -140,9 +149,13 @@ for (const [name, text] of Object.entries(files)) {
   console.log(`wrote ${name}`);
 }
 const marked = readFileSync(join(root, ".gitattributes"), "utf8").split("\n");
-const unmarked = Object.keys(files).filter((name) => !marked.includes(`${name} linguist-generated`));
+// A review reads the surface: its diff says what changes for users.
+const unmarked = Object.keys(files).filter(
+  (name) => name !== surfaceFile && !marked.includes(`${name} linguist-generated`),
+);
 const faults = [
   ...hardening.faults,
+  ...longLived.faults,
   ...unmarked.map((name) => `.gitattributes: has no line "${name} linguist-generated", by which reviews know it.`),
 ];
 for (const fault of faults) console.error(fault);

@@ -52,7 +52,11 @@ export const layers: Layers = {
     packages: ["bun"],
     because: "what is asked of an address that somebody else chose does not decide whether it may be asked.",
   },
-  "src/websocket": { may: ["src/base", "src/http1"], packages: ["bun", "node:crypto", "node:tls"], because: protocol },
+  "src/websocket": {
+    may: ["src/base", "src/http1"],
+    packages: ["bun", "node:buffer", "node:crypto", "node:tls"],
+    because: protocol,
+  },
   "src/workers": {
     may: ["src/base", "src/domain", "src/http1"],
     because:
@@ -217,12 +221,12 @@ export const layers: Layers = {
   },
   "src/mcp/servers": {
     may: ["src/base", "src/domain", "src/mcp/front", "src/policy", "src/wire"],
-    because: "what is known of servers of tools does not depend on who uses them.",
+    because: "what is known of MCP servers does not depend on who uses them.",
   },
   "src/mcp/links": {
     may: ["src/base", "src/domain", "src/http1", "src/outward", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
-    because: "how a server of tools is reached does not depend on who asks it for what.",
+    because: "how an MCP server is reached does not depend on who asks it for what.",
   },
   "src/mcp/uses": {
     may: ["src/base", "src/domain", "src/inference", "src/policy"],
@@ -235,7 +239,11 @@ export const layers: Layers = {
     packages: ["node:crypto", "zod"],
     because: "it reaches stores and engines through ports.",
   },
-  "src/nodes/tunnel": { may: ["src/base", "src/domain", "src/nodes"], packages: ["node:crypto"], because: protocol },
+  "src/nodes/tunnel": {
+    may: ["src/base", "src/domain", "src/nodes"],
+    packages: ["node:buffer", "node:crypto"],
+    because: protocol,
+  },
   "src/http": {
     may: [
       ...[
@@ -458,4 +466,41 @@ export const moneyRooms = [
   "web/api/money.ts",
   // The cost of a place to run is work.
   "src/inference/routing/ranking.ts",
+];
+
+/** Files whose timers, sockets and processes belong to the server itself, or to a command that ends: there is one of each. */
+export const housekeeping: readonly string[] = [
+  "src/cli/login/login.ts",
+  "src/cli/serve/follow-config.ts",
+  "src/cli/serve/node-face.ts",
+  "src/cli/serve/quiet.ts",
+  "src/cli/serve/serve.ts",
+  "src/cli/terminal/context.ts",
+  "src/cli/terminal/progress.ts",
+  "src/engines/llama/engine-install.ts",
+  "src/engines/llama/inspect-model.ts",
+  "src/engines/llama/npm-command.ts",
+  "src/engines/llama/worker/server.ts",
+  "src/engines/memory/gpus.ts",
+  "src/inference/routing/load-reader.ts",
+  "src/inference/routing/overdue.ts",
+  "src/inference/routing/routing-watcher.ts",
+  "src/installation/executable.ts",
+  "src/limits/shared/limits-link.ts",
+  "src/notices/watch/rounds.ts",
+  "src/oauth/housekeeper.ts",
+  "src/policy/credentials/revision-watcher.ts",
+  "src/policy/credentials/signing-keys.ts",
+  "src/policy/long-connections.ts",
+  "src/policy/records/replicas.ts",
+  "src/policy/records/retention.ts",
+  "src/server/event-loop-delay.ts",
+  "src/server/llama-server-files.ts",
+  "src/server/serve.ts",
+  "src/storage/redis/redis-connection.ts",
+  "src/storage/sql/checkpointer.ts",
+  "src/storage/sql/postgres-pool.ts",
+  "src/storage/sql/quick-check.ts",
+  "src/storage/tables/expiry-sweep.ts",
+  "src/upkeep/backup.ts",
 ];

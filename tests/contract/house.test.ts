@@ -3,10 +3,13 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { checkComments, commentsOf, countedRooms, grantsText, readGrants } from "../../scripts/house/comments.ts";
 import { checkCycles } from "../../scripts/house/cycles.ts";
+import { checkDocuments } from "../../scripts/house/documents.ts";
 import { checkFolders } from "../../scripts/house/folders.ts";
 import { readSources } from "../../scripts/house/imports.ts";
 import { checkLayers } from "../../scripts/house/layers.ts";
+import { checkLongLived } from "../../scripts/house/long-lived.ts";
 import { checkLua } from "../../scripts/house/lua.ts";
 import { checkMoney } from "../../scripts/house/money.ts";
 import { checkProse } from "../../scripts/house/prose.ts";
@@ -104,6 +107,18 @@ test("a 26th file in a folder is one too many, tests not counted, and a grant go
   expect(checkFolders(files, { "src/mail": 27 })).toEqual([expect.stringContaining("goes down to that")]);
 });
 
+test("finds a path in a document that leads nowhere", () => {
+  planted({
+    "src/mail/smtp.ts": "",
+    "src/mail/README.md": "`smtp.ts` sends, `src/mail/smtp.ts` too, `pop.ts` receives.",
+    "ARCHITECTURE.md": "`src/mail` and `src/mail/` send, `src/post` does not, `headrace.db` is data.",
+  });
+  expect(checkDocuments(root ?? "")).toEqual([
+    expect.stringContaining("src/mail/README.md: names pop.ts"),
+    expect.stringContaining("ARCHITECTURE.md: names src/post"),
+  ]);
+});
+
 test("a reading of the time outside of the clock is found, whatever reads it", () => {
   const readings = ["performance.now()", "Date.now()", "new Date()"];
   const text = readings.map((reading) => `const x = ${reading};\n`).join("");
@@ -152,6 +167,42 @@ describe("the rule of money", () => {
       "src/policy/x.test.ts": "const usd = one.cost + two.cost;\n",
     });
     expect(checkMoney(files, moneyRooms)).toEqual([]);
+  });
+});
+
+describe("comments", () => {
+  const path = "src/policy/limits/x.ts";
+  const text = `// The leases of a worker
+// and their ends.
+const url = "https://example.com/"; // What a client sees.
+/** Returns those of it that what is there has. */
+const pattern = /[/*]/; const other = \`// none \${url}\`;
+// biome-ignore lint/x: no comment
+`;
+  const openings = new Set(["the", "returns"]);
+  const rooms = () => countedRooms(planted({ [path]: text }), openings);
+
+  test("finds comments, and no signs of one within texts and patterns", () => {
+    expect(commentsOf(text).map(({ line, text: said }) => [line, said])).toEqual([
+      [1, "The leases of a worker and their ends."],
+      [3, "What a client sees."],
+      [4, "Returns those of it that what is there has."],
+    ]);
+  });
+
+  test("refuses more unlisted openings and pronouns than a room is granted", () => {
+    expect(checkComments(rooms(), new Map())).toEqual([
+      expect.stringMatching(/^src\/policy\/limits: 1 comments that open with a word .* at most 0 are granted:$/),
+      `  ${path}:3: What a client sees.`,
+      expect.stringMatching(/^src\/policy\/limits: 1 comments of which 30 % or more are pronouns; at most 0/),
+      `  ${path}:4: Returns those of it that what is there has.`,
+    ]);
+    expect(checkComments(rooms(), readGrants("src/policy/limits 1 1\n"))).toEqual([]);
+  });
+
+  test("asks to lower a grant that is higher than needed", () => {
+    expect(checkComments(rooms(), readGrants("src/policy/limits 2 1\nsrc/gone 0 3\n"))).toHaveLength(2);
+    expect(grantsText(readGrants("src/b 2 1\nsrc/gone 0 0\nsrc/a 0 3\n"))).toBe("src/a 0 3\nsrc/b 2 1\n");
   });
 });
 
@@ -252,4 +303,26 @@ test("a test that sets the time of all, or casts its way in, is found, whatever 
   expect(checkTests(files, ["src/policy/x.test.ts", "src/policy/y.test.ts"])).toEqual([
     expect.stringContaining("src/policy/y.test.ts: tests from the outside"),
   ]);
+});
+
+describe("what outlives a request", () => {
+  test.each([
+    "const timer = setInterval(() => {}, 1_000);",
+    "new WebSocketLink(channel, {});",
+    "Bun.listen({ port: 0 });",
+    'Bun.spawn(["true"]);',
+    "new Pending<number>(options, kind);",
+    "const answer = { begin: (client) => pump(client) };",
+  ])("a file that has %s is refused unless it is listed", (statement) => {
+    const path = "src/http/api/x.ts";
+    const files = planted({ [path]: `${statement}\n`, "src/http/api/plain.ts": "// setInterval( in a comment\n" });
+    expect(checkLongLived(files, [], [])).toEqual([expect.stringContaining(`${path}: makes `)]);
+    expect(checkLongLived(files, [["kind", { files: [path] }]], [])).toEqual([]);
+    expect(checkLongLived(files, [], [path])).toEqual([]);
+  });
+
+  test("a row that names a file that is gone is refused", () => {
+    const [finding] = checkLongLived(planted({ "src/x.ts": "" }), [], ["src/gone.ts"]);
+    expect(finding).toContain("src/gone.ts: is listed");
+  });
 });
