@@ -31,7 +31,7 @@ const others: Readonly<Record<string, string>> = {
 const givenFolders = ["deploy", "examples"];
 const givenFiles = ["LICENSE", "docs/reference/headrace.schema.json", "docs/reference/openapi.json"];
 /** Parts of the README that the site says by itself. */
-const notForStrangers = new Set(["Reference", "Licence"]);
+const notForStrangers = new Set(["Where to read on", "Licence"]);
 
 /** Where the page made of a file or folder is; undefined where there is none. */
 export function pathOfSource(source: string): string | undefined {
