@@ -24,6 +24,9 @@ declare const HEADRACE_DIGEST: string;
 declare const HEADRACE_ENTRIES: number;
 
 const cache = join(userCache(), "headrace");
+const draftPrefix = ".unpacking-";
+/** Unpacking takes seconds; a start that was killed leaves its draft. */
+const draftLifetimeMs = 3_600_000;
 const directory = join(cache, HEADRACE_DIGEST);
 
 try {
@@ -66,21 +69,32 @@ async function unpack(): Promise<void> {
     if (process.getuid?.() === statSync(directory).uid) utimesSync(directory, now, now);
     return;
   }
-  const draft = join(cache, `.unpacking-${process.pid}`);
-  rmSync(draft, { recursive: true, force: true });
+  // Starts in several containers may share this cache and have the same process id.
+  const draft = join(cache, `${draftPrefix}${crypto.randomUUID()}`);
   try {
     const packed = await Bun.file(archive).bytes();
     await new Bun.Archive(Bun.zstdDecompressSync(packed)).extract(draft);
     writeThrough(draft);
     utimesSync(draft, now, now);
-    if (!isWhole()) rmSync(directory, { recursive: true, force: true });
-    renameSync(draft, directory);
-  } catch (error) {
+    moveIntoPlace(draft);
+  } finally {
     rmSync(draft, { recursive: true, force: true });
-    // Another start was faster.
-    if (!isWhole()) throw error;
   }
   removeOlder();
+}
+
+/** Replaces a folder of which files are missing; leaves a whole one, which another start was faster to make. */
+function moveIntoPlace(draft: string): void {
+  try {
+    renameSync(draft, directory);
+  } catch (error) {
+    if (isWhole()) return;
+    if (!existsSync(directory)) throw error;
+    const damaged = `${draft}-damaged`;
+    renameSync(directory, damaged);
+    renameSync(draft, directory);
+    rmSync(damaged, { recursive: true, force: true });
+  }
 }
 
 /** Those who clean caches take out of them what was not used for long. */
@@ -113,16 +127,9 @@ function removeOlder(): void {
   const others = names.filter((name) => /^[0-9a-f]{64}$/.test(name) && name !== HEADRACE_DIGEST);
   const usedMs = (name: string) => statSync(join(cache, name), { throwIfNoEntry: false })?.mtimeMs ?? 0;
   const older = others.sort((one, two) => usedMs(two) - usedMs(one)).slice(1);
-  const left = names.filter((name) => name.startsWith(".unpacking-") && !isAlive(Number(name.split("-")[1])));
+  const abandonedMs = Date.now() - draftLifetimeMs;
+  const left = names.filter((name) => name.startsWith(draftPrefix) && usedMs(name) < abandonedMs);
   for (const name of [...older, ...left]) rmSync(join(cache, name), { recursive: true, force: true });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 /** Bun reads its settings at its start, so it is started again: in this process where the system can do that. */

@@ -148,10 +148,14 @@ describe("the executable", () => {
       system.run(["touch", "-d", `${age + 1} days ago`, path]);
     }
     system.run(["chmod", "700", cache]);
-    system.run(["mkdir", join(cache, ".unpacking-4000000")]);
+    // Two drafts: a start was killed; another one unpacks at this moment, maybe in another container.
+    const drafts = [join(cache, ".unpacking-killed"), join(cache, ".unpacking-running")];
+    system.run(["mkdir", ...drafts]);
+    system.run(["touch", "-d", "2 hours ago", drafts[0] ?? ""]);
     started();
     expect(older.map((path) => existsSync(path))).toEqual([true, false, false]);
-    expect(readdirSync(cache)).toHaveLength(2);
+    expect(drafts.map((path) => existsSync(path))).toEqual([false, true]);
+    expect(readdirSync(cache)).toHaveLength(3);
   });
 
   test("says where it needs how much room, and what is free there", () => {
