@@ -1,0 +1,59 @@
+// `npm test` when Bun itself crashes: nothing goes untested, and what crashes again fails.
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+
+const root = join(import.meta.dir, "..", "..");
+const folder = mkdtempSync(join(tmpdir(), "crashed-bun-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test("files that a crash of Bun takes along run again", async () => {
+  const files = filesOf("once", `!existsSync(mark)`);
+  const { told, code } = await npmTest(files);
+  expect(told).toContain("worker crashed: SIGBUS");
+  expect(told).toContain("Bun itself crashed; the files that it lost were run again");
+  expect(told).toEndWith("\n6 passed, 0 failed\n");
+  expect(code).toBe(0);
+});
+
+test("a file in which Bun always crashes fails", async () => {
+  const { told, code } = await npmTest(filesOf("always", "true"));
+  expect(told).toMatch(/\n\d passed, [1-9] failed\n$/);
+  expect(code).toBe(1);
+});
+
+test("a file whose process was ended by another signal is not run again", async () => {
+  const { told, code } = await npmTest(filesOf("ended", "true", "SIGTERM"));
+  expect(told).toContain("What failed:");
+  expect(told).toEndWith("\n5 passed, 1 failed\n");
+  expect(code).toBe(1);
+});
+
+/** Six files, two at a time, the first of which ends its process where `condition` holds. */
+function filesOf(name: string, condition: string, signal = "SIGBUS"): string {
+  const own = mkdtempSync(join(folder, `${name}-`));
+  const mark = JSON.stringify(join(own, "mark"));
+  for (let number = 1; number <= 6; number++) {
+    const ends =
+      number === 1 ? `if (${condition}) { writeFileSync(mark, ""); process.kill(process.pid, "${signal}"); }` : "";
+    const text = `import { test } from "bun:test";
+import { existsSync, writeFileSync } from "node:fs";
+const mark = ${mark};
+test("${number}", async () => { ${ends} await Bun.sleep(20); });
+`;
+    writeFileSync(join(own, `file-${number}.test.ts`), text);
+  }
+  return relative(root, own);
+}
+
+async function npmTest(files: string): Promise<{ told: string; code: number }> {
+  const command = ["node", "scripts/test.mjs", "--parallel=2", "--no-isolate", files];
+  const program = Bun.spawn(command, { cwd: root, stdout: "pipe", stderr: "pipe" });
+  const [out, errors, code] = await Promise.all([
+    new Response(program.stdout).text(),
+    new Response(program.stderr).text(),
+    program.exited,
+  ]);
+  return { told: errors + out, code };
+}
