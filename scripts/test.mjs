@@ -2,13 +2,10 @@
 // `npm run test:long`: the long forms of the tests that have one, in tests/faults, tests/hostile, tests/fuzz,
 // tests/install, tests/upgrades and tests/e2e/agents. `npm test -- --renew-timings` writes what each file took to
 // tests/timings.json, by which the next runs begin with what takes longest.
-import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import {
   bunEnvironment,
-  bunExecutable,
   ensureDashboard,
   ensureDebianPackages,
   ensureDependencies,
@@ -17,6 +14,7 @@ import {
 } from "./setup.mjs";
 import { needsOf } from "./test-needs.mjs";
 import { ensureDeployTools, ensureNpms, ensureSmallDebians, ensureTestPrograms } from "./test-programs.mjs";
+import { TestRun } from "./test-run.mjs";
 
 const long = process.argv.includes("--long");
 const renewal = "--renew-timings";
@@ -82,75 +80,17 @@ if (needs.npms) ensureNpms();
 const env = Object.fromEntries(Object.entries(bunEnvironment()).filter(([name]) => !name.startsWith("HEADRACE_")));
 if (long) env["TEST_LONG"] = "1";
 
-// How Bun names a file whose process died of a fault in Bun, or that it gave up because of such a death.
-const lostFile = /^✗ (.+) \((?:(worker crashed: SIG(?:ABRT|BUS|FPE|ILL|SEGV|TRAP))|aborted: .+)\)$/;
-const total = { pass: 0, fail: 0, skip: 0 };
-const failures = [];
-const crashes = [];
-let isGood = true;
-for (const paths of [...runs, ...withWorkers]) {
-  await runAll(paths, withWorkers.includes(paths) ? { TEST_WORKERS: "2" } : {});
+const tests = new TestRun(env);
+for (const args of [...runs, ...withWorkers]) {
+  await tests.run(args, withWorkers.includes(args) ? { TEST_WORKERS: "2" } : {});
 }
+const { total, failures, crashes, unsteady } = tests;
+const tell = (heading, lines) => {
+  if (lines.length > 0) console.log(`\n${heading}\n${lines.join("\n")}`);
+};
 // Told again at the end: what failed early is far up by then, and where only the end of a log is kept, gone.
-if (failures.length > 0) console.log(`\nWhat failed:\n${failures.join("\n")}`);
-if (crashes.length > 0)
-  console.log(`\nBun itself crashed; the files that it lost were run again:\n${crashes.join("\n")}`);
+tell("What failed:", failures);
+tell("Bun itself crashed; the files that it lost were run again:", crashes);
+tell("Failed beside other files and passed alone (a fault of the test or of the program, to be mended):", unsteady);
 console.log(`\n${total.pass} passed, ${total.fail} failed${total.skip > 0 ? `, ${total.skip} skipped` : ""}`);
-process.exit(isGood && total.fail === 0 ? 0 : 1);
-
-/** Runs what `paths` names. Files that a crash of Bun has taken along are run again, twice at most. */
-async function runAll(paths, own) {
-  const flags = paths.filter((argument) => argument.startsWith("--parallel=") || argument === "--no-isolate");
-  let lost = [];
-  for (let round = 0; round < 3; round++) {
-    const files = round === 0 ? paths : [...flags, ...lost.map((path) => `./${path}`)];
-    const last = await run(["test", "--timeout", "60000", ...files], own);
-    lost = last.lost;
-    if (lost.length === 0 || round === 2) {
-      isGood &&= last.isGood;
-      return;
-    }
-    // Bun counts each file that it has lost as one failure.
-    total.fail -= lost.length;
-  }
-}
-
-/**
- * Runs Bun and adds to `total`. What it says of each test that fails is kept in `failures`. `lost` has the files whose
- * tests Bun did not run to their end because one of its processes crashed by a fault of Bun's own: with the first such
- * crash it gives up all files that wait (https://github.com/oven-sh/bun/issues/41357).
- */
-function run(args, own) {
-  return new Promise((resolve) => {
-    const child = spawn(bunExecutable(), args, {
-      cwd: root,
-      env: { ...env, ...own },
-      stdio: ["ignore", "inherit", "pipe"],
-    });
-    let tail = "";
-    let ofThisTest = [];
-    let isToldAgain = false;
-    const lost = new Set();
-    child.stderr.on("data", (bytes) => {
-      process.stderr.write(bytes);
-      tail = (tail + bytes).slice(-4000);
-    });
-    createInterface({ input: child.stderr }).on("line", (line) => {
-      // Bun's own list of names, at its end.
-      isToldAgain ||= /^\d+ tests? failed:$/.test(line);
-      ofThisTest.push(line);
-      if (ofThisTest.length > 100) ofThisTest.shift();
-      const [, path, isCrash] = lostFile.exec(line) ?? [];
-      if (path) lost.add(path);
-      if (isCrash) crashes.push(...ofThisTest.slice(-40));
-      else if (line.startsWith("✗ ") && !path) failures.push(line);
-      if (line.startsWith("(fail)") && !isToldAgain) failures.push(...ofThisTest);
-      if (/^\((pass|fail|skip|todo)\)/.test(line)) ofThisTest = [];
-    });
-    child.on("close", (code) => {
-      const count = (word) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(tail)?.[1] ?? 0);
-      for (const word of Object.keys(total)) total[word] += count(word);
-      resolve({ isGood: code === 0 && count("pass") > 0, lost: [...lost] });
-    });
-  });
-}
+process.exit(tests.isGood && total.fail === 0 ? 0 : 1);

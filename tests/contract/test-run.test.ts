@@ -1,4 +1,4 @@
-// `npm test` when Bun itself crashes: nothing goes untested, and what crashes again fails.
+// `npm test` when Bun crashes, or a test fails: nothing goes untested, and what crashes or fails again fails the run.
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,13 +30,28 @@ test("a file whose process was ended by another signal is not run again", async 
   expect(code).toBe(1);
 });
 
-/** Six files, two at a time, the first of which ends its process where `condition` holds. */
-function filesOf(name: string, condition: string, signal = "SIGBUS"): string {
+test("a file that fails beside others and passes alone is named", async () => {
+  const { told, code } = await npmTest(filesOf("unsteady", `!existsSync(mark)`, "none"));
+  expect(told).toContain("Failed beside other files and passed alone");
+  expect(told).toMatch(/alone \(.*\):\n\S*file-1\.test\.ts\n/);
+  expect(told).toEndWith("\n6 passed, 0 failed\n");
+  expect(code).toBe(0);
+});
+
+test("a file that fails alone as well fails", async () => {
+  const { told, code } = await npmTest(filesOf("wrong", "true", "none"));
+  expect(told).toContain("What failed:");
+  expect(told).toEndWith("\n5 passed, 1 failed\n");
+  expect(code).toBe(1);
+});
+
+/** Six files, two at a time, the first of which ends its process where `condition` holds, or fails. */
+function filesOf(name: string, condition: string, signal: "SIGBUS" | "SIGTERM" | "none" = "SIGBUS"): string {
   const own = mkdtempSync(join(folder, `${name}-`));
   const mark = JSON.stringify(join(own, "mark"));
   for (let number = 1; number <= 6; number++) {
-    const ends =
-      number === 1 ? `if (${condition}) { writeFileSync(mark, ""); process.kill(process.pid, "${signal}"); }` : "";
+    const fault = signal === "none" ? `throw new Error("wrong")` : `process.kill(process.pid, "${signal}")`;
+    const ends = number === 1 ? `if (${condition}) { writeFileSync(mark, ""); ${fault}; }` : "";
     const text = `import { test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 const mark = ${mark};
