@@ -23,13 +23,18 @@ const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
 /** Nothing at all, or one of these words, whatever stands around it: `""`, `{}`, `null`, `: keep-alive`. */
 const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
 const longestHeartbeat = 32;
-const typeMember = /"type"\s*:/;
+/** A heartbeat with a type has little beside it: a number, or a time. */
+const longestTypedHeartbeat = 256;
+const typeMember = /"type"\s*:\s*"?([\w-]*)/;
 
 /**
- * Reports whether an event of a model server only shows that the server is alive. An event with a `type` is left to its
- * format, which may know that type.
+ * Reports whether an event of a model server only shows that the server is alive. `knowsPing`: the client's format has
+ * events of the type `ping`, which are not heartbeats to skip.
  */
-export function isHeartbeat(name: string, data: string): boolean {
-  if (data.length <= longestHeartbeat && heartbeatData.test(data)) return true;
+export function isHeartbeat(name: string, data: string, knowsPing = false): boolean {
+  const { length } = data;
+  if (length <= longestHeartbeat && heartbeatData.test(data)) return true;
+  const type = length <= longestTypedHeartbeat ? typeMember.exec(data)?.[1] : undefined;
+  if (type !== undefined) return heartbeatName.test(type) && !(knowsPing && type === "ping");
   return name !== "" && heartbeatName.test(name) && !typeMember.test(data);
 }

@@ -93,11 +93,27 @@ describe.each(pairs)("a stream of %s for a client of %s", (from, to) => {
     ...[":\n\n", ": ping\n", "\n\n", "\r\n", "data:\n\n", "data\n\n", "data: \n\n", 'data: ""\n\n', "data: {}\n\n"],
     ...["data: null\n\n", "data: ping\n\n", 'event: ping\ndata: ""\n\n', "event: ping\ndata:\n\n", "event: ping\n\n"],
     ...["event: keepalive\ndata: 17\n\n", 'event: heartbeat\ndata: {"at":17}\n\n', "id: 7\n\n", "retry: 5\n\n"],
-    ...["event: ping\r\ndata: ping\r\n\r\n", "data: : keep-alive\n\n"],
+    ...["event: ping\r\ndata: ping\r\n\r\n", "data: : keep-alive\n\n", 'data: {"type":"heartbeat"}\n\n'],
+    ...['event: keepalive\ndata: {"type":"keepalive","sequence_number":3}\n\n'],
+    ...['event: keep-alive\ndata: {"at":1700000000,"type":"keep-alive"}\n\n'],
   ])("is the same with the heartbeat %j between its events", async (heartbeat) => {
     const { text } = await answered(from, to, eventsOf(from));
     const beaten = eventsOf(from).flatMap((event) => [heartbeat, event]);
     expect((await answered(from, to, [...beaten, heartbeat])).text).toBe(text);
+  });
+
+  test("is the same answer with events of the type ping, which clients of Messages alone get", async () => {
+    const ping = 'event: ping\ndata: {"type":"ping","at":1700000000}\n\n';
+    const { text, read } = await answered(from, to, eventsOf(from));
+    const beaten = await answered(from, to, [...eventsOf(from).flatMap((event) => [ping, event]), ping]);
+    expect(beaten.read).toEqual(read);
+    if (from !== "message" || to !== "message") expect(beaten.text).toBe(text);
+  });
+
+  test.if(from === "response" || from === "message")("is the same behind an event of an unknown type", async () => {
+    const { text } = await answered(from, to, eventsOf(from));
+    const queued = 'event: queue.status\ndata: {"type":"queue.status","position":3}\n\n';
+    expect((await answered(from, to, [queued, ...eventsOf(from)])).text).toBe(text);
   });
 
   test("is the same with blanks around the mark of the end", async () => {

@@ -70,7 +70,7 @@ export interface BegunAnswer {
 }
 
 /** What is written into the line of an event's name. */
-const typePattern = /^[\w.]{1,128}$/;
+const typePattern = /^[\w.-]{1,128}$/;
 
 export class PassedStream extends CountedReply implements AnswerStream {
   readonly #events: PassedEvents;
@@ -136,11 +136,12 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const event = this.#repair.strict?.(told) ?? told;
     const { type, sequence_number: number } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
-    const before = this.#repair.before(event);
+    // A client takes its first event for the begin of the answer.
+    const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
+    const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";
     this.#reader.event(event, this);
-    // A client takes its first event for the begin of the answer.
-    if (this.#eventCount === 0 && !this.#reader.isPart(event)) return "";
+    if (isEarly) return "";
     this.#follower?.see(event);
     const { shift = 0 } = this.#repair;
     this.#eventCount = typeof number === "number" ? number + shift + 1 : this.#eventCount + 1;

@@ -493,7 +493,8 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #translate(data: string, start: number): string {
     const { text, position, name } = this.#reader;
     if (name === "error") throw this.#faultIn(data);
-    if (isHeartbeat(name, data)) return "";
+    const { keepAlive } = this.#options.request.dialect;
+    if (isHeartbeat(name, data, keepAlive !== comment)) return "";
     const raw = start < 0 ? undefined : text.slice(start, position);
     return this.#chunks.translate(data, raw);
   }
