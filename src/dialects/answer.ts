@@ -136,6 +136,8 @@ export interface Answer {
 export interface StreamObservation {
   /** Usage as the engine that sends it now reported it last. */
   readonly reported: TokenUsage | undefined;
+  /** The prompt and its parts, as the engine told them where the stream began; left out: it told none. */
+  readonly toldPrompt?: Pick<TokenUsage, "promptTokens" | "parts"> | undefined;
   /** UTF-8 bytes of text delivered, and in how many pieces they came. */
   deliveredBytes: number;
   deliveredPieces: number;

@@ -20,7 +20,7 @@ export function streamUsage(request: AskedRequest, observed: StreamObservation, 
 /** The same of the server alone that sends it now: what it has read and written. `ended`: left out: it did not come to its end. */
 export function lastPartUsage(request: AskedRequest, observed: StreamObservation, ended = false): TokenUsage {
   const { cut, context } = observed;
-  const own = ownUsage(request, { ...lastPart(observed), context }, ended);
+  const own = ownUsage(request, { ...lastPart(observed), toldPrompt: observed.toldPrompt, context }, ended);
   if (!cut || observed.reported) return own;
   const before = continuedUsage(request, observed, cut, ended).completionTokens - own.completionTokens;
   return { ...own, promptTokens: observed.countedPrompts?.[cut.length] ?? own.promptTokens + before };
@@ -41,7 +41,13 @@ function ownUsage(request: AskedRequest, observed: StreamObservation, ended: boo
   const tokens = estimateDelivered(bytes, deliveredPieces);
   const isEarlier = !ended && reported !== undefined && reported.completionTokens < tokens;
   const usage = isEarlier ? { ...reported, completionTokens: tokens, estimated: true } : reported;
-  return comparedUsage(usage, request, { bytes, tokens }, context);
+  const compared = comparedUsage(usage, request, { bytes, tokens }, context);
+  return usage === undefined && observed.toldPrompt ? withTold(compared, observed.toldPrompt) : compared;
+}
+
+/** Drops a prompt below the estimate, as servers may begin with figures of nothing yet. */
+function withTold(estimate: TokenUsage, told: NonNullable<StreamObservation["toldPrompt"]>): TokenUsage {
+  return told.promptTokens < estimate.promptTokens ? estimate : { ...estimate, ...told };
 }
 
 /**

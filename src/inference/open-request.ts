@@ -530,7 +530,8 @@ export class OpenRequest<Result>
     const all = {
       ...{ bodyBytes: bodyBytes + writtenBytes, hasMedia, promptTokens, maxCompletionTokens, limitHolds, width },
     };
-    return usageBounds(model, { ...all, readings: readings * (times + 1) });
+    const readsBeyond = () => this.request.readsBeyond();
+    return usageBounds(model, { ...all, readings: readings * (times + 1), readsBeyond });
   }
 
   /** A stream's client has heard nothing for a while: a failure becomes an event from here on. */
@@ -662,14 +663,17 @@ export class OpenRequest<Result>
     relayTo(source, this);
   }
 
-  /** A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it. */
-  endedWithoutAnswer(thrown: unknown): Eventual<void> {
+  /**
+   * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it.
+   * `toldPrompt`: its tokens, as the engine told them.
+   */
+  endedWithoutAnswer(thrown: unknown, toldPrompt = 0): Eventual<void> {
     const error = this.#stopped ? stoppingError() : thrown;
     // It was being answered.
     this.#dispatched?.bill?.keep();
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
-    const promptTokens = isRead ? this.request.promptTokens : 0;
+    const promptTokens = isRead ? Math.max(this.request.promptTokens, toldPrompt) : 0;
     const parts = isRead ? partsOf({ details: this.request.unitsRead }) : undefined;
     return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true, parts }, error);
   }

@@ -68,6 +68,10 @@ export class GuardedStream implements AnswerStream {
     return this.inner.reported;
   }
 
+  get toldPrompt(): AnswerStream["toldPrompt"] {
+    return this.inner.toldPrompt;
+  }
+
   get deliveredBytes(): number {
     return this.inner.deliveredBytes;
   }

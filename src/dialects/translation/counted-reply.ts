@@ -41,6 +41,11 @@ export class CountedReply implements ReplySink, StreamObservation {
     return reportedOf(this.told, this.ended !== undefined || this.told.isFinal === true);
   }
 
+  get toldPrompt(): StreamObservation["toldPrompt"] {
+    const { promptTokens, completionTokens: _, reasoningTokens: __, ...told } = this.told;
+    return promptTokens === undefined ? undefined : { promptTokens, parts: partsOf(told) };
+  }
+
   block(): void {
     this.#to?.block();
   }

@@ -43,6 +43,10 @@ export class TranslatedStream implements AnswerStream {
     return this.#reply.reported;
   }
 
+  get toldPrompt(): AnswerStream["toldPrompt"] {
+    return this.#reply.toldPrompt;
+  }
+
   /** What was told of usage, the latest of each figure. */
   get told(): ReplyUsage {
     return this.#reply.told;

@@ -1,5 +1,6 @@
 // Clients that leave and servers that end, at every moment of a stream.
 import { describe, expect, test } from "bun:test";
+import { until } from "../../../tests/support/headrace.ts";
 import { done, event, Source, settled, soon, start } from "../../../tests/support/relay.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -58,6 +59,44 @@ describe("a client that leaves", () => {
     expect(source.ends).toEqual([false]);
     await soon();
     expect(started.client.text).toBe(event("abc"));
+  });
+
+  const told = { prompt_tokens: 20, completion_tokens: 9_000, total_tokens: 9_020 };
+  const usage = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: told })}\n\n`;
+
+  test("a client that leaves between the end of the answer and its usage pays what the engine then tells", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    started.client.behind = true;
+    source.send(event("abc") + event("", "stop"));
+    expect(source.paused).toBe(true);
+    started.left.cancel();
+    expect(started.ends).toEqual([]);
+    expect(source.paused).toBe(false);
+    source.send(usage + done);
+    await soon();
+    const reported = expect.objectContaining({ promptTokens: 20, completionTokens: 9_000 });
+    expect(started.ends).toEqual([{ observed: expect.objectContaining({ reported }), error: undefined }]);
+    expect(source.ends).toEqual([false]);
+  });
+
+  test("a client that leaves before usage that never comes has its engine stopped a second after the answer", async () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc") + event("", "stop"));
+    started.left.cancel();
+    await until(() => started.ends.length > 0, "the end", 1_500);
+    expect(started.ends).toEqual([{ observed: expect.objectContaining({ deliveredBytes: 3 }), error: undefined }]);
+    await until(() => source.cancelled, "the engine is let go", 1_500);
+  });
+
+  test("a client that is cut off between the end of the answer and its usage ends at once", () => {
+    const source = new Source();
+    const started = start(source.dispatched);
+    source.send(event("abc") + event("", "stop"));
+    started.left.cancel(new GatewayError("rate_limit_exceeded", "No room."));
+    expect(started.ends).toHaveLength(1);
+    expect(source.cancelled).toBe(true);
   });
 
   test("a client that leaves as a piece is written for it is told of once", () => {

@@ -711,7 +711,22 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   cancelled(): void {
     const { reason } = this.#options.left;
     const why = reason instanceof GatewayError ? reason : new DOMException("The client left", "AbortError");
-    if (!this.#over) this.#finish(why, undefined);
+    if (this.#over) return;
+    if (why === reason || !this.#lacksUsageAlone) this.#finish(why, undefined);
+    else this.#awaitUsage();
+  }
+
+  /** Reports whether the client has the whole answer, and the engine has not told its usage yet. */
+  get #lacksUsageAlone(): boolean {
+    const isGoingOn = this.#held === undefined && !this.#isEnding && this.#client !== undefined;
+    return isGoingOn && this.#isAnswered && this.#chunks.reported === undefined;
+  }
+
+  /** Reads on for the usage alone, at full speed, as no client takes anything. */
+  #awaitUsage(): void {
+    if (this.#behindSinceMs !== undefined) this.#dispatched?.response.body.resume();
+    this.#behindSinceMs = undefined;
+    this.#expectEnd(false);
   }
 
   stop(): void {
