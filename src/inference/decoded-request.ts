@@ -20,6 +20,7 @@ import {
   type RequestFacts,
   type RequestMarks,
 } from "./facts.ts";
+import { readsBeyond } from "./reads-beyond.ts";
 
 /**
  * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
@@ -172,6 +173,11 @@ export class DecodedRequest implements RequestFacts {
     if (!this.dialect.generates || !this.hasOthers) return true;
     this.#limitHolds ??= !mayOutlast(this.dialect, this.body, this.tokenLimit ?? 0);
     return this.#limitHolds;
+  }
+
+  /** Parses the body: only for a request that was reported to be longer than it is. */
+  readsBeyond(): boolean {
+    return readsBeyond(this.dialect, this.body);
   }
 
   /** How often a model reads what stands in the body once. */

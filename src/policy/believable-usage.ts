@@ -18,15 +18,22 @@ export interface RequestBounds {
   width: number;
   /** How often a model reads what stands in the body once; left out: once. */
   readings?: number;
+  /** Reports whether a model server may read more than the body: what it searches, fetches or keeps. Left out: it reads the body alone. */
+  readsBeyond?(): boolean;
 }
 
 /** The most that a request can have used. */
-export type UsageBounds = Pick<TokenUsage, "promptTokens" | "completionTokens">;
+export interface UsageBounds extends Pick<TokenUsage, "promptTokens" | "completionTokens"> {
+  /** Works out the most of a prompt that is reported to be longer than `promptTokens`. */
+  widerPrompt?(): number;
+}
 
 /** What a chat template adds to the client's text at most: a default system prompt, preambles for tools. */
 const templateTokens = 4_096;
 /** Tokens of a prompt whose size neither the body nor a context tells. */
 const largestPrompt = 10_000_000;
+/** A vendor that runs tools reads the prompt again after each of them, and reports the sum. */
+const mostTurns = 32;
 /** Tokens of one generation that nobody bounds. */
 const longestGeneration = 262_144;
 
@@ -43,9 +50,12 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
   const ofContext = context === undefined || maxCompletionTokens === 0 ? largestPrompt : context * width * readings;
   // A model list may state a context that is too small: the text of the request is known.
   const ofPrompt = Math.max(ofContext, (request.promptTokens ?? 0) * readings);
+  const promptTokens = Math.min(ofBody, ofPrompt);
   return {
-    promptTokens: Math.min(ofBody, ofPrompt),
+    promptTokens,
     completionTokens: (maxCompletionTokens ?? context ?? longestGeneration) * width,
+    widerPrompt: () =>
+      request.readsBeyond?.() ? Math.max(promptTokens, Math.min(largestPrompt, ofContext * mostTurns)) : promptTokens,
   };
 }
 
@@ -54,7 +64,9 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
  * text proves are never brought down: then the model server has ignored the limit.
  */
 export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
-  const promptTokens = Math.min(usage.promptTokens, bounds.promptTokens);
+  const isLonger = usage.promptTokens > bounds.promptTokens;
+  const mostPrompt = isLonger && bounds.widerPrompt ? bounds.widerPrompt() : bounds.promptTokens;
+  const promptTokens = Math.min(usage.promptTokens, mostPrompt);
   const completionTokens = usage.pastLimit
     ? usage.completionTokens
     : Math.min(usage.completionTokens, bounds.completionTokens);
