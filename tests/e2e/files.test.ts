@@ -1,8 +1,9 @@
 // Files: uploaded as they come and in parts, listed, read and deleted, by OpenAI's SDK and by hand; on a disk and in an object store.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type OpenAI from "openai";
 import { toFile } from "openai";
@@ -244,6 +245,55 @@ test("a download of a file that lost its end on the disk fails, and is no shorte
   expect((await server.request(`/v1/files/${id}/content`)).status).toBe(503);
   await client.files.delete(id);
   await server.sweepFiles();
+});
+
+describe("the directory of files, while its disk is not mounted", () => {
+  test("is an error of the server for uploads and reads, and loses no file that is deleted meanwhile", async () => {
+    await using own = await startHeadrace({ yaml });
+    const files = openaiClient(own).files;
+    const make = async () => await files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
+    const [kept, deleted] = [await make(), await make()];
+    const directory = join(own.dataDir, "files");
+    renameSync(directory, `${directory}.away`);
+    expect(await refusal(make())).toMatch(/503 .*cannot be read or written/);
+    expect((await own.request(`/v1/files/${kept.id}/content`)).status).toBe(503);
+    await files.delete(deleted.id);
+    await own.sweepFiles();
+    expect(own.logged("file_retention_failed")).toHaveLength(1);
+    renameSync(`${directory}.away`, directory);
+    expect((await own.request(`/v1/files/${kept.id}/content`)).status).toBe(200);
+    await own.sweepFiles();
+    expect(onDisk(own.dataDir)).toEqual([kept.id]);
+  });
+
+  test("is not made anew at a start if the database knows files that were in it", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "headrace-files-"));
+    const directory = join(dataDir, "mounted");
+    const yamlOf = `files: { directory: ${directory} }\n`;
+    try {
+      const made = async (to: OpenAI) => {
+        return await to.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
+      };
+      let [id, key] = ["", ""];
+      {
+        await using first = await startHeadrace({ yaml: yamlOf, dataDir });
+        ({ key } = first);
+        ({ id } = await made(openaiClient(first)));
+      }
+      renameSync(directory, `${directory}.away`);
+      mkdirSync(directory);
+      await using second = await startHeadrace({ yaml: yamlOf, dataDir });
+      expect(second.logged("files_directory_empty")).toHaveLength(1);
+      const again = openaiClient({ url: second.url, key });
+      expect(await refusal(made(again))).toMatch(/503/);
+      expect(readdirSync(directory)).toEqual([]);
+      rmSync(directory, { recursive: true });
+      renameSync(`${directory}.away`, directory);
+      expect(await (await again.files.content(id)).text()).toBe("x");
+    } finally {
+      rmSync(dataDir, { recursive: true });
+    }
+  });
 });
 
 test("an expired file is found no more, and its bytes are swept", async () => {

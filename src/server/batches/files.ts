@@ -33,15 +33,26 @@ export interface Files {
 export async function openFiles({ db, config, clock, deletionClock, log, opened }: FilesOptions): Promise<Files> {
   const files = new SqlFileStore(db);
   const uploads = new SqlUploadStore(db);
-  const objects = await openObjects(config, clock);
+  const objects = await openObjects(config, { files, clock, log });
   const storedFiles = new StoredFiles({ files, uploads, objects, bounds: config.files, clock });
   const fileSweep = opened.add(new ExpirySweep({ what: "file", store: storedFiles, deletionClock, log }));
   return { files, uploads, objects, storedFiles, fileSweep };
 }
 
-async function openObjects({ files: { s3, directory }, dataDir }: Config, clock: Clock): Promise<ObjectStore> {
+async function openObjects(
+  { files: { s3, directory }, dataDir }: Config,
+  { files, clock, log }: Pick<FilesOptions, "clock" | "log"> & { files: SqlFileStore },
+): Promise<ObjectStore> {
   if (s3) return new S3Objects(s3);
   const disk = new DiskObjects(directory ?? join(dataDir, "files"));
+  if (directory !== undefined && !disk.wasUsed() && (await files.hasAny())) {
+    // Made anew on the mount point, the directory would count as one whose files are all deleted.
+    const remedy = `Mount its disk, or make the directory ${join(directory, "incoming")} to go on without these files.`;
+    log.error("files_directory_empty", {
+      detail: `The database knows files, and ${directory} has none: /v1/files and batches answer 503. ${remedy}`,
+    });
+    return disk;
+  }
   await disk.open(clock.nowSeconds() * 1_000);
   return disk;
 }

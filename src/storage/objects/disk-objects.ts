@@ -1,4 +1,5 @@
 // Files in a directory: written beside their name, synced, and then renamed to it.
+import { existsSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
@@ -7,6 +8,8 @@ import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/ob
 /** One that is not written to for so long is nobody's any more. */
 const abandonedMs = 24 * 3_600_000;
 const readBytes = 64 * 1024;
+/** Files on their way. A directory without this folder is one whose disk is not mounted, or that somebody moved. */
+const incomingFolder = "incoming";
 
 export class DiskObjects implements ObjectStore {
   readonly #directory: string;
@@ -15,9 +18,14 @@ export class DiskObjects implements ObjectStore {
     this.#directory = directory;
   }
 
+  /** Reports whether a server has used the directory, and its disk is there. */
+  wasUsed(): boolean {
+    return existsSync(join(this.#directory, incomingFolder));
+  }
+
   /** Makes the directory, and deletes what a killed process left half written. */
   async open(nowMs: number): Promise<void> {
-    const incoming = join(this.#directory, "incoming");
+    const incoming = join(this.#directory, incomingFolder);
     await mkdir(incoming, { recursive: true, mode: 0o700 });
     for (const name of await readdir(incoming)) {
       const path = join(incoming, name);
@@ -27,18 +35,18 @@ export class DiskObjects implements ObjectStore {
   }
 
   async create(name: string): Promise<ObjectWriter> {
-    const incoming = join(this.#directory, "incoming", `${name}.${Bun.randomUUIDv7()}`);
+    const incoming = join(this.#directory, incomingFolder, `${name}.${Bun.randomUUIDv7()}`);
     const handle = await usable(open(incoming, "wx", 0o600));
     return new DiskWriter(handle, incoming, this.#folderOf(name), name);
   }
 
   async *read(name: string, { start, end }: ByteRange): AsyncGenerator<Uint8Array> {
-    const handle = await usable(open(join(this.#folderOf(name), name), "r"));
+    const handle = await this.#opened(name);
     try {
       for (let at = start; at < end; ) {
         const piece = Buffer.allocUnsafeSlow(Math.min(readBytes, end - at));
         const { bytesRead } = await usable(handle.read(piece, 0, piece.length, at));
-        if (bytesRead === 0) throw faultOf(Object.assign(new Error("The file ends early."), { code: "other_length" }));
+        if (bytesRead === 0) throw unusable(Object.assign(new Error("The file ends early."), { code: "other_length" }));
         at += bytesRead;
         yield piece.subarray(0, bytesRead);
       }
@@ -51,8 +59,27 @@ export class DiskObjects implements ObjectStore {
     try {
       await unlink(join(this.#folderOf(name), name));
     } catch (error) {
-      if (!isMissing(error)) throw faultOf(error);
+      if (!isMissing(error)) throw unusable(error);
+      await this.#requireDirectory();
     }
+  }
+
+  async #opened(name: string): Promise<FileHandle> {
+    try {
+      return await open(join(this.#folderOf(name), name), "r");
+    } catch (error) {
+      if (!isMissing(error)) throw unusable(error);
+      await this.#requireDirectory();
+      throw new GatewayError(
+        "not_found",
+        "The content of this file is not here. Servers that share a database need one place for files: set files.s3, or files.directory to a directory that all of them have.",
+      );
+    }
+  }
+
+  /** Rejects with `service_unavailable` if the whole directory is away: then a missing file says nothing of that file. */
+  async #requireDirectory(): Promise<void> {
+    await usable(stat(join(this.#directory, incomingFolder)));
   }
 
   /** Few enough in each that a directory stays quick to look into. */
@@ -105,7 +132,7 @@ async function usable<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
   } catch (error) {
-    throw faultOf(error);
+    throw unusable(error);
   }
 }
 
@@ -113,14 +140,8 @@ function isMissing(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === "ENOENT";
 }
 
-function faultOf(error: unknown): GatewayError {
+function unusable(error: unknown): GatewayError {
   const { code } = (error ?? {}) as { code?: unknown };
-  if (isMissing(error)) {
-    return new GatewayError(
-      "not_found",
-      "The content of this file is not here. Servers that share a database need one place for files: set files.s3, or files.directory to a directory that all of them have.",
-    );
-  }
   return new GatewayError("service_unavailable", "Files cannot be read or written at the moment. Retry in 5 s.", {
     detail: `files: ${String(code ?? error)}`,
     retryAfterSeconds: 5,

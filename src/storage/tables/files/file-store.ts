@@ -90,6 +90,12 @@ export class SqlFileStore implements FileStore {
     );
   }
 
+  /** Reports whether there is a record of any file, of whatever account. */
+  async hasAny(): Promise<boolean> {
+    const rows: unknown[] = await available(this.#db`SELECT 1 FROM stored_files LIMIT 1`);
+    return rows.length > 0;
+  }
+
   async hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
     const rows: unknown[] = await written(
       this.#db,
