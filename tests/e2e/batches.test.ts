@@ -1,7 +1,7 @@
 // Batches: made, followed, read and cancelled by OpenAI's and Anthropic's SDKs; each line answered and charged once, and only on places that nobody else wants.
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Anthropic from "@anthropic-ai/sdk";
 import type OpenAI from "openai";
@@ -263,6 +263,52 @@ describe("OpenAI's SDK", () => {
     expect(await linesOf(batch.error_file_id)).toMatchObject([{ custom_id: "b", response: { status_code: 400 } }]);
     expect([seen.get("once"), seen.get("bad")]).toEqual([2, 1]);
   });
+});
+
+test("a batch waits while the disk of the files is away, and none of its lines fails", async () => {
+  await using own = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } });
+  const of = openaiClient(own);
+  const input_file_id = await upload([line("a", chat("x"))], of);
+  const directory = join(own.dataDir, "files");
+  renameSync(directory, `${directory}.away`);
+  const { id } = await of.batches.create({
+    ...{ input_file_id, completion_window: "24h", endpoint: "/v1/chat/completions" },
+  });
+  await until(() => own.logged("batch_step_failed").length > 0, "the log says that the file cannot be read");
+  expect((await of.batches.retrieve(id)).status).toBe("validating");
+  renameSync(`${directory}.away`, directory);
+  expect(await ended(id, of)).toMatchObject({ request_counts: { total: 1, completed: 1, failed: 0 } });
+});
+
+test("a line that is answered while the database is locked is not asked again, and done once that is free", async () => {
+  const gate = Promise.withResolvers<void>();
+  let asked = 0;
+  upstream.script(async (request, res) => {
+    if (textOf(request.body) === "held" && ++asked === 1) await gate.promise;
+    else await Bun.sleep(100);
+    return echo(request, res);
+  });
+  // With the usual lease the lines of the other batch would keep this one claimed for as long as they come.
+  await using own = await startHeadrace({
+    ...{ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } },
+  });
+  const of = openaiClient(own);
+  const held = await begin([line("a", chat("held"))], undefined, of);
+  await until(() => asked === 1, "the model is asked");
+  const many = Array.from({ length: 400 }, (_, n) => line(`b${n}`, chat("other")));
+  const other = await begin(many, undefined, of);
+  await until(async () => ((await of.batches.retrieve(other.id)).request_counts?.completed ?? 0) > 0, "it is begun");
+  {
+    using db = new Database(join(own.dataDir, "headrace.db"));
+    db.run("BEGIN IMMEDIATE");
+    gate.resolve();
+    await until(() => own.logged("batch_look_failed").length > 0, "the lock is felt", 20_000);
+    db.run("ROLLBACK");
+  }
+  expect(await ended(held.id, of)).toMatchObject({ status: "completed", request_counts: { completed: 1 } });
+  expect((await of.batches.retrieve(other.id)).status).toBe("in_progress");
+  expect(asked).toBe(1);
+  await of.batches.cancel(other.id);
 });
 
 test("a batch whose file cannot be read holds up no other", async () => {

@@ -133,6 +133,13 @@ export interface BatchStore {
 }
 
 /** The part of the store by which replicas share the work. */
+/** What of its claims a process works on. */
+export interface UnderWay {
+  /** The batch that is validated or finalized; undefined: none is. */
+  batchId: string | undefined;
+  lines: readonly Pick<BatchLine, "batchId" | "line">[];
+}
+
 export interface BatchWork {
   /** Takes one that is to be validated or finalized: the oldest of the account whose turn is behind that of `afterAccount`. */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;
@@ -156,8 +163,11 @@ export interface BatchWork {
   answered(line: ClaimedLine, answer: LineAnswer, claim: Claim): Promise<boolean>;
   /** Gives lines back, to be taken again from that time on; `failed`: after an attempt that failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
-  /** All that is claimed stays so for another lease, but for lines that are answered: whoever comes first puts these on the ledger. */
-  renew(claim: Claim): Promise<void>;
+  /**
+   * What a process works on stays its own for another lease. A batch or line whose work ended without a word in the database is
+   * not named, so that its lease ends. Nor are lines that are answered: whoever comes first puts these on the ledger.
+   */
+  renew(claim: Claim, underWay: UnderWay): Promise<void>;
   /** All that is claimed by processes that are gone is free; only where no other process works on it. */
   releaseAll(): Promise<void>;
   /** Lets those end whose lines are all answered, or whose time is over. */

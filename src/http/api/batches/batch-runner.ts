@@ -67,6 +67,8 @@ const mostAttempts = 8;
 const longestWaitSeconds = 60;
 /** How long a server that closes waits for what it has under way. */
 const closeMs = 3_000;
+/** How soon what came of a line is written again after the database refused it. */
+const writeAgainMs = 1_000;
 /** How soon a batch is taken again that could not be validated or finalized. */
 const stepAgainSeconds = 5;
 const chargedAtOnce = 200;
@@ -90,6 +92,7 @@ export interface BatchFigures {
 
 interface Running {
   batch: Batch;
+  line: number;
   model: string;
   stop(reason: GatewayError): void;
   run: LineRun | undefined;
@@ -110,6 +113,8 @@ export class BatchRunner {
   #paid: Pick<BatchLine, "batchId" | "line">[] = [];
   #looking: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
+  /** The batch that is validated or finalized now. */
+  #stepped: string | undefined;
   #filling: Promise<void> | undefined;
   /** The account that had a batch validated or finalized last: the others come before its next one. */
   #lastAccount = "";
@@ -176,13 +181,14 @@ export class BatchRunner {
     }
   }
 
-  /** A third of the lease has passed: it is told that all of it goes on. */
+  /** A third of the lease has passed: what is under way goes on. */
   async #renew(): Promise<void> {
     const { clock, work } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (nowMs < this.#renewMs || (this.#running.size === 0 && !this.#stepping)) return;
+    if (nowMs < this.#renewMs || (this.#running.size === 0 && this.#stepped === undefined)) return;
     this.#renewMs = nowMs + (this.#claim.leaseSeconds * 1_000) / 3;
-    await work.renew(this.#claim);
+    const lines = [...this.#running.values()].map(({ batch, line }) => ({ batchId: batch.id, line }));
+    await work.renew(this.#claim, { batchId: this.#stepped, lines });
   }
 
   /** What was cancelled, or has expired, is answered by nobody: its places are for others. */
@@ -208,7 +214,10 @@ export class BatchRunner {
         const batch = await work.claimBatch(this.#claim, this.#lastAccount);
         if (!batch) break;
         this.#lastAccount = batch.accountId;
-        await this.#stepOf(batch);
+        this.#stepped = batch.id;
+        await this.#stepOf(batch).finally(() => {
+          this.#stepped = undefined;
+        });
         this.look();
       }
       while (!this.#isClosed && (await work.forgetLines(forgottenAtOnce)) > 0) await Bun.sleep(10);
@@ -335,7 +344,10 @@ export class BatchRunner {
 
   async #answer(batch: Batch, line: ClaimedLine): Promise<void> {
     const { log } = this.#options;
-    const running: Running = { batch, model: line.model, run: undefined, stop: (reason) => running.run?.stop(reason) };
+    const running: Running = {
+      ...{ batch, line: line.line, model: line.model, run: undefined },
+      stop: (reason) => running.run?.stop(reason),
+    };
     const name = nameOf(line);
     this.#running.set(name, running);
     try {
@@ -363,7 +375,7 @@ export class BatchRunner {
         // What holds for one of its lines mostly holds for the others: they need not ask to be told the same.
         const untilMs = this.#options.clock.monotonicMs() + again.inSeconds * 1_000;
         if (!again.failed) this.#resting.set(batch.id, untilMs);
-        await work.releaseLine(line, this.#claim, again);
+        await this.#written(() => work.releaseLine(line, this.#claim, again));
         return;
       }
       isError = true;
@@ -371,11 +383,24 @@ export class BatchRunner {
     }
     const usage = running.run?.usage;
     // The answer and what is charged for it are one write: whoever dies before it has done nothing, and after it all.
-    if (!(await work.answered(line, { text, isError, usage }, this.#claim))) return;
+    if (!(await this.#written(() => work.answered(line, { text, isError, usage }, this.#claim)))) return;
     this.#ended[isError ? "failed" : "answered"]++;
     if (!usage) return;
     await this.#options.charge(usage.begin, usage.end);
     this.#paid.push(line);
+  }
+
+  /** Writes, again and again while the database is away: a model that has answered must not be asked once more. */
+  async #written<Result>(write: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        return await write();
+      } catch (error) {
+        const isAway = error instanceof GatewayError && error.code === "service_unavailable";
+        if (!isAway || this.#isClosed) throw error;
+        await Bun.sleep(writeAgainMs);
+      }
+    }
   }
 
   /** Resolves with the JSON of the answer. */

@@ -245,13 +245,22 @@ onEachDatabase(({ open }) => {
       expect(await work.unpaid(9, "b1")).toEqual([]);
     });
 
+    test("is renewed for whoever works on it, and for nobody who has merely claimed it", async () => {
+      await begun("b1", 3);
+      const [first, second] = await claim("b1", 2, claimOf("busy", 60));
+      await database.db`UPDATE batch_lines SET claimed_until = claimed_until - 60`;
+      const lines = [first as ClaimedLine, { batchId: "b1", line: 3 }];
+      await work.renew(claimOf("busy", 60), { batchId: "b1", lines });
+      expect(numbers(await claim("b1", 9, two))).toEqual([second?.line ?? 0, 3]);
+    });
+
     test("is owed to the ledger until that has it: to whoever has it, or to everybody after its lease", async () => {
       await begun("b1", 2);
       const lines = await claim("b1", 2, claimOf("dying", 60));
       for (const line of lines) await work.answered(line, { text: "x", isError: false, usage }, claimOf("dying"));
       expect(await work.unpaid(9)).toEqual([]);
       await database.db`UPDATE batch_lines SET claimed_until = claimed_until - 60`;
-      await work.renew(claimOf("dying"));
+      await work.renew(claimOf("dying"), { batchId: undefined, lines });
       expect(await work.unpaid(9)).toEqual(lines.map(({ batchId, line }) => ({ batchId, line, usage })));
       await work.paid([{ batchId: "b1", line: 1 }]);
       expect(numbers(await work.unpaid(9, "b1"))).toEqual([2]);

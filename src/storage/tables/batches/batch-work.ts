@@ -9,11 +9,12 @@ import type {
   ClaimedLine,
   LineAnswer,
   LineUsage,
+  UnderWay,
   UnpaidLine,
 } from "../../../domain/batches/batch.ts";
 import type { SealFor } from "../../../domain/seal.ts";
 import { adding, type Database, databaseSeconds, dialectOf, writing } from "../../sql/database.ts";
-import { available, written } from "../../sql/outage.ts";
+import { added, available, written } from "../../sql/outage.ts";
 import { batches, batchLines } from "./batch-rows.ts";
 
 interface LineRow {
@@ -198,14 +199,20 @@ export class SqlBatchWork implements BatchWork {
     );
   }
 
-  async renew({ id, leaseSeconds }: Claim): Promise<void> {
-    await available(
-      adding(this.#db, async (tx) => {
-        const until = tx`${databaseSeconds(tx)} + ${leaseSeconds}`;
-        await tx`UPDATE batches SET claimed_until = ${until} WHERE claim = ${id} AND ended_at IS NULL`;
-        await tx`UPDATE batch_lines SET claimed_until = ${until} WHERE claim = ${id} AND done_at IS NULL AND paid = 0`;
-      }),
-    );
+  async renew({ id, leaseSeconds }: Claim, { batchId, lines }: UnderWay): Promise<void> {
+    const byBatch = Map.groupBy(lines, (line) => line.batchId);
+    await added(this.#db, async (tx) => {
+      const until = tx`${databaseSeconds(tx)} + ${leaseSeconds}`;
+      if (batchId !== undefined) {
+        await tx`
+          UPDATE batches SET claimed_until = ${until} WHERE id = ${batchId} AND claim = ${id} AND ended_at IS NULL`;
+      }
+      for (const [batch, some] of byBatch) {
+        await tx`
+          UPDATE batch_lines SET claimed_until = ${until}
+          WHERE batch_id = ${batch} AND line IN ${tx(some.map(({ line }) => line))} AND claim = ${id} AND done_at IS NULL`;
+      }
+    });
   }
 
   async releaseAll(): Promise<void> {
