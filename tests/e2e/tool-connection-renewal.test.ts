@@ -1,5 +1,6 @@
 // Tokens of people as they are renewed: by a real authorization server that takes each refresh token once, on both databases.
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { GatewayError } from "../../src/base/errors.ts";
 import type { Log } from "../../src/base/log.ts";
 import type { Membership, Person } from "../../src/domain/people/person.ts";
 import { issuerOf, ToolAuthorization } from "../../src/mcp/connections/authorization.ts";
@@ -194,6 +195,35 @@ onEachDatabase((databases) => {
     expect(await upstream.whoIs(given)).toBeUndefined();
   });
 
+  test.each(["before", "after"])(
+    "tokens are kept once the database is back that failed %s it wrote them, and no refresh token is used twice",
+    async (when) => {
+      await connect();
+      clock.advance(3_600_000);
+      let isAway = true;
+      class Failing extends SqlToolConnectionStore {
+        override async settle(...settled: Parameters<SqlToolConnectionStore["settle"]>) {
+          if (!isAway) return super.settle(...settled);
+          if (when === "after") await super.settle(...settled);
+          throw new GatewayError("service_unavailable", "The database cannot be used at the moment.");
+        }
+      }
+      const late = connectionsOn(opened.db, async () => {}, authorization(), new Failing(opened.db));
+      await expect(late.accessToken("crm", of)).rejects.toMatchObject({ code: "service_unavailable" });
+      isAway = false;
+      // The claim of the renewal is over.
+      clock.advance(60_000);
+      const second = await late.accessToken("crm", of);
+      expect(await upstream.whoIs(second)).toBe("anna");
+      expect(upstream.state.counts).toMatchObject({ renewed: 1, reused: 0 });
+      const found = await new SqlToolConnectionStore(opened.db).find("crm", of);
+      expect(found?.brokenBecause).toBeNull();
+      clock.advance(3_600_000);
+      expect(await upstream.whoIs(await late.accessToken("crm", of))).toBe("anna");
+      expect(upstream.state.counts).toMatchObject({ renewed: 2, reused: 0 });
+    },
+  );
+
   test("a connection of a membership that has ended is not written", async () => {
     await new SqlPersonStore(opened.db).removeMembership("mbr_1", eventOf());
     await expect(connect()).rejects.toThrow();
@@ -207,10 +237,11 @@ function connectionsOn(
   db: Database,
   sleep: (ms: number) => Promise<unknown> = () => Bun.sleep(5),
   asked = authorization(),
+  store = new SqlToolConnectionStore(db),
 ): PersonConnections {
   return new PersonConnections({
     servers: changingToolServers([personalToolServer("crm", upstream.url)]),
-    store: new SqlToolConnectionStore(db),
+    store,
     authorization: asked,
     seals: new ToolSeals(key),
     audit: new SqlAuditLog(db),

@@ -54,12 +54,23 @@ const reasons = {
   unreadable: "The tokens were sealed under a secret that this server no longer has.",
 } as const;
 
+/** Tokens that the authorization server gave, and the row that the database did not take. */
+interface Unkept {
+  /** The sealed tokens that were renewed. */
+  readonly before: string;
+  readonly claim: string;
+  readonly tokens: ToolTokens;
+  readonly row: RenewedTokens;
+}
+
 export class PersonConnections implements ToolConnections {
   readonly #options: PersonConnectionsOptions;
   /** By connection: whoever of this process comes meanwhile gets the same. */
   readonly #renewing = new Map<string, Promise<string | undefined>>();
   /** Failed renewals by connection; times in Unix seconds. */
   readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(mostResting);
+  /** Renewed tokens to write later, by connection: the refresh token in the database is used up. */
+  readonly #unkept = new LruMap<Unkept>(mostResting);
 
   constructor(options: PersonConnectionsOptions) {
     this.#options = options;
@@ -114,6 +125,8 @@ export class PersonConnections implements ToolConnections {
 
   async #renew(stale: StoredToolConnection): Promise<string | undefined> {
     const { store, clock, sleep = Bun.sleep } = this.#options;
+    const unkept = this.#unkept.get(stale.id);
+    if (unkept?.before === stale.sealed) return this.#keep(stale, unkept);
     const name = randomBytes(16).toString("base64url");
     for (let waits = 0; waits < mostWaits; waits++) {
       // Read anew, also the first time: it may have been renewed since it was found to be due.
@@ -157,10 +170,12 @@ export class PersonConnections implements ToolConnections {
       return undefined;
     }
     const renewed = { ...tokens, accessToken: given.access_token, refreshToken: given.refresh_token ?? refreshToken };
-    if (await this.#keep(found, claim, renewed, given)) return renewed.accessToken;
-    // It ended meanwhile, and what was revoked with it are the tokens of before: nobody could end these any more.
-    if (!(await store.find(found.server, found))) await authorization.revoke(found.url, renewed);
-    return undefined;
+    const row: RenewedTokens = {
+      sealed: this.#options.seals.sealTokens(found.id, renewed),
+      ...lifeOf(given, clock.nowSeconds()),
+      scopes: given.scope === undefined ? found.scopes : scopesOf(given.scope),
+    };
+    return await this.#keep(found, { before: found.sealed, claim, tokens: renewed, row });
   }
 
   #rest(id: string, detail: string): void {
@@ -177,23 +192,29 @@ export class PersonConnections implements ToolConnections {
     throw unavailable(detail, Math.max(1, untilSeconds - nowSeconds));
   }
 
-  /** What was renewed is lost with the old refresh token where it cannot be written: so it is tried more than once. */
-  async #keep(found: StoredToolConnection, claim: string, renewed: ToolTokens, given: GivenTokens): Promise<boolean> {
-    const { store, seals, clock, log, sleep = Bun.sleep } = this.#options;
-    const row: RenewedTokens = {
-      sealed: seals.sealTokens(found.id, renewed),
-      ...lifeOf(given, clock.nowSeconds()),
-      scopes: given.scope === undefined ? found.scopes : scopesOf(given.scope),
-    };
+  /** Writes renewed tokens, in several tries. If the database takes none, the next call tries again. */
+  async #keep(found: StoredToolConnection, unkept: Unkept): Promise<string | undefined> {
+    const { store, authorization, log, sleep = Bun.sleep } = this.#options;
+    const { claim, tokens, row } = unkept;
+    this.#unkept.set(found.id, unkept);
     for (let tries = 1; ; tries++) {
       try {
-        return await store.settle(found.id, claim, row);
+        const isKept = await store.settle(found.id, claim, row);
+        this.#unkept.delete(found.id);
+        if (isKept) return tokens.accessToken;
+        break;
       } catch (error) {
         log.warn("tool_tokens_not_kept", { server: found.server, connection_id: found.id, tries });
         if (tries === 5) throw error;
         await sleep(waitMs * tries);
       }
     }
+    const now = await store.find(found.server, found);
+    // A write that seemed to fail was made.
+    if (now?.sealed === row.sealed) return tokens.accessToken;
+    // It ended meanwhile, and what was revoked with it are the tokens of before: nobody could end these any more.
+    if (!now) await authorization.revoke(found.url, tokens);
+    return undefined;
   }
 
   async #tokenOf(found: StoredToolConnection): Promise<string | undefined> {
