@@ -134,6 +134,7 @@ export class NewFile {
   readonly #writer: ObjectWriter;
   readonly #options: StoredFilesOptions;
   #bytes = 0;
+  #isWritten = false;
 
   constructor(file: StoredFile, writer: ObjectWriter, options: StoredFilesOptions) {
     this.#file = file;
@@ -156,6 +157,7 @@ export class NewFile {
   async finish({ filename, purpose, keepSeconds }: FileEnd): Promise<StoredFile> {
     const { files, bounds, clock } = this.#options;
     await this.#writer.finish();
+    this.#isWritten = true;
     const expiresAt = clock.nowSeconds() + Math.min(keepSeconds ?? Number.POSITIVE_INFINITY, mostSeconds(bounds));
     const file = { ...this.#file, filename, purpose, bytes: this.#bytes, expiresAt };
     if (!(await files.finish(file, bounds.accountBytes))) throw accountFull(bounds);
@@ -166,15 +168,15 @@ export class NewFile {
   async abandon(): Promise<void> {
     const { files, objects } = this.#options;
     const { id } = this.#file;
-    await this.#writer.abandon();
-    await objects
-      .delete(id)
-      .then(
-        () => files.forget([id]),
-        () => {},
-      )
-      // The sweep finds its row.
-      .catch(() => {});
+    if (!this.#isWritten) await this.#writer.abandon();
+    try {
+      // The record first: its owner may find the file until then, and bytes that are gone would be missing.
+      await files.giveUp(id);
+      await objects.delete(id);
+      await files.forget([id]);
+    } catch {
+      // The sweep deletes a file that was given up or has expired. A finished one stays whole.
+    }
   }
 }
 

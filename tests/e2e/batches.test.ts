@@ -388,6 +388,20 @@ describe("Anthropic's SDK", () => {
     gate.resolve();
   });
 
+  test("repeats a deletion that failed before the results were deleted", async () => {
+    const { batches } = anthropic().messages;
+    const { id } = await batches.create({ requests: [{ custom_id: "a", params: params("x") }] });
+    await until(async () => (await batches.retrieve(id)).processing_status === "ended", "it has ended");
+    const files = async () => (await client.files.list()).data.filter(({ filename }) => filename.startsWith(id));
+    expect(await files()).toHaveLength(1);
+    using db = new Database(join(server.dataDir, "headrace.db"));
+    db.run("CREATE TRIGGER refusing BEFORE UPDATE ON stored_files BEGIN SELECT RAISE(ABORT, 'refused'); END");
+    expect(await refusal(batches.delete(id))).toMatch(/50[03]/);
+    db.run("DROP TRIGGER refusing");
+    expect(await batches.delete(id)).toMatchObject({ id, type: "message_batch_deleted" });
+    expect(await files()).toEqual([]);
+  });
+
   test("cancels one", async () => {
     const gate = Promise.withResolvers<void>();
     upstream.script(() => gate.promise);

@@ -219,6 +219,29 @@ test("uploads that are under way are within the bound of an account, and outside
   for (const id of made) await client.uploads.cancel(id);
 });
 
+test("a file of an upload whose end the database refuses is whole, or not found", async () => {
+  await using own = await startHeadrace({ yaml });
+  const of = openaiClient(own);
+  const content = Buffer.from("content");
+  const upload = await of.uploads.create({
+    ...{ filename: "a", purpose: "batch", mime_type: "text/plain", bytes: content.length },
+  });
+  const { id } = await of.uploads.parts.create(upload.id, { data: await toFile(content, "part") });
+  const { Database } = await import("bun:sqlite");
+  using db = new Database(join(own.dataDir, "headrace.db"));
+  const refused = ["UPDATE OF status ON uploads", "DELETE ON stored_files", "UPDATE OF state ON stored_files"];
+  for (const [n, what] of refused.entries()) {
+    const when = what.includes("state ON") ? "WHEN NEW.state = 'gone'" : "";
+    db.run(`CREATE TRIGGER t${n} BEFORE ${what} ${when} BEGIN SELECT RAISE(ABORT, 'refused'); END`);
+  }
+  expect(await refusal(of.uploads.complete(upload.id, { part_ids: [id] }))).toMatch(/50[03]/);
+  for (const found of (await of.files.list()).data) {
+    expect(await (await of.files.content(found.id)).text()).toBe("content");
+  }
+  for (const n of refused.keys()) db.run(`DROP TRIGGER t${n}`);
+  expect((await of.uploads.complete(upload.id, { part_ids: [id] })).status).toBe("completed");
+});
+
 test("whoever is not its owner finds no file", async () => {
   const made = await client.files.create({ file: await toFile(Buffer.from("x"), "a"), purpose: "batch" });
   const key = async (scopes: string[]) => {

@@ -46,6 +46,8 @@ export interface FileStore {
   list(owner: ResponseOwner, page: FilePage, nowSeconds: number): Promise<StoredFile[] | undefined>;
   /** Nobody finds it from now on; its record stays until `forget`. False where there is none. */
   hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean>;
+  /** Hides a file of any owner, written or not; its record stays until `forget`. */
+  giveUp(id: string): Promise<void>;
   /** Ids of files that are hidden, expired or given up, `limit` at most. */
   gone(nowSeconds: number, limit: number): Promise<string[]>;
   forget(ids: readonly string[]): Promise<void>;

@@ -8,7 +8,7 @@ import type { ByteRange, ObjectStore, ObjectWriter } from "../../domain/files/ob
 /** One that is not written to for so long is nobody's any more. */
 const abandonedMs = 24 * 3_600_000;
 const readBytes = 64 * 1024;
-/** Files on their way. A directory without this folder is one whose disk is not mounted, or that somebody moved. */
+/** Holds unfinished files. If the folder is missing, the disk of the directory is not mounted, or the directory was moved. */
 const incomingFolder = "incoming";
 
 export class DiskObjects implements ObjectStore {

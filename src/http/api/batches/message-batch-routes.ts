@@ -150,14 +150,16 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
         errors: ["not_found", "invalid_request"],
       },
       async (exchange, principal) => {
-        const { id, outputFileId, inputFileId } = await find(exchange, principal, deps);
+        const { id, endedAt, outputFileId, inputFileId } = await find(exchange, principal, deps);
         const owner = responseOwnerOf(principal);
-        if (!(await batches.delete(owner, id))) {
+        if (endedAt === null) {
           throw new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
         }
+        // The batch goes last: while its record names the files, a deletion that failed can be repeated.
         for (const file of [outputFileId, inputFileId]) {
           if (file !== null) await deps.files.hide(owner, file, clock.nowSeconds());
         }
+        await batches.delete(owner, id);
         return Response.json({ id, type: "message_batch_deleted" });
       },
     ),

@@ -105,6 +105,10 @@ export class SqlFileStore implements FileStore {
     return rows.length > 0;
   }
 
+  async giveUp(id: string): Promise<void> {
+    await written(this.#db, (tx) => tx`UPDATE stored_files SET state = 'gone' WHERE id = ${id}`);
+  }
+
   async gone(nowSeconds: number, limit: number): Promise<string[]> {
     const rows: { id: string }[] = await available(this.#db`
       SELECT id FROM stored_files WHERE expires_at <= ${nowSeconds} OR state = 'gone' ORDER BY expires_at LIMIT ${limit}`);
