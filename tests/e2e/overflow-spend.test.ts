@@ -4,6 +4,7 @@ import type { OverflowSpend, OverflowSpendStore } from "../../src/domain/models/
 import { OverflowSpending } from "../../src/inference/overflow/overflow-spending.ts";
 import { SqlOverflowSpendStore } from "../../src/storage/tables/models/overflow-spend-store.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
+import { until } from "../support/headrace.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
 
 const spend: OverflowSpend = { nanoUsd: 1_000, per: "day" };
@@ -47,6 +48,24 @@ onEachDatabase((databases) => {
     if (own) next.settle(own, 150);
     await next.close();
     expect(await next.spent("m", spend)).toBe(750);
+  });
+
+  test("what was not used comes back after the database was locked for longer than a write waits", async () => {
+    const other = await opened.openAgain();
+    const spending = spendingOn(new SqlOverflowSpendStore(opened.db));
+    const aside = await spending.setAside("m", spend, 600);
+    if (!aside) throw new Error("Nothing was set aside.");
+    await other.begin(async (tx) => {
+      await tx`UPDATE overflow_spend SET nano_usd = nano_usd`;
+      spending.settle(aside, 150);
+      const isGivenUp = async () => {
+        // PostgreSQL ends a transaction that is idle for 3 s.
+        await tx`SELECT 1`;
+        return warnings.length > 0;
+      };
+      await until(isGivenUp, "the write is given up", 20_000);
+    });
+    await until(async () => (await spending.spent("m", spend)) === 150, "the rest is given back");
   });
 
   test("a span of its own begins with each day, for each model, and what is settled later is of the day on which it began", async () => {

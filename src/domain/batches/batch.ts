@@ -133,7 +133,7 @@ export interface BatchStore {
 }
 
 /** The part of the store by which replicas share the work. */
-/** What of its claims a process works on. */
+/** The claims of a process that it works on. */
 export interface UnderWay {
   /** The batch that is validated or finalized; undefined: none is. */
   batchId: string | undefined;
@@ -164,8 +164,8 @@ export interface BatchWork {
   /** Gives lines back, to be taken again from that time on; `failed`: after an attempt that failed. */
   releaseLine(line: ClaimedLine, claim: Claim, again: { inSeconds: number; failed: boolean }): Promise<void>;
   /**
-   * What a process works on stays its own for another lease. A batch or line whose work ended without a word in the database is
-   * not named, so that its lease ends. Nor are lines that are answered: whoever comes first puts these on the ledger.
+   * Keeps the lease of what a process works on. A batch or line whose work ended without a word in the database is not named,
+   * so that its lease ends. Answered lines are not renewed either: any process puts them on the ledger after the lease.
    */
   renew(claim: Claim, underWay: UnderWay): Promise<void>;
   /** All that is claimed by processes that are gone is free; only where no other process works on it. */

@@ -2,11 +2,12 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { calendarPeriod, windowOf } from "../../domain/limits/quota-rules.ts";
-import type {
-  OverflowSpend,
-  OverflowSpendStore,
-  SpendChange,
-  SpendPlace,
+import {
+  type OverflowSpend,
+  type OverflowSpendStore,
+  type SpendChange,
+  type SpendPlace,
+  SpendUnchanged,
 } from "../../domain/models/policies/overflow.ts";
 
 export interface OverflowSpendingOptions {
@@ -163,12 +164,13 @@ export class OverflowSpending {
     this.#known.set(model, { place: { model, per, start }, spentNanoUsd, atMs });
   }
 
-  /** A transaction of which nobody knows whether it was made is not repeated where that could give back twice. */
+  /** If nobody knows whether a transaction was made, what it gave back is not given back once more. */
   #failed(corrections: readonly SpendChange[], asked: readonly Asked[], error: unknown): void {
     const { clock, log } = this.#options;
     log.warn("overflow_spend_unwritten", { error: error instanceof Error ? error.message : String(error) });
     this.#failedUntilMs = clock.monotonicMs() + retryMs;
-    for (const correction of corrections) if (correction.nanoUsd > 0) this.#correct(correction);
+    const isUndone = error instanceof SpendUnchanged;
+    for (const correction of corrections) if (isUndone || correction.nanoUsd > 0) this.#correct(correction);
     for (const { answer } of [...asked, ...this.#asked]) answer(undefined);
     this.#asked = [];
     if (this.#corrections.size === 0) return;

@@ -59,8 +59,16 @@ export interface SpendAnswer {
   readonly spentNanoUsd: number;
 }
 
+/** Thrown by a store that certainly made none of the changes, so that all of them can be made again. */
+export class SpendUnchanged extends Error {
+  override readonly name = "SpendUnchanged";
+}
+
 export interface OverflowSpendStore {
-  /** One after the other, over all processes; they outlive this one when it resolves. Rejects where none was made for sure. */
+  /**
+   * Makes changes one after the other, over all processes; they outlive this one when it resolves. Rejects if they may not be
+   * made, with a `SpendUnchanged` if they certainly are not.
+   */
   change(changes: readonly SpendChange[]): Promise<readonly SpendAnswer[]>;
   /** What is spent by now, 0 where nothing is. */
   spent(place: SpendPlace): Promise<number>;

@@ -67,7 +67,7 @@ const mostAttempts = 8;
 const longestWaitSeconds = 60;
 /** How long a server that closes waits for what it has under way. */
 const closeMs = 3_000;
-/** How soon what came of a line is written again after the database refused it. */
+/** The pause before the outcome of a line is written again that the database refused. */
 const writeAgainMs = 1_000;
 /** How soon a batch is taken again that could not be validated or finalized. */
 const stepAgainSeconds = 5;
@@ -181,7 +181,7 @@ export class BatchRunner {
     }
   }
 
-  /** A third of the lease has passed: what is under way goes on. */
+  /** Keeps the leases of what is under way, once a third of them has passed. */
   async #renew(): Promise<void> {
     const { clock, work } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -390,7 +390,7 @@ export class BatchRunner {
     this.#paid.push(line);
   }
 
-  /** Writes, again and again while the database is away: a model that has answered must not be asked once more. */
+  /** Writes, again and again while the database is away, so that a model which has answered is not asked once more. */
   async #written<Result>(write: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {

@@ -152,9 +152,7 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
       async (exchange, principal) => {
         const { id, endedAt, outputFileId, inputFileId } = await find(exchange, principal, deps);
         const owner = responseOwnerOf(principal);
-        if (endedAt === null) {
-          throw new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
-        }
+        if (endedAt === null) throw notEnded();
         // The batch goes last: while its record names the files, a deletion that failed can be repeated.
         for (const file of [outputFileId, inputFileId]) {
           if (file !== null) await deps.files.hide(owner, file, clock.nowSeconds());
@@ -185,6 +183,10 @@ function oneRoutes(deps: MessageBatchRouteDeps): ScopedRoute[] {
       },
     ),
   ];
+}
+
+function notEnded(): GatewayError {
+  return new GatewayError("invalid_request", "The batch has not ended. Cancel it first, and wait for its end.");
 }
 
 /** What two requests share would leave their results to be told apart by nobody. */

@@ -1,15 +1,21 @@
 // What overflows of each model have cost in each span, in the database.
-import type {
-  OverflowSpendStore,
-  SpendAnswer,
-  SpendChange,
-  SpendPlace,
+import { SQL } from "bun";
+import {
+  type OverflowSpendStore,
+  type SpendAnswer,
+  type SpendChange,
+  type SpendPlace,
+  SpendUnchanged,
 } from "../../../domain/models/policies/overflow.ts";
-import type { Database } from "../../sql/database.ts";
-import { available, written } from "../../sql/outage.ts";
+import { type Database, writing } from "../../sql/database.ts";
+import { available, translated } from "../../sql/outage.ts";
+import { mayBeCommitted, postgresCode } from "../../sql/postgres-errors.ts";
 
 /** Two months: of the longest span, the one before. What is older is of no use to anybody. */
 const keptSeconds = 62 * 86_400;
+
+/** Codes of SQLite after which nothing of a transaction is committed. */
+const lockedOrFull = /^SQLITE_(BUSY|LOCKED|FULL)/;
 
 interface Row {
   nano_usd: number | string;
@@ -23,11 +29,17 @@ export class SqlOverflowSpendStore implements OverflowSpendStore {
   }
 
   async change(changes: readonly SpendChange[]): Promise<readonly SpendAnswer[]> {
-    return await written(this.#db, async (tx) => {
-      const answers: SpendAnswer[] = [];
-      for (const change of changes) answers.push(await changed(tx, change));
-      return answers;
-    });
+    try {
+      return await writing(this.#db, async (tx) => {
+        const answers: SpendAnswer[] = [];
+        for (const change of changes) answers.push(await changed(tx, change));
+        return answers;
+      });
+    } catch (error) {
+      const code = error instanceof SQL.SQLiteError ? String(error.code) : postgresCode(error);
+      const isUndone = error instanceof SQL.SQLiteError ? lockedOrFull.test(error.code) : !mayBeCommitted(error);
+      throw isUndone ? new SpendUnchanged(`database: ${code}`) : translated(error);
+    }
   }
 
   async spent({ model, per, start }: SpendPlace): Promise<number> {
