@@ -2,18 +2,22 @@
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
+import { type BodySource, bodyOf, readAll } from "../base/bytes/body-source.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { AccountBytes, HeldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Engine } from "../domain/models/engine.ts";
-import type { Model } from "../domain/models/model.ts";
+import type { Deployment, Model } from "../domain/models/model.ts";
 import { Capacity } from "../inference/routing/capacity.ts";
 import { Router } from "../inference/routing/route.ts";
 import { LocalServing } from "./local-serving.ts";
 
-/** One engine, whose body the test gives. */
-function setUp(formats?: Engine["formats"]) {
+const chunk = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n';
+
+/** One engine, whose body the test gives, unless there are `engines`. */
+function setUp(formats?: Engine["formats"], engines?: readonly Engine[]) {
   const body = new ScriptedBody();
   const engine: Engine = {
     name: "e",
@@ -31,7 +35,7 @@ function setUp(formats?: Engine["formats"]) {
     context: undefined,
     environments: ["dev"],
     price: undefined,
-    deployments: [{ engine, model: "m", weight: 1 }],
+    deployments: (engines ?? [engine]).map((engine) => ({ engine, model: "m", weight: 1 })),
   };
   const router = new Router(systemClock);
   const serving = new LocalServing({
@@ -45,7 +49,10 @@ function setUp(formats?: Engine["formats"]) {
     decode: () => decodedRequest({ model: "m", messages: [], stream: true }),
     renderError: ({ code }) => ({ status: 500, headers: {}, body: code }),
   });
-  return { body, serving, warnings, isResting: () => router.resting(model.deployments[0] as Model["deployments"][0]) };
+  return {
+    ...{ body, serving, warnings, router, model },
+    isResting: () => router.resting(model.deployments[0] as Deployment),
+  };
 }
 
 test.each([
@@ -53,6 +60,7 @@ test.each([
   ["the engine's", new GatewayError("upstream_error", "It broke off."), true],
 ])("an engine whose answer breaks off rests only where the fault is its own: %s", async (_, error, rests) => {
   const { body, serving, isResting } = setUp();
+  body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
   const answer = await serving.handle(requestOf("{}"), new Cancellation());
   const sink = new RecordingSink();
   answer.body.flow(sink);
@@ -60,6 +68,98 @@ test.each([
   expect(sink.error).toBe(error);
   expect([isResting(), serving.running]).toEqual([rests, 0]);
 });
+
+/** The answers of two engines of one model, in the order in which they are asked; `rests`: the first one, afterwards. */
+async function answersOfTwo(first: string | (() => BodySource), second = chunk) {
+  const bodies = [
+    typeof first === "string" ? () => bodyOf(Buffer.from(first)) : first,
+    () => bodyOf(Buffer.from(second)),
+  ];
+  const asked: string[] = [];
+  const engines = ["e0", "e1"].map(
+    (name): Engine => ({
+      name,
+      redact: (text) => text,
+      models: async () => [],
+      send: async () => ({ status: 200, headers: new Headers(), body: bodies[asked.push(name) - 1]?.() as BodySource }),
+    }),
+  );
+  const { serving, router, model } = setUp(undefined, engines);
+  const { status, body } = await serving.handle(requestOf("{}"), new Cancellation());
+  const text = (await readAll(body, 1e6, new Cancellation(), () => {})).text;
+  const deployment = model.deployments.find(({ engine }) => engine.name === asked[0]);
+  return {
+    status,
+    text,
+    asked: asked.length,
+    rests: router.resting(deployment as Deployment),
+    running: serving.running,
+  };
+}
+
+const answered = { status: 200, text: chunk, asked: 2, rests: true, running: 0 };
+const whole = '{"id":"c","choices":[{"message":{"role":"assistant","content":"a"}}]}';
+
+test.each([
+  ["an HTML page", "\n<!DOCTYPE html><p>Sign in"],
+  ["null", "null"],
+  ["an error object", '{"error":{"message":"no memory"}}'],
+  ["a cut object", '{"id":"c","choi'],
+  ["an answer without a choice", '{"choices":[]}'],
+  ["nothing", ""],
+  ["heartbeats alone", ": ping\n\ndata:\n\n"],
+  ["an end mark alone", "data: [DONE]\n\n"],
+  ["an error as the first event", 'event: error\ndata: {"message":"no memory"}\n\n'],
+  ["an error as the first event without a name", 'data: {"error":{"message":"no memory"}}\n\n'],
+  ["a stream that breaks off before its first event", brokenOff(": ping\n\n")],
+])("a node asks its next engine where a success is %s", async (_, first) => {
+  expect(await answersOfTwo(first)).toEqual(answered);
+});
+
+test.each([
+  ["events", chunk],
+  ["events behind heartbeats", `: ping\n\n${chunk}`],
+  ["a whole answer", whole],
+  ["a whole answer with an empty error", whole.replace("{", '{"error":null,')],
+  ["a whole answer of 200 KB", `{"data":[${"1,".repeat(100_000)}1]}`],
+  ["sound", "RIFF\u0000WAVE"],
+  ["an event of 100 KB", `data: {"choices":[{"delta":{"content":"${"a".repeat(100_000)}"}}]}\n\n`],
+])("a node passes on %s as they came, and asks no other engine", async (_, first) => {
+  expect(await answersOfTwo(first)).toEqual({ ...answered, text: first, asked: 1, rests: false });
+});
+
+test("a node answers 500 where none of its engines gives an answer", async () => {
+  expect(await answersOfTwo("null", "<html>")).toMatchObject({
+    status: 500,
+    text: "upstream_error",
+    asked: 2,
+    running: 0,
+  });
+});
+
+test("an error that is the request's own is final at a node", async () => {
+  const fault = '{"error":{"message":"too long","code":"context_length_exceeded"}}';
+  expect(await answersOfTwo(fault)).toMatchObject({ text: "invalid_request", asked: 1, rests: false, running: 0 });
+});
+
+test("a request that is cancelled before its answer begins stops its engine", async () => {
+  const { body, serving, isResting } = setUp();
+  const cancellation = new Cancellation();
+  body.onFlow = () => cancellation.cancel();
+  await expect(serving.handle(requestOf("{}"), cancellation)).rejects.toBeDefined();
+  expect([body.cancelled, isResting(), serving.running]).toEqual([true, false, 0]);
+});
+
+function brokenOff(start: string): () => BodySource {
+  return () => {
+    const body = new ScriptedBody();
+    body.onFlow = () => {
+      body.sink?.data(ByteSpan.of(start));
+      body.sink?.fail(new Error("cut"));
+    };
+    return body;
+  };
+}
 
 function noRoom(): GatewayError {
   const refusal = new HeldBytes(1_000).holder(new AccountBytes()).take("received", 2_000);

@@ -16,6 +16,7 @@ import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import { usualPriority } from "../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../domain/seal.ts";
+import { isOfEngine } from "../inference/answer/engine-refusal.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Dispatched, Sender } from "../inference/routing/attempt.ts";
@@ -23,6 +24,7 @@ import type { Capacity } from "../inference/routing/capacity.ts";
 import { dispatch } from "../inference/routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "../inference/routing/prompt-prefix.ts";
 import type { Router } from "../inference/routing/route.ts";
+import { answerBeginning, NoBeginning } from "./answer-beginning.ts";
 import type { NodeAnnouncement, NodeAnswer, NodeRequest } from "./tunnel/contract.ts";
 
 export interface LocalServingOptions {
@@ -92,8 +94,8 @@ export class LocalServing {
     const stop = () => own.cancel(cancellation.reason);
     cancellation.onCancel(stop);
     try {
-      const dispatched = await this.#dispatch(request, own);
-      const { status, headers, body } = dispatched.response;
+      const { dispatched, body } = await this.#begunAnswer(request, own);
+      const { status, headers } = dispatched.response;
       return { status, headers, body: new ServedBody(body, dispatched, own, over) };
     } catch (error) {
       if (own.cancelled) {
@@ -105,6 +107,23 @@ export class LocalServing {
       return this.#refusal(fault);
     } finally {
       cancellation.off(stop);
+    }
+  }
+
+  /** The first answer that is one: an engine whose success is none rests, and the next engine is asked. */
+  async #begunAnswer(request: NodeRequest, own: Cancellation): Promise<{ dispatched: Dispatched; body: BodySource }> {
+    let dispatched = await this.#dispatch(request, own);
+    for (;;) {
+      const body = await answerBeginning(dispatched, own).catch((reason) => {
+        dispatched.done(false);
+        throw reason;
+      });
+      if (!(body instanceof NoBeginning)) return { dispatched, body };
+      if (!isOfEngine(body.error)) {
+        dispatched.done(false);
+        throw body.error;
+      }
+      dispatched = await dispatched.another(body.error, body.isCut);
     }
   }
 
@@ -255,16 +274,8 @@ class ServedBody implements BodySource {
 
   flow(sink: BodySink): void {
     const dispatched = this.#dispatched;
-    let isFirst = true;
     this.#body.flow({
-      data: (bytes) => {
-        if (isFirst) {
-          dispatched.firstByte();
-          dispatched.answers();
-        }
-        isFirst = false;
-        sink.data(bytes);
-      },
+      data: (bytes) => sink.data(bytes),
       end: () => {
         dispatched.done(false);
         this.#over("completed");

@@ -1,0 +1,192 @@
+// The beginning of an engine's answer at a node. The gateway that asked the node cannot ask the node's next engine, so the node
+// itself reads as much of a success as shows whether it is an answer.
+import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { ByteSpan, withoutMark } from "../base/bytes/byte-span.ts";
+import { byteTextOf, decodeByteText } from "../base/bytes/byte-text.ts";
+import type { Cancellation } from "../base/cancellation.ts";
+import { SseReader } from "../base/text/sse.ts";
+import { tellsFault, toldFault } from "../dialects/engine-fault.ts";
+import { isHeartbeat } from "../dialects/keep-alive.ts";
+import { noAnswer } from "../inference/answer/engine-refusal.ts";
+import type { Dispatched } from "../inference/routing/attempt.ts";
+
+/** Bytes that are read ahead at most. A longer beginning without an event counts as an answer. */
+const maxBeginning = 64 * 1024;
+const failed = "The model server failed.";
+
+/** A success that turned out to be no answer. */
+export class NoBeginning {
+  readonly error: unknown;
+  /** True if the body broke off, so that the engine may have worked. */
+  readonly isCut: boolean;
+
+  constructor(error: unknown, isCut: boolean) {
+    this.error = error;
+    this.isCut = isCut;
+  }
+}
+
+/**
+ * Resolves with the whole body once its beginning is known to be that of an answer, else with why it is none. Rejects with the
+ * reason of `cancellation`.
+ */
+export function answerBeginning(dispatched: Dispatched, cancellation: Cancellation): Promise<BodySource | NoBeginning> {
+  const { body } = dispatched.response;
+  return new Promise((resolve, reject) => {
+    const onCancel = () => {
+      body.cancel();
+      reject(cancellation.reason);
+    };
+    cancellation.onCancel(onCancel);
+    if (cancellation.cancelled) return;
+    const reader = new BeginningReader(dispatched);
+    let isFirst = true;
+    const begun = new BegunBody(body, (isEnd, fault) => {
+      if (isFirst && !isEnd) dispatched.firstByte();
+      isFirst = false;
+      if (fault === undefined) {
+        const verdict = reader.read(begun.bytes, isEnd);
+        if (verdict === "unknown") return true;
+        if (verdict !== "answer" && !isEnd) body.cancel();
+        if (verdict === "answer") dispatched.answers();
+        resolve(verdict === "answer" ? begun : new NoBeginning(verdict, false));
+      } else {
+        resolve(new NoBeginning(fault, true));
+      }
+      cancellation.off(onCancel);
+      return false;
+    });
+    begun.begin();
+  });
+}
+
+/** Reads the beginning of one answer. */
+class BeginningReader {
+  readonly #dispatched: Dispatched;
+
+  constructor(dispatched: Dispatched) {
+    this.#dispatched = dispatched;
+  }
+
+  /** Returns the error in place of an answer. `bytes`: all that came; `isEnd`: nothing follows. */
+  read(bytes: ByteSpan, isEnd: boolean): "answer" | "unknown" | Error {
+    const text = withoutMark(bytes).text.trimStart();
+    if (text === "") return isEnd ? noAnswer("an empty body") : "unknown";
+    if (/^<(?:!doctype|html)/i.test(text)) return noAnswer("an HTML page");
+    if (text.startsWith("{") || text === "null") return this.#object(text, isEnd);
+    if (/^(?::|(?:data|event|id|retry)(?::|\r|\n))/.test(text)) return this.#events(bytes, isEnd);
+    return !isEnd && /^(?:d|da|dat|e|ev|eve|even|i|r|re|ret|retr|n|nu|nul|<[^>]*)$/i.test(text) ? "unknown" : "answer";
+  }
+
+  #object(text: string, isEnd: boolean): "answer" | "unknown" | Error {
+    if (!isEnd) return text.length > maxBeginning ? "answer" : "unknown";
+    const answer = objectOf(text);
+    if (!answer) return noAnswer("a body that is no JSON object");
+    if (tellsFault(answer, "data")) return this.#told(text);
+    const { choices } = answer;
+    return Array.isArray(choices) && choices.length === 0 ? noAnswer("an answer without a choice") : "answer";
+  }
+
+  #events(bytes: ByteSpan, isEnd: boolean): "answer" | "unknown" | Error {
+    const reader = new SseReader();
+    reader.feed(byteTextOf(withoutMark(bytes)));
+    for (let data = reader.next() ?? (isEnd ? reader.end() : undefined); data !== undefined; data = reader.next()) {
+      const text = decodeByteText(data);
+      if (isHeartbeat(reader.name, text)) continue;
+      if (text.trim() === "[DONE]") return noAnswer("a stream without an event");
+      const event = objectOf(text);
+      return reader.name === "error" || (event && tellsFault(event, "data")) ? this.#told(text) : "answer";
+    }
+    if (isEnd) return noAnswer("a stream without an event");
+    return bytes.length > maxBeginning ? "answer" : "unknown";
+  }
+
+  #told(text: string): Error {
+    return toldFault(text, this.#dispatched.deployment.engine, failed);
+  }
+}
+
+/** Undefined for text that is no JSON object. */
+function objectOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A body whose beginning was read. */
+class BegunBody implements BodySource {
+  readonly #source: BodySource;
+  /** Called with each piece and at the end; returns whether more is to be read ahead. */
+  readonly #onMore: (isEnd: boolean, fault: unknown) => boolean;
+  #pieces: ByteSpan[] = [];
+  #readsAhead = true;
+  #sink: BodySink | undefined;
+  #end: { fault: unknown } | undefined;
+
+  constructor(source: BodySource, onMore: (isEnd: boolean, fault: unknown) => boolean) {
+    this.#source = source;
+    this.#onMore = onMore;
+  }
+
+  get bytes(): ByteSpan {
+    return ByteSpan.joined(
+      this.#pieces,
+      this.#pieces.reduce((sum, piece) => sum + piece.length, 0),
+    );
+  }
+
+  begin(): void {
+    this.#source.flow({
+      data: (bytes) => {
+        if (this.#sink) {
+          this.#sink.data(bytes);
+          return;
+        }
+        this.#pieces.push(bytes);
+        if (this.#readsAhead) this.#look(false);
+      },
+      end: () => this.#ended(undefined),
+      fail: (fault) => this.#ended(fault ?? new Error("The body broke off.")),
+    });
+  }
+
+  #look(isEnd: boolean, fault?: unknown): void {
+    this.#readsAhead = this.#onMore(isEnd, fault);
+    if (!this.#readsAhead && !isEnd) this.#source.pause();
+  }
+
+  #ended(fault: unknown): void {
+    this.#end = { fault };
+    if (this.#sink) this.#tellEnd(this.#sink);
+    else if (this.#readsAhead) this.#look(true, fault);
+  }
+
+  #tellEnd(sink: BodySink): void {
+    if (this.#end?.fault === undefined) sink.end();
+    else sink.fail(this.#end.fault);
+  }
+
+  flow(sink: BodySink): void {
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#sink = sink;
+    for (const piece of pieces) sink.data(piece);
+    if (this.#end) this.#tellEnd(sink);
+    else this.#source.resume();
+  }
+
+  pause(): void {
+    this.#source.pause();
+  }
+
+  resume(): void {
+    this.#source.resume();
+  }
+
+  cancel(): void {
+    this.#source.cancel();
+  }
+}
