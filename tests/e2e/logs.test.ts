@@ -39,6 +39,21 @@ test("a sample leaves out what went well and nothing else, from the moment of a 
   expect(server.logged("request").at(-1)).toMatchObject({ id: slow, slow: true, level: "warn", status: 200 });
 });
 
+test("a stream that breaks off is a warning that names its upstream", async () => {
+  await using upstream = await startUpstream();
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });
+  upstream.script((_, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write(chunk({ content: "half" }));
+    setTimeout(() => res.destroy(), 20);
+  });
+  const id = await ask(server, { ...chat, stream: true });
+  const line = () => server.logged("request").find((line) => line["id"] === id);
+  await until(() => line() !== undefined, "the line of the broken stream");
+  expect(line()).toMatchObject({ level: "warn", status: 200, outcome: "failed", code: "upstream_error" });
+  expect(line()?.["detail"]).toStartWith("up broke off");
+});
+
 test("a level leaves out what is less, from the moment of a reload; one of a flag stays", async () => {
   await using upstream = await startUpstream();
   await using server = await startHeadrace({ yaml: upstreamYaml(upstream) });

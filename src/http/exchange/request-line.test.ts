@@ -21,11 +21,18 @@ describe("a sample of one in ten", () => {
   test.each([
     ["a refusal", { status: 429, code: "rate_limit_exceeded" }],
     ["a status of a fault without a code", { status: 404 }],
-    ["a stream that failed in its middle", { status: 200, outcome: "failed", code: "upstream_error" }],
     ["a stream that its client left", { status: 200, outcome: "cancelled" }],
     ["a client that left before the answer", { status: 499 }],
   ])("a sample of one in ten keeps %s, and as one line that stands for itself", (_name, fields) => {
     expect(level(fields)).toEqual(["info", fields]);
+  });
+
+  test.each([
+    ["a stream that failed in its middle", { status: 200, outcome: "failed", code: "upstream_error" }],
+    ["an answer that no model server gave", { status: 502, code: "upstream_error" }],
+    ["a fault of a store", { status: 503, code: "service_unavailable" }],
+  ])("keeps %s as a warning in a sample of one in ten", (_name, fields) => {
+    expect(level(fields)).toEqual(["warn", fields]);
   });
 
   test("a sample of one in ten keeps what is slow as a warning", () => {

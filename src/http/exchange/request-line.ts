@@ -20,10 +20,16 @@ export function levelOfLine(
     fields["slow"] = true;
     return "warn";
   }
+  if (isFailure(fields)) return "warn";
   if (settings.sample >= 1 || !wentWell(fields)) return "info";
   if (draw() >= settings.sample) return undefined;
   fields["sampled"] = settings.sample;
   return "info";
+}
+
+/** Reports whether the gateway or a model server failed. A refusal, and a client that left, are no failures. */
+function isFailure({ status, outcome }: LogFields): boolean {
+  return Number(status) >= 500 || outcome === "failed";
 }
 
 function wentWell({ status, code, outcome }: LogFields): boolean {

@@ -155,7 +155,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
 
   fail(error: unknown): void {
     if (this.#long) this.#long.fail(error);
-    else this.#failed(error instanceof GatewayError ? error : brokeOff(error));
+    else this.#failed(error instanceof GatewayError ? error : brokeOff(error, this.#dispatched.deployment.engine));
   }
 
   cancelled(): void {

@@ -3,13 +3,14 @@ import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
 import { dialects } from "../../dialects/dialects.ts";
 import { type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
-import type { EngineResponse } from "../../domain/models/engine.ts";
+import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
+const maxCauseLength = 200;
 /** The status says enough: what else a broken server has to say is not waited for any longer. */
 const errorBodyMs = 3_000;
 /** Values of Content-Encoding that name no coding: some servers give that of the text. */
@@ -28,10 +29,12 @@ export function isOfEngine(error: unknown): boolean {
   return !(error instanceof GatewayError) || isEngineFault(error);
 }
 
-/** The error for a body that ended before its answer did. */
-export function brokeOff(cause: unknown): GatewayError {
+/** The error for a body that ended before its answer did. `engine`: whose body, for the operator's log. */
+export function brokeOff(cause: unknown, engine: Pick<Engine, "name" | "redact"> | undefined): GatewayError {
   const message = "The model server broke off in the middle of the answer. Retry your request.";
-  return new GatewayError("upstream_error", message, { cause });
+  if (!engine) return new GatewayError("upstream_error", message, { cause });
+  const said = cause instanceof Error ? `: ${engine.redact(cause.message).slice(0, maxCauseLength)}` : "";
+  return new GatewayError("upstream_error", message, { cause, detail: `${engine.name} broke off${said}` });
 }
 
 /** The error for a success without an answer. `what` came in its place, in words for operators. */

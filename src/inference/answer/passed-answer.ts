@@ -167,7 +167,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
 
   fail(error: unknown): void {
     if (this.#isOver) return;
-    const shown = error instanceof GatewayError ? error : brokeOff(error);
+    const shown = error instanceof GatewayError ? error : brokeOff(error, this.#dispatched.deployment.engine);
     if (this.#hasBegun) this.#finish(shown);
     else this.#noAnswer(shown, true);
   }

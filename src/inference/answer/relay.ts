@@ -696,7 +696,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   #endBroken(error: unknown, events: string): void {
-    const shown = error instanceof GatewayError ? error : brokeOff(error);
+    const shown = error instanceof GatewayError ? error : brokeOff(error, this.#dispatched?.deployment.engine);
     if (!this.#isAskedFor && events === "") {
       this.#finish(shown, undefined);
       return;

@@ -293,7 +293,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   }
 
   another(thrown: unknown, isCut: boolean): Eventual<Dispatched> {
-    const error = thrown instanceof GatewayError ? thrown : brokeOff(thrown);
+    const error = thrown instanceof GatewayError ? thrown : brokeOff(thrown, this.deployment.engine);
     if (this.bill) this.#settleUnanswered(this.bill, error, isCut);
     if (error.code !== "upstream_error") this.#place.refused();
     this.#fail("deployment");
