@@ -118,7 +118,7 @@ Every error of the API has this body and the header \`x-request-id\`, which find
 { "error": { "message": "temperature: must be a number from 0 to 2 (got 3).", "type": "invalid_request_error", "param": "temperature", "code": "invalid_request" } }
 \`\`\`
 
-\`param\` is the path of the wrong field in the request. An error that no field causes has no \`param\`. If a model server refuses or fails with a code that clients act upon, the error carries that code: ${codes}.
+\`param\` is the path of the wrong field in the request. An error that no field causes has no \`param\`, except where the published schema requires the member: it is \`null\` in the \`error\` event of a Responses stream and in the \`errors\` of a batch. If a model server refuses or fails with a code that clients act upon, the error carries that code: ${codes}.
 
 In an open stream the same object is one \`data:\` event, after which the connection closes without \`[DONE]\`.
 

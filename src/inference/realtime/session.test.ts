@@ -81,6 +81,7 @@ test("a session ends at its age, with an event that says so, and so does its ser
   begin();
   await ended(client);
   expect(client.sent).toMatchObject([{ type: "error", error: { code: "session_expired" } }]);
+  expect(client.sent[0]).not.toHaveProperty("error.param");
   expect([client.closedWith, server.closedWith]).toEqual([1000, 1000]);
 });
 

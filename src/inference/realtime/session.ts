@@ -311,7 +311,7 @@ export class RealtimeSession implements Stoppable {
   // The end.
 
   #expire(message: string): void {
-    this.#giveError({ type: "invalid_request_error", code: "session_expired", message, param: null, event_id: null });
+    this.#giveError({ type: "invalid_request_error", code: "session_expired", message, event_id: null });
     this.#client?.close(closing.normal, "the session has expired");
     this.#leave("cancelled", undefined);
   }

@@ -206,10 +206,7 @@ function sessionAt(
     refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
     tagHeader: exchange.req.headers.get(tagHeader),
     holder: exchange.req.holder,
-    errorOf: (error) => ({
-      param: null,
-      ...(JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
-    }),
+    errorOf: (error) => (JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
     toGatewayError,
   });
 }
