@@ -22,20 +22,37 @@ import {
   quote,
 } from "../base/text/json-bytes.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
+import { areWholeParts, beginParts, isNamed, notePart, partBegins } from "./scanned-parts.ts";
 
-/** The members that are looked for, of whichever format. */
+/** Names of the members that the scan finds, of all formats. */
 const names = [
-  ...(["id", "object", "created", "model", "choices", "usage", "error", "service_tier"] as const),
-  ...(["output", "status", "store", "previous_response_id", "conversation"] as const),
+  ...(["id", "object", "created", "model", "usage", "error", "service_tier"] as const),
+  ...(["status", "store", "previous_response_id", "conversation"] as const),
   ...(["type", "content", "stop_reason"] as const),
+  ...(["created_at", "completed_at", "incomplete_details", "instructions", "tool_choice", "truncation"] as const),
+  ...([
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+  ] as const),
+  ...(["max_output_tokens", "max_tool_calls", "background", "metadata", "safety_identifier"] as const),
+  ...(["prompt_cache_key"] as const),
+  // Members from `choices` on are also searched within (scanned-parts.ts).
+  ...(["choices", "output", "tools", "text", "reasoning"] as const),
 ] as const;
 export type AnswerMember = (typeof names)[number];
 
 /** Bits of a number hold what encloses a value. */
 const mostDepth = 30;
 
-/** Where the place of each member stands among all. */
+/** The index of each member in the list of places. */
 const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
+/** The first of the members that are searched within, and the depth of the objects that are noted at most. */
+const firstWithin = placeOf.choices;
+const deepestNoted = 5;
 /** The names by their length, each with where its place stands. */
 const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
   names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: placeOf[name] })),
@@ -55,6 +72,7 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
   messages = 0;
   ends = 0;
   isOddChoice = false;
+  beginParts();
   return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
 }
 
@@ -64,6 +82,8 @@ export class ScannedAnswer {
   readonly usage: TokenUsage | undefined;
   /** Whether each of its choices has a message with a text and no calls, and ended by `stop` or `length`. */
   readonly hasPlainMessages: boolean;
+  /** Reports whether the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
+  readonly hasWholeParts: boolean;
   readonly #answer: ByteSpan;
   /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
   readonly #places: Int32Array;
@@ -73,6 +93,7 @@ export class ScannedAnswer {
     this.#answer = answer;
     this.#places = places;
     this.hasPlainMessages = choices > 0 && isCompleteSoFar() && !isOddChoice;
+    this.hasWholeParts = areWholeParts();
     this.usage = countedUsage(this.startOf("usage"));
   }
 
@@ -103,7 +124,7 @@ export class ScannedAnswer {
     return true;
   }
 
-  /** Whether it is not there, or null. */
+  /** Reports whether the member is missing or null. */
   isNothing(member: AnswerMember): boolean {
     const first = this.firstByteOf(member);
     return first === 0 || first === letterN;
@@ -122,7 +143,7 @@ export class ScannedAnswer {
     return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
   }
 
-  /** Where its members begin. */
+  /** Returns the place of the first member. */
   get within(): number {
     let at = 0;
     while (this.#byteAt(at) !== openBrace) at++;
@@ -182,15 +203,30 @@ let messages = 0;
 let ends = 0;
 let isOddChoice = false;
 const choiceDepth = 3;
-const [messageName, errorName, endName] = ["message", "error", "finish_reason"].map((name) => Buffer.from(name));
-const [callsName, contentName] = ["tool_calls", "content"].map((name) => Buffer.from(name));
+const [messageName, errorName, endName] = [Buffer.from("message"), Buffer.from("error"), Buffer.from("finish_reason")];
+const [callsName, contentName] = [Buffer.from("tool_calls"), Buffer.from("content")];
 
 function isCompleteSoFar(): boolean {
   return messages === choices && ends === choices;
 }
 
-/** Looks at a member of a choice or of its message: its name opens at `at`, its value begins at `value`. */
-function noteInner(depth: number, at: number, value: number): void {
+/** Notes the begin of a value that is within `member`, or is that member's own. */
+function beginsWithin(member: number, depth: number, first: number): void {
+  if (member !== placeOf.choices) partBegins((member - firstWithin) / 2, depth, first);
+  else if (depth === choiceDepth - 1) {
+    isOddChoice ||= !isCompleteSoFar();
+    choices++;
+  }
+}
+
+/** Notes a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
+function noteWithin(member: number, depth: number, at: number, value: number): void {
+  if (member === placeOf.choices) noteChoice(depth, at, value);
+  else notePart((member - firstWithin) / 2, depth, at, value);
+}
+
+/** Notes a member of a choice or of its message. */
+function noteChoice(depth: number, at: number, value: number): void {
   const first = bytes[value] as number;
   if (depth === choiceDepth) {
     if (isNamed(messageName, at)) {
@@ -209,11 +245,6 @@ function noteInner(depth: number, at: number, value: number): void {
 
 const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
 
-function isNamed(name: Buffer | undefined, at: number): boolean {
-  const length = (name as Buffer).length;
-  return bytes[at + 1 + length] === quote && isSame(name as Buffer, at + 1, at + 1 + length);
-}
-
 /** Strict JSON; notes the places of the members as it goes. */
 function isJsonObject(length: number, places: Int32Array): boolean {
   let at = afterSpace(0);
@@ -225,10 +256,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
   let member = other;
   for (;;) {
     const first = bytes[at] as number;
-    if (depth === choiceDepth - 1 && member === placeOf.choices) {
-      isOddChoice ||= !isCompleteSoFar();
-      choices++;
-    }
+    if (member >= firstWithin) beginsWithin(member, depth, first);
     if (first === openBrace || first === openBracket) {
       const isObject = first === openBrace;
       if (++depth > mostDepth) return false;
@@ -240,7 +268,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
           const nameAt = at;
           at = valueAfterName(at);
           if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
-          if (member === placeOf.choices) noteInner(depth, nameAt, at);
+          if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
         }
         continue;
       }
@@ -260,7 +288,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
           const nameAt = at;
           at = valueAfterName(at);
           if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
-          if (member === placeOf.choices) noteInner(depth, nameAt, at);
+          if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
         }
         break;
       }

@@ -37,7 +37,7 @@ const call = Buffer.from('"tool_use"');
 const whole: PassedWhole = {
   format: messageFormat,
   list: "content",
-  strict: strictMessage,
+  strict: (answer, head) => strictMessage(answer, head.usage()),
   isUsual: (found) =>
     found.isText("type", "message") &&
     // The two reasons of most answers; any other may be a word that Anthropic's API does not have.

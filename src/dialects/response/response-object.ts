@@ -39,7 +39,13 @@ export interface ResponseState {
 }
 
 /** What does not change in the course of an answer. */
-export function responseBase({ id, model, created, request, members }: ReplyHead): Json {
+export function responseBase({
+  id,
+  model,
+  created,
+  request,
+  members,
+}: Pick<ReplyHead, "id" | "model" | "created" | "request" | "members">): Json {
   const base: Record<string, unknown> = { id, object: "response", created_at: created, model };
   for (const [name, value] of Object.entries(repeated)) base[name] = request[name] ?? value;
   const { reasoning, text, tools } = request as {
@@ -62,7 +68,7 @@ export function toolToWire(tool: Json): Json {
   return tool["type"] === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool;
 }
 
-function formatToWire(format: unknown): unknown {
+export function formatToWire(format: unknown): unknown {
   if (!isObject(format)) return { type: "text" };
   return format["type"] === "json_schema"
     ? { ...format, description: format["description"] ?? null, strict: format["strict"] ?? false }

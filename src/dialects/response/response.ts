@@ -20,6 +20,7 @@ import { usageOf } from "./reply-reader.ts";
 import { failureCode } from "./reply-writer.ts";
 import { ResponseCollector } from "./response-collector.ts";
 import { FollowedResponse } from "./stopped-response.ts";
+import { isWholeUsage, leftOut, requiredMembers } from "./strict-members.ts";
 import { StrictResponse, strictResponse } from "./strict-response.ts";
 import { unkeptResponse } from "./unkept-response.ts";
 
@@ -49,12 +50,15 @@ const whole: PassedWhole = {
     found.isNothing("error") &&
     // Errors have one.
     found.isNothing("type") &&
+    found.hasWholeParts &&
     !found.holds("output", call),
+  missing: { names: leftOut, values: (head) => requiredMembers(head, "completed") },
   // Searches are charged for, and counted among what was said.
-  usage: (found) =>
-    found.holds("output", search)
-      ? undefined
-      : usageOf(found.parsedValueOf("usage"), { service_tier: found.parsedValueOf("service_tier") }),
+  usage: (found) => {
+    if (found.holds("output", search)) return undefined;
+    const usage = found.parsedValueOf("usage");
+    return isWholeUsage(usage) ? usageOf(usage, { service_tier: found.parsedValueOf("service_tier") }) : undefined;
+  },
 };
 
 export const response: Dialect = {

@@ -1,5 +1,7 @@
 // Responses of lenient servers reach clients of Responses with all that OpenAI's SDKs read.
 import { expect, test } from "bun:test";
+import { responseFaults } from "../../../tests/support/agents/open-responses.ts";
+import { completeResponse } from "../../../tests/support/complete-response.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Serving } from "../answer.ts";
@@ -85,6 +87,98 @@ test.each([
   expect(lastOf([created, { type, response: response({ status, output: [message()] }) }])).toMatchObject({
     status: told,
   });
+});
+
+const whole = (told: Json, asked: Json = {}) => {
+  const bytes = ByteSpan.of(Buffer.from(JSON.stringify(told)));
+  const answer = dialects.response.readAnswer(bytes, decodedRequest({ input: "Hi", ...asked }, "response"), serving, {
+    ...names,
+    members: { store: false, previous_response_id: null, conversation: null },
+  });
+  return { text: answer.text, response: JSON.parse(answer.text) as Json, usage: answer.usage };
+};
+
+test("keeps the bytes of a response that is complete", () => {
+  const told = { ...completeResponse, model: "m" };
+  expect(whole(told).text).toBe(JSON.stringify(told));
+});
+
+test.each(Object.keys(completeResponse).filter((name) => name !== "output"))(
+  "fills in %s that a server leaves out of a response",
+  (name) => {
+    const { text, response } = whole({ ...completeResponse, model: "m", [name]: undefined });
+    expect(responseFaults(response)).toEqual([]);
+    const { [name as "id"]: _, ...rest } = { ...completeResponse, model: "m" };
+    expect(text).toEndWith(JSON.stringify(rest).slice(1));
+  },
+);
+
+test.each([
+  ["id", "msg_own_0"],
+  ["status", "completed"],
+  ["role", "assistant"],
+])("fills in %s that a server leaves out of a message", (name, value) => {
+  const { response } = whole({ ...completeResponse, output: [{ ...message(), [name]: undefined }] });
+  expect(response["output"]).toEqual([{ ...message(), [name]: value }]);
+});
+
+test.each([[{ type: "output_text", text: "Hi" }], [{ type: "output_text", text: "Hi", annotations: null }]])(
+  "gives the part %j of a message annotations",
+  (part) => {
+    const { response } = whole({ ...completeResponse, output: [{ ...message(), content: [part] }] });
+    expect(response["output"]).toEqual([{ ...message(), content: [{ ...part, annotations: [] }] }]);
+  },
+);
+
+test("gives calls without ids one for each place", () => {
+  const bare = { type: "function_call", name: "look", arguments: "{}" };
+  const { response } = whole({ ...completeResponse, output: [bare, bare] });
+  expect(response["output"]).toEqual([
+    { ...bare, id: "fc_own_0", call_id: "call_own_0", status: "completed" },
+    { ...bare, id: "fc_own_1", call_id: "call_own_1", status: "completed" },
+  ]);
+});
+
+test("takes null content, proofs and statuses out of a thought", () => {
+  const thought = { id: "rs", type: "reasoning", content: null, encrypted_content: null, status: null };
+  const { response } = whole({ ...completeResponse, output: [thought, message()] });
+  expect(response["output"]).toEqual([{ id: "rs", type: "reasoning", summary: [] }, message()]);
+});
+
+test("marks the last item of a response that was cut off as incomplete", () => {
+  const bare = { ...message(), status: undefined };
+  const { response } = whole({ ...completeResponse, status: "incomplete", output: [bare, bare] });
+  expect(response["output"]).toEqual([message(), { ...message(), status: "incomplete" }]);
+});
+
+test("adds to usage what the server left out, and counts the same", () => {
+  const figures = { input_tokens: 30, output_tokens: 9, input_tokens_details: { cached_tokens: 4, audio_tokens: 1 } };
+  const { response, usage } = whole({ ...completeResponse, usage: figures });
+  expect(response["usage"]).toEqual({
+    ...figures,
+    total_tokens: 39,
+    output_tokens_details: { reasoning_tokens: 0 },
+  });
+  expect(usage).toMatchObject({ promptTokens: 30, completionTokens: 9, estimated: false });
+});
+
+test("completes tools, text and reasoning that a server repeats as they came", () => {
+  const schema = { type: "json_schema", name: "n", schema: {} };
+  const { response } = whole({
+    ...completeResponse,
+    tools: [{ type: "function", name: "look" }, { type: "web_search" }],
+    text: { format: schema, verbosity: null },
+    reasoning: { effort: "low" },
+  });
+  expect(response).toMatchObject({
+    tools: [
+      { type: "function", name: "look", description: null, parameters: null, strict: null },
+      { type: "web_search" },
+    ],
+    text: { format: { ...schema, description: null, strict: false } },
+    reasoning: { effort: "low", summary: null },
+  });
+  expect(response["text"]).not.toHaveProperty("verbosity");
 });
 
 test("passes the events of a strict server as they came", () => {

@@ -1,7 +1,9 @@
 // Makes the events of a server's own response strict: what the server left out is inserted, what it repeats is dropped.
 import type { StreamRepair } from "../translation/passed-stream.ts";
+import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { statusOf } from "./reply-reader.ts";
+import { isWholeUsage, strictOutput, strictUsage, withRequired } from "./strict-members.ts";
 
 interface ResponseHead {
   readonly id: string;
@@ -294,10 +296,11 @@ function strictItem(item: Json, isWhole: boolean): Json {
   return { ...item, content: text ? [{ type: "output_text", text, annotations: [] }] : [] };
 }
 
-/** A whole response with what clients need of it. */
-export function strictResponse(response: Json): Json {
-  const { status } = response;
-  const output = strictItems(response["output"], true);
-  const own = statusOf(response, undefined);
-  return output === response["output"] && own === status ? response : { ...response, status: own, output };
+/** Returns a whole response with the members that clients need: the same object where none is missing. */
+export function strictResponse(response: Json, head: RepairHead): Json {
+  const status = statusOf(response, undefined);
+  const own = withRequired(response, status, head);
+  const output = strictOutput(own["output"], status, (_, index) => ({ answerId: head.id, index, isWhole: true }));
+  const usage = isWholeUsage(own["usage"]) ? own["usage"] : strictUsage(own["usage"], head.usage());
+  return output === own["output"] && usage === own["usage"] ? own : { ...own, output, usage };
 }

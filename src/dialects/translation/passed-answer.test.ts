@@ -1,5 +1,6 @@
 // An answer of an engine that speaks the client's format stays as it is, but for what is ours to say.
 import { expect, test } from "bun:test";
+import { completeResponse, completeUsage } from "../../../tests/support/complete-response.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { ValueMaker } from "../../../tests/support/value-maker.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
@@ -8,10 +9,7 @@ import { dialects } from "../dialects.ts";
 
 const engine = { name: "e", redact: (text: string) => text, models: async () => [] } as never;
 const serving: Serving = { model: { id: "m", context: undefined }, deployment: { engine } };
-const answer = {
-  ...{ id: "resp_up", object: "response", status: "completed", model: "m", output: [] },
-  ...{ store: false, previous_response_id: null, usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 } },
-};
+const answer = { ...completeResponse, id: "resp_up", model: "m", output: [] };
 
 function read(told: object, names: Partial<AnswerNames>) {
   const { response } = dialects;
@@ -46,6 +44,10 @@ test("what an engine makes up of what it keeps, or names of a conversation of it
 const beside = String.raw`,"\u0078":0}`;
 const besideInAnswer = /,"(?:\\u0078|x)":0(?=[,}])/;
 
+const textPart = { type: "output_text", text: "Hi", annotations: [], logprobs: [] };
+const message = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [textPart] };
+const tool = { type: "function", name: "look", description: null, parameters: {}, strict: true };
+
 /** What of each format may be told of an answer, one of each row. */
 const variations: Readonly<Record<"response" | "message", Readonly<Record<string, readonly unknown[]>>>> = {
   response: {
@@ -55,6 +57,15 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
     error: [undefined, null, { code: "server_error", message: "é" }],
     model: ["up", "m", undefined, "mödel"],
     output: [
+      [{ ...message, content: [{ ...textPart, text: 'Grüße "{}' }] }],
+      [{ type: "reasoning", id: "rs_1", summary: [] }, message],
+      [{ ...message, status: null }],
+      [{ ...message, id: undefined }],
+      [{ ...message, content: [{ ...textPart, annotations: undefined }] }],
+      [{ ...message, content: [textPart, { type: "refusal", refusal: "No." }, { ...textPart, text: undefined }] }],
+      [message, { type: "reasoning", id: "rs_1", summary: [], content: null }],
+      [{ type: "reasoning", summary: [] }, message],
+      [{ type: "unheard_of" }],
       [{ type: "message", content: [{ type: "output_text", text: 'Grüße "{}' }] }],
       [{ type: "message", content: [{ type: "output_text", text: "long ".repeat(400) }] }],
       [{ type: "function_call", call_id: "c", name: "f", arguments: "{}" }],
@@ -62,6 +73,10 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
       [],
     ],
     usage: [
+      completeUsage,
+      { ...completeUsage, input_tokens_details: { cached_tokens: 2, cache_write_tokens: 3 }, cost: 0.002 },
+      { ...completeUsage, total_tokens: undefined },
+      { ...completeUsage, output_tokens_details: {} },
       { input_tokens: 30, output_tokens: 9, total_tokens: 39 },
       { input_tokens: 30, output_tokens: 9, input_tokens_details: { cached_tokens: 20, cache_write_tokens: 3 } },
       { input_tokens: 30, output_tokens: 9, output_tokens_details: { reasoning_tokens: 4 }, cost: 0.002 },
@@ -75,6 +90,18 @@ const variations: Readonly<Record<"response" | "message", Readonly<Record<string
     store: [undefined, false, true, null],
     previous_response_id: [undefined, null, "resp_0"],
     conversation: [undefined, null, { id: "conv" }],
+    temperature: [1, undefined, null],
+    metadata: [{}, null, undefined],
+    background: [false, false, null],
+    tools: [[], [tool, { type: "web_search" }], [tool, { ...tool, strict: undefined }], [{ type: "function" }], null],
+    text: [
+      { format: { type: "text" } },
+      undefined,
+      ...[{}, null, { format: null }, { format: { type: "text" }, verbosity: null }],
+      { format: { type: "json_schema", name: "n", schema: {}, strict: null } },
+      { format: { type: "json_schema", name: "n", schema: {}, description: null, strict: true } },
+    ],
+    reasoning: [{ effort: "low", summary: null }, null, {}, { effort: null }, undefined],
   },
   message: {
     id: ["msg_up", undefined],

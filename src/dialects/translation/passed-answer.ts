@@ -1,5 +1,5 @@
 // A whole answer of an engine that speaks the client's format: its own bytes, but for what is ours to say.
-import { type ByteSpan, type Bytes, patched, withoutMark } from "../../base/bytes/byte-span.ts";
+import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../base/bytes/byte-span.ts";
 import { editObject, scanObject } from "../../base/text/json-text.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
@@ -13,6 +13,7 @@ import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { CountedReply, reportedOf, usageOf } from "./counted-reply.ts";
 import { parsedAnswer } from "./engine-answer.ts";
+import { type RepairHead, repairHead } from "./repair-head.ts";
 import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
 
 const noNames: CallNames = new Map();
@@ -24,9 +25,14 @@ export interface PassedWhole {
   readonly list: AnswerMember;
   /** Whether it is an answer of the format that came to its end, as most do. */
   isUsual(found: ScannedAnswer): boolean;
-  /** Returns the answer with the members that its server left out; the same object where there are none. `usage`: what counts. */
-  strict?(answer: Readonly<Record<string, unknown>>, usage: ReplyUsage): Readonly<Record<string, unknown>>;
-  /** What it tells of its usage; undefined where more of it has to be read for that. */
+  /** Returns the answer with the members that its server left out; the same object where there are none. */
+  strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
+  /** The members that its server left out of a usual answer, and their values. Left out: there are none. */
+  readonly missing?: {
+    names(found: ScannedAnswer): readonly AnswerMember[];
+    values(head: RepairHead): Readonly<Record<string, unknown>>;
+  };
+  /** Returns the usage that the answer reports; undefined if the answer has to be parsed for that. */
   usage(found: ScannedAnswer): ReplyUsage | undefined;
 }
 
@@ -41,7 +47,7 @@ export function passedAnswer(
   const bytes = withoutMark(all);
   if (isStream(bytes)) return streamedAnswer(bytes, request, serving, names, whole.format);
   serving.trace?.answer(bytes);
-  return plainAnswer(whole, bytes, request, serving.model, names) ?? readAnswer(whole, bytes, request, serving, names);
+  return plainAnswer(whole, bytes, request, serving, names) ?? readAnswer(whole, bytes, request, serving, names);
 }
 
 class PlainAnswer implements Answer {
@@ -59,6 +65,7 @@ class PlainAnswer implements Answer {
 }
 
 const [quote, letterF] = [0x22, 0x66];
+const nothing: readonly never[] = [];
 const notKept = Buffer.from('"store":false,');
 
 /**
@@ -66,10 +73,10 @@ const notKept = Buffer.from('"store":false,');
  * kept. Undefined where there is more to it.
  */
 function plainAnswer(
-  { list, isUsual, usage: usageIn }: PassedWhole,
+  { list, isUsual, usage: usageIn, missing }: PassedWhole,
   bytes: ByteSpan,
   request: AskedRequest,
-  { id: model, context }: Serving["model"],
+  { model: { id: model, context } }: Serving,
   names: AnswerNames,
 ): Answer | undefined {
   if (names.ownId) return undefined;
@@ -78,7 +85,7 @@ function plainAnswer(
   const told = usageIn(found);
   const usage = told && reportedOf(told, true);
   if (!usage || needsComparison(usage, found.endOf(list) - found.startOf(list), request, context)) return undefined;
-  const patches = [];
+  const patches: Patch[] = [];
   const { members } = names;
   for (const name in members) {
     const own = members[name];
@@ -92,10 +99,42 @@ function plainAnswer(
     if (from === 0) return undefined;
     patches.push({ from, to: found.endOf("model"), insert: modelNameJson(model) });
   }
+  const left = missing?.names(found) ?? nothing;
+  if (missing && left.length > 0) {
+    const counted = () => usageOf(usage, told);
+    const values = missing.values(repairHead(request, names, () => model, counted));
+    const isOwn = (name: string) => members?.[name] !== undefined && members[name] !== null;
+    patches.push(
+      ...missingPatches(
+        found,
+        left.filter((name) => !isOwn(name)),
+        values,
+      ),
+    );
+    patches.sort((one, other) => one.from - other.from);
+  }
   return new PlainAnswer(patched(bytes, patches), usage);
 }
 
-/** Whatever the answer is. */
+/** The patches that give these members these values: in the place of null, or before all others. */
+function missingPatches(
+  found: ScannedAnswer,
+  names: readonly AnswerMember[],
+  values: Readonly<Record<string, unknown>>,
+): Patch[] {
+  const patches: Patch[] = [];
+  let added = "";
+  for (const name of names) {
+    const value = JSON.stringify(values[name]);
+    const from = found.startOf(name);
+    if (from === 0) added += `"${name}":${value},`;
+    else patches.push({ from, to: found.endOf(name), insert: Buffer.from(value) });
+  }
+  const { within } = found;
+  return added === "" ? patches : [{ from: within, to: within, insert: Buffer.from(added) }, ...patches];
+}
+
+/** Returns an answer of any kind by parsing it. */
 function readAnswer(
   { format, strict }: PassedWhole,
   bytes: ByteSpan,
@@ -107,11 +146,14 @@ function readAnswer(
   const reply = new CountedReply();
   format.reader(noNames, serving.deployment.engine).whole(answer, reply);
   const usage = wholeUsage(reply, request, serving);
-  const own = strict?.(answer, usageOf(usage, reply.told)) ?? answer;
-  const text = own === answer ? bytes.text : JSON.stringify(own);
-  const edits = ownMembers(own, serving, names);
-  const hasEdits = Object.keys(edits).length > 0;
-  const body = hasEdits ? edited(text, edits) : own === answer ? bytes : text;
+  const counted = () => usageOf(usage, reply.told);
+  const head = repairHead(request, names, () => serving.model.id, counted);
+  const edits = ownMembers(answer, serving, names);
+  for (const [name, value] of Object.entries(strict(answer, head))) {
+    if (value !== answer[name]) edits[name] ??= JSON.stringify(value);
+  }
+  const { text } = bytes;
+  const body = Object.keys(edits).length > 0 ? edited(text, edits) : bytes;
   return { body, text: typeof body === "string" ? body : text, usage };
 }
 
