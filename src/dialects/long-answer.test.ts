@@ -9,7 +9,7 @@ import type { AskedRequest, Serving } from "./answer.ts";
 import { embedding } from "./embedding/embedding.ts";
 import { LongAnswer, type LongFormat } from "./long-answer.ts";
 
-const model = { id: "public", context: 8_192 };
+const model = { id: "public", context: 8_192, answerId: "embd-own" };
 const format = embedding.long as LongFormat;
 const asked = (input: unknown, encoding?: string): AskedRequest =>
   decodedRequest({ input, ...(encoding && { encoding_format: encoding }) }, "embedding");
@@ -50,7 +50,7 @@ const usage = { prompt_tokens: 7, total_tokens: 7 };
 const item = (index: number, value: unknown = [0.5, -1, 2]) => ({ object: "embedding", index, embedding: value });
 
 const answers = fc.record({
-  id: fc.string(),
+  id: fc.oneof(fc.string(), fc.constantFrom(null, undefined)),
   object: fc.constantFrom("list", "other"),
   model: fc.oneof(fc.string(), fc.constant(null)),
   data: fc.array(fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1 }), {
@@ -73,7 +73,11 @@ test("gives what the whole answer would be, cut anywhere", () => {
       const body = { ...others, data: data.map((value, index) => item(index, value)) };
       const text = ` ${JSON.stringify(body, null, space)}\n`;
       const serving: Serving = { model, deployment: {} as Serving["deployment"] };
-      const whole = embedding.readAnswer(ByteSpan.of(text), request, serving, { id: "1", created: 1, ownId: false });
+      const whole = embedding.readAnswer(ByteSpan.of(text), request, serving, {
+        id: model.answerId,
+        created: 1,
+        ownId: false,
+      });
       const headLength = text.indexOf('"data"') + 12;
       const { given = "", error, usage: used } = passed(text, request, [headLength, ...lengths]);
       expect(error).toBeUndefined();

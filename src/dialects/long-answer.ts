@@ -24,10 +24,13 @@ export interface LongFormat {
   usage(members: Json, items: number, request: AskedRequest, model: LongModel): TokenUsage;
 }
 
-type LongModel = Pick<Model, "id" | "context">;
+/** The model that answers, and the id that the gateway gives to an answer without one. */
+export interface LongModel extends Pick<Model, "id" | "context"> {
+  readonly answerId: string;
+}
 
 /** Members that are read before they go on. */
-const readMembers: ReadonlySet<string> = new Set(["model", "object", "usage", "error", "service_tier"]);
+const readMembers: ReadonlySet<string> = new Set(["id", "model", "object", "usage", "error", "service_tier"]);
 /** The longest of them, and the longest name. */
 const maxMemberBytes = 64 * 1024;
 /** The longest item that is encoded anew: an embedding of 16,384 numbers takes half of it. */

@@ -649,7 +649,8 @@ export class OpenRequest<Result>
     const { request } = this;
     const dispatched = this.#dispatched as Dispatched;
     const format = request.dialect.long;
-    const long = format && LongAnswer.begin(first, rest, format, request, dispatched.model);
+    const { id, context } = dispatched.model;
+    const long = format && LongAnswer.begin(first, rest, format, request, { id, context, answerId: this.id });
     if (long) this.#pass(dispatched, long);
     return long;
   }

@@ -24,6 +24,7 @@ export const embeddingRequest = z
 
 export const embeddingList = z
   .looseObject({
+    id: z.string().describe("The model server's, or one of the gateway's."),
     object: z.literal("list"),
     data: z.array(
       z.looseObject({

@@ -25,7 +25,7 @@ export function withoutVolatileParts(text: string): string {
   const now = Date.now() / 1000;
   return text
     .replace(/req_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "req_<id>")
-    .replace(/\b(chatcmpl|cmpl)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "$1-<id>")
+    .replace(/\b(chatcmpl|cmpl|embd)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "$1-<id>")
     .replace(/"created":(\d+)/g, (whole, seconds: string) =>
       Math.abs(Number(seconds) - now) < 300 ? '"created":<now>' : whole,
     )

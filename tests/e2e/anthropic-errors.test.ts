@@ -75,6 +75,21 @@ describe("what has no route is refused in Anthropic's form", () => {
   });
 });
 
+test.each([
+  ["a file that does not exist", "GET", "/v1/files/file-none", version, "not_found_error"],
+  ["an upload that is no form", "POST", "/v1/files?beta=true", version, "invalid_request_error"],
+])("%s is refused in Anthropic's form for Anthropic's clients", async (_what, method, path, headers, type) => {
+  const answer = await server.request(path, { method, headers, ...(method === "POST" && { body: {} }) });
+  const body = await answer.json();
+  expect([body.type, body.error.type]).toEqual(["error", type]);
+  expect(answer.headers.get("request-id")).toBe(body.request_id);
+});
+
+test("a file that does not exist is refused in OpenAI's form for other clients", async () => {
+  const answer = await server.request("/v1/files/file-none");
+  expect(await answer.json()).toMatchObject({ error: { code: "not_found", param: "file_id" } });
+});
+
 test("a count of tokens has the id of its request where Anthropic's clients read it", async () => {
   const { max_tokens: _limit, ...counted } = asked["/v1/messages"];
   const answer = await server.request("/v1/messages/count_tokens", { body: counted });

@@ -1624,6 +1624,10 @@ export interface EmbeddingRequest {
   [k: string]: unknown;
 }
 export interface EmbeddingList {
+  /**
+   * The model server's, or one of the gateway's.
+   */
+  id: string;
   object: "list";
   data: {
     object: "embedding";

@@ -44,7 +44,7 @@ export const embedding: Dialect = {
   answerObject: "list",
   chunkObject: "",
   itemBytes: 0,
-  idOf: (requestId) => requestId,
+  idOf: (requestId) => `embd-${requestId.replace(/^req_/, "")}`,
   encode: encodeAsAsked,
   readAnswer,
   long: {

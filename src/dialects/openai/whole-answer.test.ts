@@ -119,7 +119,7 @@ test.each([{ code: 200, message: "success" }, { errors: [] }, { detail: "ok" }])
   "embeddings that say %j beside their list are the answer",
   (more) => {
     const answer = {
-      ...{ object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
+      ...{ id: "e", object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
       ...{ usage: { prompt_tokens: 1, total_tokens: 1 }, ...more },
     };
     const text = JSON.stringify(answer);
@@ -127,3 +127,20 @@ test.each([{ code: 200, message: "success" }, { errors: [] }, { detail: "ok" }])
     expect(readAnswer(ByteSpan.of(text), request, servedAs("m"), names).text).toBe(text);
   },
 );
+
+test.each([
+  ["the id of the server", "embd-1", "embd-1"],
+  ["the gateway's id where the server tells none", undefined, "embd-own"],
+  ["the gateway's id where the server's is no text", 7, "embd-own"],
+])("an answer with embeddings has %s", (_what, id, given) => {
+  const answer = {
+    ...{ id, object: "list", model: "m", data: [{ object: "embedding", index: 0, embedding: [1, 2] }] },
+    ...{ usage: { prompt_tokens: 1, total_tokens: 1 } },
+  };
+  const request = decodedRequest({ model: "m", input: "Hello" }, "embedding");
+  const { text } = readAnswer(ByteSpan.of(JSON.stringify(answer)), request, servedAs("m"), {
+    ...names,
+    id: "embd-own",
+  });
+  expect(JSON.parse(text)).toEqual({ ...answer, id: given });
+});

@@ -2,13 +2,13 @@
 
 import { type ByteSpan, PatchedSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { isDigit } from "../../base/text/json-bytes.ts";
-import type { Model } from "../../domain/models/model.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
 import { scanAnswer } from "../answer-scan.ts";
 import { mendWhole, requireNoFailure } from "../chat/strict-choices.ts";
 import { tellsFault, toldFault } from "../engine-fault.ts";
 import { comparedUsage, needsComparison } from "../least-usage.ts";
+import type { LongModel } from "../long-answer.ts";
 import { malformed } from "../malformed.ts";
 import { modelNameJson } from "../model-names.ts";
 import { estimateTokens } from "../prompt-tokens.ts";
@@ -95,10 +95,8 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const usage = usageOf(reported, request, list, serving.model.context);
   if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
   else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
-  if (dialect.generates) {
-    if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
-    if (typeof body["created"] !== "number") edits["created"] = String(names.created);
-  }
+  if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+  if (dialect.generates && typeof body["created"] !== "number") edits["created"] = String(names.created);
   if (body["object"] !== dialect.answerObject) edits["object"] = JSON.stringify(dialect.answerObject);
   if (dialect.encode(list, request) || isMended) edits[dialect.answerList] = JSON.stringify(list);
   return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
@@ -109,9 +107,11 @@ export function editedMember(
   name: string,
   value: unknown,
   request: AskedRequest,
-  { id, context }: Pick<Model, "id" | "context">,
+  { id, context, answerId }: LongModel,
 ): string | undefined {
   const { dialect } = request;
+  // OpenAI's API has no id here; Mistral's SDKs refuse an answer without one.
+  if (name === "id") return typeof value === "string" ? undefined : JSON.stringify(answerId);
   if (name === "model") return JSON.stringify(id);
   if (name === "object") return JSON.stringify(dialect.answerObject);
   if (name !== "usage") return undefined;

@@ -1,5 +1,5 @@
 // Routes of what is kept for clients, such as files and batches: whoever may ask models may read it, and change it.
-import type { RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import type { ErrorForm, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 
 export interface KeptKind {
   /** What all of their paths begin with. */
@@ -7,7 +7,7 @@ export interface KeptKind {
   tag: RouteDoc["tag"];
   /** What `:id` in a path is the id of. */
   noun: string;
-  errorForm?: "anthropic";
+  errorForm?: ErrorForm;
 }
 
 type KeptRoute = (

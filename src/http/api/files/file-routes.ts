@@ -17,7 +17,7 @@ import { responseOwnerOf } from "../response-owner.ts";
 import { receiveForm } from "./receive-form.ts";
 import { sendBytes } from "./send-bytes.ts";
 
-const route = keptRoutes({ base: "/v1/files", tag: "Files", noun: "file" });
+const route = keptRoutes({ base: "/v1/files", tag: "Files", noun: "file", errorForm: "asked" });
 
 export interface FileRouteDeps {
   files: FileStore;
