@@ -49,7 +49,8 @@ export class BlockQueue {
 
   text(text: string): void {
     if (this.isInText) this.#out.delta("text", text);
-    else this.#add(this.#blockFor("text", { type: "text", text: "", citations: null }), text);
+    // Anthropic leaves `citations` out of a text without any, and AI SDK 6 and earlier refuse a null.
+    else this.#add(this.#blockFor("text", { type: "text", text: "" }), text);
   }
 
   thinking(text: string): void {

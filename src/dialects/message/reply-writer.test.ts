@@ -127,7 +127,7 @@ describe("a stream", () => {
     expect(block).toEqual({
       type: "content_block_start",
       index: 0,
-      content_block: { type: "text", text: "", citations: null },
+      content_block: { type: "text", text: "" },
     });
     expect(dataOf(stream).at(-2)).toEqual({
       type: "message_delta",
@@ -334,7 +334,7 @@ describe("a whole message", () => {
   test("has all members that clients know, empty or not", () => {
     expect(whole([text("Hel"), text("lo"), ends("stop")])).toEqual({
       ...{ id: "msg_1", type: "message", role: "assistant", model: "tiny", container: null, diagnostics: null },
-      content: [{ type: "text", text: "Hello", citations: null }],
+      content: [{ type: "text", text: "Hello" }],
       ...{ stop_reason: "end_turn", stop_sequence: null, stop_details: null },
       usage: {
         ...{ input_tokens: 8, cache_read_input_tokens: 4, cache_creation_input_tokens: 0, cache_creation: null },
