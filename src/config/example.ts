@@ -222,6 +222,7 @@ tags:
 # Chat completions with store: true; 0 days: nothing is kept.
 stored_chats:
   retention_days: 30
+  account_bytes: 10737418240           # of an account, with its responses and conversations
 
 # Files that clients upload, and that batches make.
 files:

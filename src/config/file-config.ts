@@ -83,6 +83,8 @@ export interface ReloadableConfig {
   readonly tags: TagSettings;
   /** 0: nothing is stored. */
   readonly chatRetentionDays: number;
+  /** Bytes of stored chats, responses and conversations of one account. */
+  readonly chatAccountBytes: number;
   readonly batches: InCode<FileData["batches"]>;
   readonly retention: RetentionSettings;
   /** Exact origins, or `*` alone. */
@@ -115,6 +117,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
     },
     tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
+    chatAccountBytes: data.stored_chats.account_bytes,
     batches: inCode(data.batches),
     retention: retentionSettings(data.retention),
     cors: { origins: data.cors.origins },

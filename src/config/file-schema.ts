@@ -436,6 +436,11 @@ const storedChats = field(
       [0, 3650, 30],
       "days",
     ),
+    account_bytes: bound(
+      "Most characters of all stored chats, responses and conversations of an account together. Above it, responses say `store: false` and are not kept.",
+      [1024, 1_125_899_906_842_624, 10_737_418_240],
+      "bytes",
+    ),
   }),
   mapping("Chat completions that clients asked to keep, and responses."),
 );

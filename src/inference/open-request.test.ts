@@ -135,7 +135,7 @@ function reset(): void {
     refusalCounts: { count() {} },
     usageDoubts: noDoubts,
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-    responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
+    responseKeeper: { retentionDays: 0, requireRoom: async () => {}, keep: async () => true, notStored() {} },
     clock: systemClock,
     stopping: new Stopping(),
     heartbeatMs: 1_000,

@@ -119,7 +119,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     refusalCounts: { count() {} },
     usageDoubts: noDoubts,
     chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-    responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
+    responseKeeper: { retentionDays: 0, requireRoom: async () => {}, keep: async () => true, notStored() {} },
     // The timers of a test go on within one event.
     clock: { ...systemClock, monotonicMs: exactMs },
     stopping,

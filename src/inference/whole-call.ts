@@ -10,7 +10,12 @@ import type { DecodedRequest } from "./decoded-request.ts";
 /** What it answers is for whoever asked alone: it is neither stored, nor counted as refused. */
 export const keepsNothing = {
   chatWriter: { retentionDays: 0, add: () => {}, notStored: () => {}, flush: () => Promise.resolve() },
-  responseKeeper: { retentionDays: 0, keep: () => Promise.resolve(true), notStored: () => {} },
+  responseKeeper: {
+    retentionDays: 0,
+    requireRoom: () => Promise.resolve(),
+    keep: () => Promise.resolve(true),
+    notStored: () => {},
+  },
   refusalCounts: { count: () => {} },
 };
 

@@ -34,6 +34,7 @@ import { DroppedQuotas } from "../policy/dropped-quotas.ts";
 import { LearnedLengths } from "../policy/learned-lengths.ts";
 import { limitsOf, quotasOf } from "../policy/limits-of.ts";
 import { Tiers } from "../policy/manage/tiers.ts";
+import { BoundedChats } from "../policy/records/bounded-chats.ts";
 import { DeletionClock } from "../policy/records/deletion-clock.ts";
 import { RefusalCounts } from "../policy/records/refusal-counts.ts";
 import { RefusalLog } from "../policy/records/refusal-log.ts";
@@ -42,6 +43,7 @@ import { RequestHistory } from "../policy/records/request-history.ts";
 import { ResponseWriter } from "../policy/records/response-writer.ts";
 import { Retention } from "../policy/records/retention.ts";
 import { Statements } from "../policy/records/statements.ts";
+import { StoredRoom } from "../policy/records/stored-room.ts";
 import { UsageDoubts } from "../policy/records/usage-doubts.ts";
 import { Throttle } from "../policy/throttle.ts";
 import { beginServing, requireWholeCopy } from "../storage/backup/copy-marks.ts";
@@ -60,6 +62,7 @@ import { SqlRefusedRequests } from "../storage/tables/refused-request-store.ts";
 import { SqlBackgroundStore } from "../storage/tables/responses/background-store.ts";
 import { SqlConversationStore } from "../storage/tables/responses/conversation-store.ts";
 import { SqlResponseStore } from "../storage/tables/responses/response-store.ts";
+import { SqlStoredSizes } from "../storage/tables/responses/stored-sizes.ts";
 import { SqlRetentionStore } from "../storage/tables/retention-store.ts";
 import { SqlSigningKeyStore } from "../storage/tables/signing-key-store.ts";
 import { SqlSpeeds } from "../storage/tables/speeds.ts";
@@ -203,8 +206,13 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     await ofWorkers.flush();
     await ledger.catchUp();
   };
+  const sizes = new SqlStoredSizes(db);
+  const room = new StoredRoom({ sizes, clock, mostBytes: () => reloadable.chatAccountBytes });
   const chatWriter = opened.add(
-    new ContentQueue({ what: "chat", store: chats, log, retentionDays: () => reloadable.chatRetentionDays }),
+    new ContentQueue({
+      ...({ what: "chat", store: new BoundedChats({ chats, room, log }), log } as const),
+      retentionDays: () => reloadable.chatRetentionDays,
+    }),
   );
   const retentionStore = new SqlRetentionStore(db);
   const deletionClock = new DeletionClock({ store: retentionStore, clock, log });
@@ -222,7 +230,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
   opened.add(new ExpirySweep({ what: "tool_content", store: toolContents, deletionClock, log }));
   const responses = new SqlResponseStore(db, contentSeal);
   const responseKeeper = opened.add(
-    new ResponseWriter({ responses, log, retentionDays: () => reloadable.chatRetentionDays }),
+    new ResponseWriter({ responses, room, log, retentionDays: () => reloadable.chatRetentionDays }),
   );
   opened.add(new ExpirySweep({ what: "response", store: responses, deletionClock, log }));
 

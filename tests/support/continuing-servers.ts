@@ -216,7 +216,7 @@ export class ContinuingWorld {
       refusalCounts: { count() {} },
       usageDoubts: noDoubts,
       chatWriter: { retentionDays: 0, add() {}, notStored() {}, flush: async () => {} },
-      responseKeeper: { retentionDays: 0, keep: async () => true, notStored() {} },
+      responseKeeper: { retentionDays: 0, requireRoom: async () => {}, keep: async () => true, notStored() {} },
       clock: systemClock,
       stopping: new Stopping(),
       heartbeatMs: 10_000,

@@ -62,6 +62,12 @@ export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished
 export type MayRead = (size: number) => boolean;
 
 /** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
+/** Sums chats, responses and conversations of an account. */
+export interface StoredSizes {
+  /** Characters of JSON, and about what their rows take. */
+  sizeOf(accountId: string): Promise<number>;
+}
+
 export interface ResponseStore {
   /**
    * All or none; those that are there already are left as they are. One that is completed or incomplete puts its items

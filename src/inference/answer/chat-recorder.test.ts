@@ -32,7 +32,7 @@ function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
   };
   const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
-    const responseKeeper = { retentionDays, keep: async () => true, notStored() {} };
+    const responseKeeper = { retentionDays, requireRoom: async () => {}, keep: async () => true, notStored() {} };
     return recorderFor({ principal, request: decodedRequest(full, operation), holder }, "m", {
       ...{ chatWriter: writer, responseKeeper },
     });

@@ -15,6 +15,7 @@ const lost: string[] = [];
 let isTaken = true;
 const responseKeeper = {
   retentionDays: 7,
+  requireRoom: async () => {},
   keep: async (response: StoredResponse) => {
     stored.push(response);
     return isTaken;

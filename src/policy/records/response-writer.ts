@@ -2,9 +2,12 @@
 import type { Log } from "../../base/log.ts";
 import type { NotKept, ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStore, StoredResponse } from "../../domain/models/stored-response.ts";
+import { roughSizeOf, type StoredRoom } from "./stored-room.ts";
 
 export interface ResponseWriterOptions {
   responses: Pick<ResponseStore, "insert">;
+  /** Bounds each account; left out: an account stores as much as it likes. */
+  room?: Pick<StoredRoom, "take" | "require"> | undefined;
   log: Log;
   /** Is read for every response: a reload may change it. */
   retentionDays(): number;
@@ -13,6 +16,8 @@ export interface ResponseWriterOptions {
 }
 
 const usualMostMs = 5_000;
+/** The longest wait for the sum of all that an account has stored. */
+const mostRoomMs = 1_000;
 /** Between a write that failed and the next try: a database that is locked or changes hands is back within moments. */
 const retryMs = 100;
 /** What is written in one transaction, for which other writers wait: responses, and the items of all of them. */
@@ -46,7 +51,29 @@ export class ResponseWriter implements ResponseKeeper {
     return this.#options.retentionDays();
   }
 
-  keep(response: StoredResponse): Promise<boolean> {
+  async requireRoom(accountId: string, size: number): Promise<void> {
+    await this.#options.room?.require(accountId, size);
+  }
+
+  async keep(response: StoredResponse): Promise<boolean> {
+    if (await this.#hasRoom(response)) return await this.#keep(response);
+    this.notStored(response.accountId, "account_full");
+    return false;
+  }
+
+  /** A store that does not tell is away: then the write waits for it, and ends in time. */
+  async #hasRoom({ accountId, conversationId, input, response }: StoredResponse): Promise<boolean> {
+    const { room } = this.#options;
+    if (!room) return true;
+    const size = roughSizeOf(input) + roughSizeOf(response);
+    const { promise: isLate, resolve: late } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(late, mostRoomMs, true);
+    // Items of a conversation are stored in the conversation as well.
+    const isTold = room.take(accountId, conversationId === null ? size : 2 * size).catch(() => true);
+    return await Promise.race([isTold, isLate]).finally(() => clearTimeout(timer));
+  }
+
+  #keep(response: StoredResponse): Promise<boolean> {
     return new Promise((resolve) => {
       const waiting: Waiting = {
         response,

@@ -411,7 +411,7 @@ const keptElsewhere = {
   responses: { chain: handOverLater, items: handOverLater },
   conversations: { all: handOverLater },
   chatWriter: { retentionDays: 0, add: handOver, notStored: handOver, flush: () => Promise.resolve() },
-  responseKeeper: { retentionDays: 0, keep: handOverLater, notStored: handOver },
+  responseKeeper: { retentionDays: 0, requireRoom: handOverLater, keep: handOverLater, notStored: handOver },
 } as const;
 
 function ringOf([first = "", ...others]: readonly string[]): KeyRing {

@@ -972,4 +972,12 @@ const migrations: readonly (readonly string[])[] = [
     `ALTER TABLE tool_definitions ADD COLUMN approved_others TEXT NOT NULL DEFAULT ''`,
     `ALTER TABLE tool_definitions ADD COLUMN refused TEXT NOT NULL DEFAULT ''`,
   ],
+  [
+    // The size of a chat in all, and sums by account without reading content. `size`: characters of all columns of JSON; 0
+    // of a chat that is older than the column.
+    `ALTER TABLE stored_chats ADD COLUMN size BIGINT NOT NULL DEFAULT 0`,
+    `CREATE INDEX stored_chats_by_size ON stored_chats (account_id, size)`,
+    `CREATE INDEX stored_responses_by_size ON stored_responses (account_id, input_size, output_size)`,
+    `CREATE INDEX conversation_items_by_size ON conversation_items (account_id, size)`,
+  ],
 ];

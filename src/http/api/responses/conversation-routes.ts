@@ -30,7 +30,7 @@ import { responseOwnerOf } from "../response-owner.ts";
 
 export interface ConversationRouteDeps {
   conversations: ConversationStore;
-  responseKeeper: Pick<ResponseKeeper, "retentionDays">;
+  responseKeeper: Pick<ResponseKeeper, "retentionDays" | "requireRoom">;
   throttle: Pick<Throttle, "require">;
   clock: Clock;
   /** Read for every request: a reload may change them. */
@@ -233,6 +233,7 @@ async function create(exchange: Exchange, principal: Principal, deps: Conversati
   };
   const items = givenItems(body);
   await throttle.require("conversation", principal, sizeOf(items));
+  await responseKeeper.requireRoom(principal.account.id, sizeOf(items));
   await conversations.create(made, items);
   return Response.json(conversationToWire(made));
 }
@@ -256,6 +257,7 @@ async function addItems(exchange: Exchange, principal: Principal, deps: Conversa
   requireKept(responseKeeper);
   const items = givenItems(body);
   await throttle.require("conversation", principal, sizeOf(items));
+  await responseKeeper.requireRoom(principal.account.id, sizeOf(items));
   const now = clock.nowSeconds();
   const expiresAt = now + responseKeeper.retentionDays * secondsPerDay;
   const added = await conversations.add(responseOwnerOf(principal), idOf(exchange), items, expiresAt, now);

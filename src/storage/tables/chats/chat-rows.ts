@@ -42,5 +42,6 @@ export function tagRows(
 export function toRow(chat: NewChat) {
   const row = storedChats.row(chat);
   const size = String(row["parameters"]).length + String(row["completion"]).length;
-  return { ...row, list_size: size, messages: JSON.stringify(chat.messages) };
+  const messages = JSON.stringify(chat.messages);
+  return { ...row, list_size: size, size: size + messages.length, messages };
 }

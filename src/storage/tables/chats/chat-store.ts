@@ -111,7 +111,7 @@ export class SqlChatStore implements ChatStore {
     return available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
-          UPDATE stored_chats AS c SET deleted_at = ${nowSeconds}, list_size = 0,
+          UPDATE stored_chats AS c SET deleted_at = ${nowSeconds}, list_size = 0, size = 0,
             metadata = '', parameters = '', completion = '', messages = '',
             expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;

@@ -17,6 +17,7 @@ import { tagHeader } from "../../../../domain/usage/request-tags.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
 import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { runResponse } from "../../../../inference/hosted/run-response.ts";
+import { roughSizeOf } from "../../../../policy/records/stored-room.ts";
 import { priorityAsked, priorityHeader } from "../../../../policy/request-priority.ts";
 import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
 import type { Exchange } from "../../../exchange/route.ts";
@@ -95,6 +96,7 @@ export class BackgroundRuns {
       message.line["model"] = exchange.line["model"];
       const stored = queued(exchange.requestId, principal, asked, deps);
       const { responseKeeper } = deps;
+      await responseKeeper.requireRoom(principal.account.id, roughSizeOf(stored.input));
       const one = new BackgroundRun({
         tagHeader: exchange.req.headers.get(tagHeader),
         priority: priorityAsked(exchange.req.headers.get(priorityHeader), principal),
@@ -105,7 +107,10 @@ export class BackgroundRuns {
       void one.ended.then(() => this.#runs.delete(one.id));
       // It is in the store from its begin, and its end comes there with its last events.
       const { retentionDays } = responseKeeper;
-      const keepsNothing = { retentionDays, keep: () => Promise.resolve(true), notStored: () => {} };
+      const keepsNothing = {
+        ...{ retentionDays, requireRoom: () => Promise.resolve() },
+        ...{ keep: () => Promise.resolve(true), notStored: () => {} },
+      };
       await one.begin({
         ask: (call) => runResponse(call, { ...deps, responseKeeper: keepsNothing }),
         onLimits: (status) => tellLimits(request.operation, status, exchange, deps),

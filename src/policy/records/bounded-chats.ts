@@ -1,0 +1,30 @@
+// Stores chats of accounts that have room for them.
+import type { Log } from "../../base/log.ts";
+import type { ChatStore, NewChat } from "../../domain/models/stored-chat.ts";
+import { roughSizeOf, type StoredRoom } from "./stored-room.ts";
+
+export interface BoundedChatsOptions {
+  chats: Pick<ChatStore, "insert">;
+  room: Pick<StoredRoom, "take">;
+  log: Log;
+}
+
+export class BoundedChats implements Pick<ChatStore, "insert"> {
+  readonly #options: BoundedChatsOptions;
+
+  constructor(options: BoundedChatsOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects where the store is away; then all of them may come again. */
+  async insert(chats: readonly NewChat[]): Promise<void> {
+    const { room, log } = this.#options;
+    const kept: NewChat[] = [];
+    for (const chat of chats) {
+      const { accountId, messages, completion, parameters } = chat;
+      if (await room.take(accountId, roughSizeOf([messages, completion, parameters]))) kept.push(chat);
+      else log.warn("chat_not_stored", { account: accountId, reason: "account_full" });
+    }
+    await this.#options.chats.insert(kept);
+  }
+}
