@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Command } from "commander";
 import { register } from "./command.ts";
 import { commands, commandsMeant, headings } from "./commands.ts";
+import { refuseUnknownCommand } from "./program.ts";
 import { createContext } from "./terminal/context.ts";
 
 describe("commands", () => {
@@ -35,5 +36,17 @@ describe("commands", () => {
     const all = [...commands.keys()];
     const asked = [["--help"], ["-h"], ["help"], ["help", "keys"], ["completion", "bash"], ["--port", "0", "--help"]];
     for (const args of [...asked, ["--", "keys"]]) expect(commandsMeant(args)).toEqual(all);
+  });
+
+  test.each([
+    ["run", "chat --model"],
+    ["ps", "models ps"],
+    ["show", "models show"],
+    ["stop", "models stop"],
+    ["modles", "models"],
+  ])("refuses the unknown command %s and names headrace %s", (word, meant) => {
+    expect(() => refuseUnknownCommand(word)).toThrow(
+      `There is no command \`${word}\`. Did you mean \`headrace ${meant}\`?`,
+    );
   });
 });

@@ -58,7 +58,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `serve` is the default command, and would take any other word for an argument of its own. */
-function refuseUnknownCommand(word: string | undefined): void {
+export function refuseUnknownCommand(word: string | undefined): void {
   const known = [...commands.keys(), "help"];
   if (word === undefined || word.startsWith("-") || known.includes(word)) return;
   const meant = elsewhere.get(word) ?? nearest(word, known);

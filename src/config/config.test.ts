@@ -405,6 +405,11 @@ describe("how an upstream is spoken to", () => {
     expect(message).not.toContain("canary canary");
   });
 
+  test("cuts blanks around the URL of an upstream", async () => {
+    const config = await load({ yaml: 'upstreams: [{ name: a, url: " http://h/v1 " }]\n' });
+    expect(config.upstreams[0]).toMatchObject({ url: "http://h/v1" });
+  });
+
   test("how an upstream is spoken to is taken over, with variables in the query filled in", async () => {
     const more =
       "    api: openai\n    apis: [responses]\n    key_header: api-key\n    query: { api-version: '${V}' }\n";

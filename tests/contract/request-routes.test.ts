@@ -108,7 +108,8 @@ beforeAll(async () => {
       trail: [
         step({ status: 500, reason: "out of memory" }),
         step({ upstream: "other", result: "unreachable", startedMs: 10, reason: "connect ECONNREFUSED 10.0.0.7:8000" }),
-        step({ status: 429, startedMs: 20 }),
+        // Stands for 12 more attempts that a long trail leaves out.
+        step({ status: 429, startedMs: 20, leftOut: 12 }),
         step({ upstream: null, upstreamModel: null, result: "queue_full", startedMs: 30, durationMs: 0 }),
       ],
     }),
@@ -227,7 +228,7 @@ describe("GET /v1/requests", () => {
       tokens_per_second: 40,
     });
     expect(body.data[2]).toMatchObject({ outcome: "failed", error_code: "upstream_error", cost: null, upstream: null });
-    expect(body.data[2]).toMatchObject({ error_status: 502, error_message: null, attempts: 3 });
+    expect(body.data[2]).toMatchObject({ error_status: 502, error_message: null, attempts: 15 });
     expect(body.data[5]).toMatchObject({
       first_token_ms: null,
       tokens_per_second: null,
@@ -348,7 +349,7 @@ describe("GET /v1/requests/{id}", () => {
     const known = [
       { server: 1, result: "refused", status: 500, started_ms: 0, duration_ms: 10 },
       { server: 2, result: "unreachable", status: null, started_ms: 10 },
-      { server: 1, result: "refused", status: 429 },
+      { server: 1, result: "refused", status: 429, left_out: 12 },
       { server: null, result: "queue_full" },
     ];
     const operator = await get("/v1/requests/req_failed", { scopes: new Set(["usage:read", "admin:manage"]) });

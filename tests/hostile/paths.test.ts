@@ -66,6 +66,11 @@ describe("unknown paths", () => {
     expect(answer.headers["content-type"]).toContain("application/json");
   });
 
+  test.each(["/mcp/", "/mcp/files/"])("%s is 404 and names the address of MCP without the slash", async (target) => {
+    const { message } = errorOf(await ask("POST", target));
+    expect(message).toContain(`Did you mean ${target.slice(0, -1)}? An address of MCP ends without a slash.`);
+  });
+
   test("a path that lacks only the version says so", async () => {
     for (const [method, path] of [
       ["GET", "/models"],
