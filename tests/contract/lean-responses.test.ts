@@ -1,9 +1,9 @@
 // Behind a server that leaves out what lenient clients can do without, a response is as the document of Open Responses has it.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { responseFaults } from "../support/agents/open-responses.ts";
+import { eventFaults, responseFaults } from "../support/agents/open-responses.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
-import { type LeanAnswer, leanScript, leanUsage } from "../support/lean-responses.ts";
+import { type LeanAnswer, type LeanStream, leanScript, leanUsage } from "../support/lean-responses.ts";
 import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 import { recordedUsage } from "../support/usage-records.ts";
 
@@ -15,7 +15,10 @@ let server: TestServer;
 beforeAll(async () => {
   upstream = await startUpstream();
   upstream.serves([{ id: "engine-model", object: "model", created: 1_700_000_000, owned_by: "scripted" }]);
-  const models = "models:\n  - { id: lean, deployments: [{ upstream: up, model: engine-model }] }\n";
+  const deployments = "deployments: [{ upstream: up, model: engine-model }]";
+  const guarded = `  - { id: guarded, policies: { guardrails: [mask] }, ${deployments} }\n`;
+  const guardrails = "guardrails:\n  - { name: mask, kind: secrets, action: mask }\n";
+  const models = `models:\n  - { id: lean, ${deployments} }\n${guarded}${guardrails}`;
   server = await startHeadrace({
     yaml: `upstreams:\n  - { name: up, url: "${upstream.url}", apis: [responses] }\n${models}`,
   });
@@ -60,6 +63,109 @@ describe.each(Object.entries(answers))("an answer of %s from a lean server", (_,
     expect(responseFaults(read)).toEqual([]);
     expect(read["output"]).toEqual(response["output"]);
   });
+});
+
+const streams: readonly LeanStream[] = ["deltas", "items", "end"];
+
+function eventsIn(text: string): Json[] {
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, line = ""]) => JSON.parse(line) as Json);
+}
+
+/** No fault in any of the events, and numbers without a gap. */
+function expectDocumented(events: readonly Json[]): void {
+  expect(events.flatMap((event) => eventFaults(event).map((fault) => `${String(event["type"])} ${fault}`))).toEqual([]);
+  expect(events.map((event) => event["sequence_number"])).toEqual(events.map((_, number) => number));
+  expect(events.slice(0, 2).map(({ type }) => type)).toEqual(["response.created", "response.in_progress"]);
+}
+
+function isOf(answer: LeanAnswer, response: unknown): void {
+  const { text = [], call } = answer;
+  const { output, model } = response as { output: Json[]; model: string };
+  expect(model).toBe("lean");
+  const said = output.flatMap(({ type, content }) => (type === "message" ? (content as Json[]) : []));
+  expect(said.map((part) => part["text"])).toEqual(text.length > 0 ? [text.join("")] : []);
+  const calls = output.filter(({ type }) => type === "function_call");
+  expect(calls.map((item) => item["arguments"])).toEqual(call === undefined ? [] : ['{"city":"Oslo"}']);
+}
+
+describe.each(streams)("a lean stream of %s", (kind) => {
+  test.each(Object.entries(answers))(
+    "with %s has all events of a response, which the openai SDK reads",
+    async (_, answer) => {
+      upstream.script(leanScript(answer, kind));
+      const body = { model: "lean", input: "Hi", store: false, tools: [look] };
+      const told = await server.request("/v1/responses", { body: { ...body, stream: true } });
+      const text = await told.text();
+      expect(text).not.toContain("engine-model");
+      const events = eventsIn(text);
+      expectDocumented(events);
+      isOf(answer, events.at(-1)?.["response"]);
+      const final = await openaiClient(server)
+        .responses.stream(body as never)
+        .finalResponse();
+      isOf(answer, final);
+      expect(final.usage).toMatchObject({ total_tokens: 9, ...leanUsage });
+      await server.governance.ledger.flush();
+      const records = (await recordedUsage(server.dataDir)).slice(-2);
+      for (const record of records)
+        expect(record).toMatchObject({ prompt_tokens: 7, completion_tokens: 2, estimated: 0 });
+    },
+  );
+
+  test("is stored without faults, with the id that its events name", async () => {
+    upstream.script(leanScript({ text: ["Hel", "lo"] }, kind));
+    const body = { model: "lean", input: "Hi", stream: true };
+    const events = eventsIn(await (await server.request("/v1/responses", { body })).text());
+    expectDocumented(events);
+    const ids = new Set(events.flatMap(({ response }) => (response as Json | undefined)?.["id"] ?? []));
+    expect(ids.size).toBe(1);
+    const stored = (await (await server.request(`/v1/responses/${String([...ids][0])}`)).json()) as Json;
+    expect(responseFaults(stored)).toEqual([]);
+    isOf({ text: ["Hello"] }, stored);
+  });
+
+  test("has all events of a response over a WebSocket", async () => {
+    upstream.script(leanScript({ text: ["Hel", "lo"], call: "look" }, kind));
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/responses`, {
+      headers: { authorization: `Bearer ${server.key}` },
+    } as never);
+    const events: Json[] = [];
+    await new Promise<void>((resolve, reject) => {
+      socket.onmessage = ({ data }) => {
+        events.push(JSON.parse(String(data)) as Json);
+        if (events.at(-1)?.["type"] === "response.completed") resolve();
+      };
+      socket.onerror = () => reject(new Error("It was not opened."));
+      const asked = { type: "response.create", model: "lean", input: "Hi", store: false };
+      socket.onopen = () => socket.send(JSON.stringify(asked));
+    });
+    socket.close();
+    expectDocumented(events);
+    isOf({ text: ["Hello"], call: "look" }, events.at(-1)?.["response"]);
+  });
+});
+
+test("a lean stream whose text a guardrail masks is as the document has it", async () => {
+  upstream.script(leanScript({ text: ["Use ", "AKIAIOSFODNN", "7EXAMPLQ", " today."] }));
+  const body = { model: "guarded", input: "Hi", store: false, stream: true };
+  const text = await (await server.request("/v1/responses", { body })).text();
+  expect(text).not.toContain("AKIA");
+  const events = eventsIn(text);
+  expectDocumented(events);
+  const content = [{ type: "output_text", text: expect.stringMatching(/^Use .* today\.$/) }];
+  expect(events.at(-1)).toMatchObject({ response: { output: [{ type: "message", content }] } });
+});
+
+test("a lean server that breaks off ends the stream with a failed response", async () => {
+  upstream.script((_, res) => {
+    res.writeHead(200, { "content-type": "text/event-stream" });
+    res.write('data: {"type":"response.output_text.delta","delta":"Hel"}\n\n');
+    setTimeout(() => res.destroy(), 20);
+  });
+  const body = { model: "lean", input: "Hi", store: false, stream: true };
+  const events = eventsIn(await (await server.request("/v1/responses", { body })).text());
+  expectDocumented(events);
+  expect(events.at(-1)).toMatchObject({ type: "response.failed", response: { status: "failed" } });
 });
 
 test("a response of a lean server repeats what its request says", async () => {

@@ -1,8 +1,9 @@
 // Responses of lenient servers reach clients of Responses with all that OpenAI's SDKs read.
 import { expect, test } from "bun:test";
-import { responseFaults } from "../../../tests/support/agents/open-responses.ts";
+import { eventFaults, responseFaults } from "../../../tests/support/agents/open-responses.ts";
 import { completeResponse } from "../../../tests/support/complete-response.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { leanEvents } from "../../../tests/support/lean-responses.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Serving } from "../answer.ts";
 import { dialects } from "../dialects.ts";
@@ -54,7 +55,7 @@ test.each([[[]], [null], [undefined]])("fills the output %j of the last event wi
 test("keeps one id for a response that its server does not begin", () => {
   const sent = sentFor([done(0, message()), completed({ output: [message()] })]);
   const ids = sent.flatMap(({ response: held }) => ((held as Json | undefined) ? [(held as Json)["id"]] : []));
-  expect(ids).toEqual(["resp_own", "resp_own"]);
+  expect(ids).toEqual(["resp_own", "resp_own", "resp_own"]);
 });
 
 test.each([
@@ -75,7 +76,8 @@ test("does not take a call for one without arguments that told them before", () 
   const told = { type: "response.function_call_arguments.done", output_index: 0, item_id: "f", arguments: "[1]" };
   const begun = { type: "response.output_item.added", output_index: 0, item: call({ arguments: "" }) };
   const sent = sentFor([created, begun, told, done(0, call({ arguments: "" })), completed({ output: [] })]);
-  expect(JSON.stringify(sent)).not.toContain("{}");
+  const items = sent.flatMap(({ item, response: held }) => item ?? (held as Json | undefined)?.["output"] ?? []);
+  expect(JSON.stringify(items)).not.toContain("{}");
 });
 
 test.each([
@@ -184,9 +186,130 @@ test("completes tools, text and reasoning that a server repeats as they came", (
 test("passes the events of a strict server as they came", () => {
   const stream = dialects.response.stream(request, names);
   stream.servedBy(serving);
-  const item = { type: "response.output_item.added", output_index: 0, item: call({ arguments: "" }) };
-  for (const event of [created, item]) {
-    const json = JSON.stringify(event);
-    expect(stream.translate(json, undefined)).toBe(`event: ${event.type}\ndata: ${json}\n\n`);
-  }
+  const begun = { ...completeResponse, model: "m", status: "in_progress", completed_at: null, output: [], usage: null };
+  const [item] = completeResponse.output;
+  const part = { type: "output_text", text: "Hello", annotations: [], logprobs: [] };
+  const at = { item_id: "msg_up", output_index: 0, content_index: 0 };
+  const events = [
+    { type: "response.created", response: begun },
+    { type: "response.in_progress", response: begun },
+    { type: "response.output_item.added", output_index: 0, item: { ...item, status: "in_progress", content: [] } },
+    { type: "response.content_part.added", ...at, part: { ...part, text: "" } },
+    { type: "response.output_text.delta", ...at, delta: "Hel", logprobs: [] },
+    { type: "response.output_text.delta", ...at, delta: "lo", logprobs: [] },
+    { type: "response.output_text.done", ...at, text: "Hello", logprobs: [] },
+    { type: "response.content_part.done", ...at, part },
+    { type: "response.output_item.done", output_index: 0, item },
+    { type: "response.completed", response: { ...completeResponse, model: "m" } },
+  ].map((event, number) => ({ ...event, sequence_number: number + 1 }));
+  let got = "";
+  for (const event of events) got += stream.translate(JSON.stringify(event, null, 0), undefined);
+  const expected = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+  expect(got + stream.ending()).toBe(expected);
+});
+
+/** The events that a client gets, which have to be as the document of Open Responses has them, numbered and in order. */
+function documented(events: readonly Json[]): Json[] {
+  const sent = sentFor(events);
+  expect(sent.flatMap((event) => eventFaults(event).map((fault) => `${String(event["type"])} ${fault}`))).toEqual([]);
+  expect(sent.map((event) => event["sequence_number"])).toEqual(sent.map((_, number) => number));
+  return sent;
+}
+
+const outputOf = (sent: readonly Json[]) => (sent.at(-1)?.["response"] as Json | undefined)?.["output"];
+const shortNames = (events: readonly Json[]) => events.map(({ type }) => String(type).replace("response.", ""));
+const begin = ["created", "in_progress"];
+const textEvents = (...deltas: readonly string[]) => [
+  ...["output_item.added", "content_part.added", ...deltas.map(() => "output_text.delta")],
+  ...["output_text.done", "content_part.done", "output_item.done"],
+];
+const callEvents = [
+  ...["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"],
+];
+const thoughtEvents = [
+  ...["output_item.added", "content_part.added", "reasoning_text.delta", "reasoning_text.done"],
+  ...["content_part.done", "output_item.done"],
+];
+
+test.each(["deltas", "items", "end"] as const)("inserts the events that a lean stream of %s leaves out", (kind) => {
+  const sent = documented(leanEvents({ thought: "Hm.", text: ["Hel", "lo"], call: "look" }, kind));
+  const deltas = kind === "end" ? ["Hello"] : ["Hel", "lo"];
+  const expected = [...begin, ...thoughtEvents, ...textEvents(...deltas), ...callEvents, "completed"];
+  expect(shortNames(sent).sort()).toEqual(expected.sort());
+  expect(outputOf(sent)).toMatchObject([
+    { type: "reasoning", id: "rs_own_0", content: [{ text: "Hm." }] },
+    { type: "message", id: "msg_own_1", content: [{ text: "Hello", annotations: [] }] },
+    { type: "function_call", id: "fc_own_2", call_id: "call_own_2", name: "look", arguments: '{"city":"Oslo"}' },
+  ]);
+  const ids = new Set(sent.flatMap(({ item_id: id, item }) => id ?? (item as Json | undefined)?.["id"] ?? []));
+  expect([...ids]).toEqual(["rs_own_0", "msg_own_1", "fc_own_2"]);
+});
+
+test("puts an answer together that came in pieces alone", () => {
+  const sent = documented([
+    { type: "response.output_text.delta", delta: "Hel" },
+    { type: "response.output_text.delta", delta: "lo" },
+    { type: "response.completed", response: {} },
+  ]);
+  expect(shortNames(sent)).toEqual([...begin, ...textEvents("Hel", "lo"), "completed"]);
+  expect(outputOf(sent)).toEqual([
+    { ...message("msg_own_0"), content: [{ type: "output_text", text: "Hello", annotations: [], logprobs: [] }] },
+  ]);
+});
+
+test("drops events that come twice", () => {
+  const item = message();
+  const at = { item_id: "i", output_index: 0, content_index: 0 };
+  const [part] = item.content;
+  const once: Json[] = [
+    ...[created, { type: "response.in_progress", response: response({ status: "in_progress" }) }],
+    { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
+    { type: "response.content_part.added", ...at, part: { ...part, text: "" } },
+    { type: "response.output_text.delta", ...at, delta: "Hi" },
+    { type: "response.output_text.done", ...at, text: "Hi" },
+    { type: "response.content_part.done", ...at, part },
+    ...[done(0, item), completed({ output: [item] })],
+  ];
+  const numbered = once.map((event, sequence_number) => ({ ...event, sequence_number }));
+  const expected = documented(numbered);
+  expect(documented(numbered.flatMap((event) => [event, event]))).toEqual(expected);
+  const isDelta = ({ type }: Json) => type === "response.output_text.delta";
+  expect(documented(once.flatMap((event) => (isDelta(event) ? [event] : [event, event])))).toMatchObject(expected);
+});
+
+test("tells items apart that all have the same place, and keeps the id of an item whose id changes", () => {
+  const sent = documented([
+    created,
+    { type: "response.output_item.added", output_index: 0, item: { ...message("one"), content: [] } },
+    { type: "response.output_text.delta", output_index: 0, item_id: "two", delta: "Hi" },
+    done(0, message("three")),
+    { type: "response.output_item.added", output_index: 0, item: call({ arguments: "" }) },
+    { type: "response.function_call_arguments.delta", output_index: 0, item_id: "f", delta: "[1]" },
+    ...[done(0, call()), completed({ output: [message("three"), call()] })],
+  ]);
+  expect(shortNames(sent)).toEqual([...begin, ...textEvents("Hi"), ...callEvents, "completed"]);
+  const placed = sent.filter(({ output_index: index }) => index !== undefined);
+  const places = placed.map(({ output_index: index, item_id: id, item }) => [index, id ?? (item as Json)["id"]]);
+  expect(places).toEqual([...textEvents("Hi").map(() => [0, "one"]), ...callEvents.map(() => [1, "f"])]);
+});
+
+test("tells the public model, and the id of the gateway, in responses that it inserts", () => {
+  const stream = dialects.response.stream(request, { ...names, ownId: true });
+  stream.servedBy(serving);
+  const begun = { ...completeResponse, id: "resp_theirs", model: "their-model", status: "in_progress" };
+  const got = stream.translate(JSON.stringify({ type: "response.in_progress", response: begun }), undefined);
+  expect(got).toContain("event: response.created");
+  expect(got).not.toMatch(/their/);
+});
+
+test("ends a lean stream that a quota stops by the text that came", () => {
+  const stream = dialects.response.stream(request, { ...names, mayBeStopped: true });
+  stream.servedBy(serving);
+  let text = stream.translate('{"type":"response.output_text.delta","delta":"Hel"}', undefined);
+  text += stream.stopped({ stopped_by: "quota", quota: {} });
+  const sent = [...text.matchAll(/^data: (.*)$/gm)].map(([, line = ""]) => JSON.parse(line) as Json);
+  expect(sent.flatMap(eventFaults)).toEqual([]);
+  expect(sent.map((event) => event["sequence_number"])).toEqual(sent.map((_, number) => number));
+  expect(shortNames(sent)).toEqual([...begin, ...textEvents("Hel"), "incomplete"]);
+  expect(outputOf(sent)).toMatchObject([{ id: "msg_own_0", status: "incomplete", content: [{ text: "Hel" }] }]);
 });

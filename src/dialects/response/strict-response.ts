@@ -1,299 +1,417 @@
 // Makes the events of a server's own response strict: what the server left out is inserted, what it repeats is dropped.
-import type { StreamRepair } from "../translation/passed-stream.ts";
+import type { StreamHead, StreamRepair } from "../translation/passed-stream.ts";
 import type { RepairHead } from "../translation/repair-head.ts";
 import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
 import { statusOf } from "./reply-reader.ts";
-import { isWholeUsage, strictOutput, strictUsage, withRequired } from "./strict-members.ts";
-
-interface ResponseHead {
-  readonly id: string;
-  readonly model: string;
-  readonly created: number;
-}
-
-interface OpenPart {
-  hasText: boolean;
-  isTextDone: boolean;
-  isDone: boolean;
-}
-
-interface OpenItem {
-  readonly id: string | undefined;
-  readonly parts: (OpenPart | undefined)[];
-  hasArguments: boolean;
-  areArgumentsDone: boolean;
-  isDone: boolean;
-}
-
-/** No answer has as many items, and no item as many parts: a server may err or lie. */
-const maxPlaces = 4_096;
-/** The text of a part, by its type, and the kind of its events. */
-const textMembers: Readonly<Record<string, readonly [member: string, event: string]>> = {
-  output_text: ["text", "response.output_text"],
-  refusal: ["refusal", "response.refusal"],
-};
-/** Events of a message or a thought, whose item they tell as well. */
-const begins = /^response\.(?:content_part|output_text|refusal|reasoning)/;
-const partTypes: Readonly<Record<string, Json>> = {
-  "response.output_text.delta": { type: "output_text", text: "", annotations: [], logprobs: [] },
-  "response.refusal.delta": { type: "refusal", refusal: "" },
-};
+import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds, pieceEvents } from "./stream-pieces.ts";
+import { idOf, kindOf, maxPlaces, type OpenItem, type OpenPart, StreamedItems } from "./streamed-items.ts";
+import {
+  isWholeUsage,
+  itemIdAt,
+  requiredMembers,
+  strictItem,
+  strictOutput,
+  strictPart,
+  strictUsage,
+  withRequired,
+} from "./strict-members.ts";
 
 const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
+const begins: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"]);
+const [itemAdded, itemDone] = ["response.output_item.added", "response.output_item.done"];
+/** Members of a response that has only begun. */
+const justBegun = { output: [], usage: null, completed_at: null, incomplete_details: null, error: null };
 
 export class StrictResponse implements StreamRepair {
-  shift = 0;
-  readonly #head: ResponseHead;
-  /** The items that came whole, by their places, for servers that leave them out of the whole response. */
-  readonly #wholeItems = new Map<number, Json>();
-  /** The id of a response that the server did not begin itself. */
+  /** The number of the event at hand. */
+  number = 0;
+  readonly #head: StreamHead;
+  readonly #items = new StreamedItems();
+  /** The id of a response that the server did not begin itself, and the one that the server told first. */
   #ownId: string | undefined;
-  readonly #items: (OpenItem | undefined)[] = [];
-  #begun = false;
+  #toldId: string | undefined;
+  /** The response as it began. */
+  #begun: Json | undefined;
   #isInProgress = false;
-  /** The events that are inserted before the one at hand, whose number the first of them takes. */
+  /** The events that are to be inserted before the one at hand. */
   #inserted = "";
-  #number: number | undefined;
+  #next = 0;
+  /** Added to the numbers of the server's events, as events were inserted or dropped before them. */
+  #shift = 0;
+  #isNumbered = false;
+  #isCounting = false;
+  #lastTold: Json | undefined;
+  /** The place of the event's item as its server says it, and where the items of the last event stand. */
+  #toldIndex: number | undefined;
+  #piece: PieceEvent | undefined;
+  #finalPlaces: readonly number[] = [];
 
-  constructor(head: ResponseHead) {
+  constructor(head: StreamHead) {
     this.#head = head;
   }
 
   /** Returns the event with what clients need of its item or its response: the same object where nothing is missing. */
   strict(event: Json): Json {
-    const { type, item, response, output_index: index } = event;
-    if (type === "response.output_item.added" || type === "response.output_item.done") {
-      const place = numberOf(index);
-      const isWhole = type.endsWith("done") && !hasToldArguments(place === undefined ? undefined : this.#items[place]);
-      const own = isObject(item) ? strictItem(item, isWhole) : item;
-      if (type.endsWith("done") && isObject(own)) this.#keep(own, place);
-      return own === item ? event : { ...event, item: own };
+    const { type, item, response } = event;
+    this.#piece = undefined;
+    if (isObject(response)) {
+      const own = this.#strictResponse(response, type);
+      return own === response ? event : { ...event, response: own };
     }
-    if (!isObject(response)) return event;
-    const own = this.#strictResponse(response, type);
-    return own === response ? event : { ...event, response: own };
+    const index = numberOf(event["output_index"]);
+    this.#toldIndex = index;
+    if (index !== undefined && !isPlace(index)) return event;
+    if ((type === itemAdded || type === itemDone) && isObject(item)) {
+      return this.#strictItemEvent(event, type, item, index);
+    }
+    const piece = pieceEvents.get(type);
+    this.#piece = piece;
+    return piece ? this.#strictPiece(event, piece, index) : event;
   }
 
-  #keep(item: Json, index = this.#wholeItems.size): void {
-    const { size } = this.#wholeItems;
-    if (size >= maxPlaces) return;
-    const known = this.#wholeItems.get(index);
-    // The server may give all items the same place.
-    this.#wholeItems.set(known && known["id"] !== item["id"] ? size : index, item);
-  }
-
-  #strictResponse(response: Json, event: unknown): Json {
-    const id = this.#ownId ?? response["id"];
-    const isEnd = ends.has(event);
-    const told = response["status"];
-    const status = isEnd ? statusOf(response, event) : told;
-    const items = strictItems(response["output"], isEnd && !this.#items.some(hasToldArguments));
-    const known = isEnd && items.length === 0 && this.#wholeItems.size > 0;
-    const output = known ? [...this.#wholeItems].sort(([one], [other]) => one - other).map(([, item]) => item) : items;
-    const isStrict = id === response["id"] && status === told && output === response["output"];
-    return isStrict ? response : { ...response, id, status, output };
+  /** Returns the last event with the usage that counts, where its server tells less. */
+  counted(event: Json): Json {
+    const { type, response } = event;
+    if (!isObject(response) || !ends.has(type) || isWholeUsage(response["usage"])) return event;
+    return { ...event, response: { ...response, usage: strictUsage(response["usage"], this.#head.usage()) } };
   }
 
   before(event: Json): string | undefined {
+    const told = numberOf(event["sequence_number"]);
+    this.#isNumbered = told !== undefined;
+    if (told !== undefined) this.#next = Math.max(told + this.#shift, this.#next);
+    if (this.#isTwice(event, told) || !this.#admits(String(event["type"]), event)) {
+      if (told !== undefined) this.#shift--;
+      return undefined;
+    }
+    this.number = this.#next++;
+    const inserted = this.#inserted;
     this.#inserted = "";
-    this.#number = numberOf(event["sequence_number"]);
-    return this.#admits(String(event["type"]), event) ? this.#inserted : undefined;
+    return inserted;
+  }
+
+  /** Reports whether the event repeats the event before, number included. */
+  #isTwice(event: Json, told: number | undefined): boolean {
+    if (told === undefined) return false;
+    const last = this.#lastTold;
+    this.#lastTold = event;
+    if (last === undefined) return false;
+    const before = last["sequence_number"];
+    if (told === Number(before) + 1) this.#isCounting = true;
+    return this.#isCounting && told === before && JSON.stringify(last) === JSON.stringify(event);
+  }
+
+  #strictResponse(response: Json, event: unknown): Json {
+    const isEnd = ends.has(event);
+    const told = response["status"];
+    const open = event === "response.queued" ? "queued" : "in_progress";
+    const status = isEnd ? statusOf(response, event) : (textOf(told) ?? open);
+    const own = withRequired(response, status, this.#head);
+    const id = this.#ownId ?? (textOf(response["id"]) || this.#toldId);
+    this.#toldId ??= id;
+    const output = isEnd ? this.#finalOutput(response["output"], status) : listOr(response["output"]);
+    const usage = response["usage"] ?? null;
+    const isStrict = id === own["id"] && output === own["output"] && usage === own["usage"];
+    if (isStrict || id === undefined) return isStrict ? own : { ...own, output, usage };
+    return { ...own, id, output, usage };
+  }
+
+  #finalOutput(output: unknown, status: unknown): readonly Json[] {
+    const items = objectsOf(output);
+    if (items.length === 0) {
+      const known = this.#items.output(status);
+      if (known.length > 0) {
+        this.#finalPlaces = this.#items.placesOf(known);
+        return known;
+      }
+    }
+    const places = this.#items.placesOf(items);
+    this.#finalPlaces = places;
+    return strictOutput(output, status, (item, position) => {
+      const index = places[position] as number;
+      const open = this.#items.all[index];
+      const id = textOf(item["id"]) ? undefined : open?.id;
+      return { answerId: this.#head.id, index, id, isWhole: open?.hasInput !== true };
+    });
+  }
+
+  #strictItemEvent(event: Json, type: unknown, item: Json, index: number | undefined): Json {
+    const isDone = type === itemDone;
+    const place = isDone ? this.#items.placeOfDone(index, item) : this.#items.placeOfAdded(index, item);
+    const open = this.#items.all[place];
+    const own = strictItem(item, {
+      ...{ answerId: this.#head.id, index: place, id: open?.id },
+      status: isDone ? "completed" : "in_progress",
+      isWhole: isDone && open?.hasInput !== true,
+    });
+    this.#toldItem = item;
+    return own === item && place === index ? event : { ...event, output_index: place, item: own };
+  }
+
+  #toldItem: Json = {};
+
+  #strictPiece(event: Json, piece: PieceEvent, index: number | undefined): Json {
+    const { list, step } = piece;
+    const toldId = textOf(event["item_id"]) || undefined;
+    const kind = list && kindOf(piece, event, undefined);
+    const type = piece.item ?? (index === undefined ? kind?.item : undefined);
+    const place = this.#items.placeOfPiece(index, toldId, type);
+    const open = this.#items.all[place];
+    const id = open?.id ?? toldId ?? itemIdAt(this.#head.id, piece.item ?? kind?.item, place);
+    let own = event;
+    if (place !== index || id !== event["item_id"]) own = { ...own, output_index: place, item_id: id };
+    if (list) {
+      const name = `${list}_index`;
+      const at = numberOf(event[name]) ?? partPlace(open?.[list] ?? [], step, kindOf(piece, event, open));
+      if (at !== event[name]) own = { ...own, [name]: at };
+    }
+    if (piece.part || !list) return own;
+    const part = strictPart(event["part"]) ?? (step === "added" ? kindOf(piece, event, open).empty : undefined);
+    return part === event["part"] ? own : { ...own, part };
   }
 
   #admits(type: string, event: Json): boolean {
+    // Pieces of an answer that has begun need no other checks.
+    if (this.#piece && this.#isInProgress) return this.#admitsPlaced(type, event);
+    const { response } = event;
     if (type === "response.created") {
       if (this.#begun) return false;
-      this.#begun = true;
+      this.#begun = isObject(response) ? response : this.#withoutServer();
       return true;
     }
     if (!type.startsWith("response.")) return true;
-    if (!this.#begun) this.#begin(event["response"]);
+    if (!this.#begun) this.#begin(response);
     if (type === "response.in_progress") {
       if (this.#isInProgress) return false;
       this.#isInProgress = true;
       return true;
     }
-    const { response } = event;
+    if (!this.#isInProgress && !begins.has(type)) {
+      this.#isInProgress = true;
+      this.#insert({ type: "response.in_progress", response: { ...this.#begun, status: "in_progress" } });
+    }
     if (type === "response.completed" || type === "response.incomplete") {
       if (isObject(response)) this.#finishItems(objectsOf(response["output"]));
       return true;
     }
+    return this.#admitsPlaced(type, event);
+  }
+
+  #admitsPlaced(type: string, event: Json): boolean {
     const index = numberOf(event["output_index"]);
-    if (index === undefined || index < 0 || index > maxPlaces) return true;
-    return this.#admitsOfItem(type, index, event);
+    if (index === undefined || !isPlace(index)) return true;
+    if (type === itemAdded || type === itemDone) return this.#admitsItem(type, index, event["item"]);
+    const piece = this.#piece;
+    return !piece || this.#admitsPiece(piece, index, event);
   }
 
-  #admitsOfItem(type: string, index: number, event: Json): boolean {
-    const known = this.#items[index];
-    const item = isObject(event["item"]) ? event["item"] : undefined;
-    // Some servers give all items the same place.
-    const isOther = known !== undefined && known.id !== textOf(item?.["id"] ?? event["item_id"]);
-    if (type === "response.output_item.added") {
-      if (known && !isOther) return false;
-      this.#add(index, item);
-      return true;
-    }
-    if (known?.isDone) return isOther || type.endsWith(".delta");
-    if (type === "response.output_item.done") {
-      if (item) this.#finishParts(item, index);
-      const open = this.#items[index];
-      if (open) open.isDone = true;
-      return true;
-    }
-    if (!known && type.startsWith("response.function_call_arguments.")) return false;
-    const open = known ?? (begins.test(type) ? this.#insertItem(type, index, event) : undefined);
-    if (!open) return true;
-    if (type === "response.function_call_arguments.delta") open.hasArguments = true;
-    else if (type === "response.function_call_arguments.done") {
-      if (open.areArgumentsDone) return false;
-      open.areArgumentsDone = true;
-      open.hasArguments ||= Boolean(textOf(event["arguments"]));
-    }
-    const place = numberOf(event["content_index"]);
-    return place === undefined || place < 0 || place > maxPlaces || this.#admitsOfPart(type, open, place, event);
-  }
-
-  #admitsOfPart(type: string, open: OpenItem, place: number, event: Json): boolean {
-    const known = open.parts[place];
-    if (type === "response.content_part.added") {
+  #admitsItem(type: string, index: number, item: unknown): boolean {
+    const known = this.#items.all[index];
+    if (!isObject(item)) return true;
+    const toldId = idOf(this.#toldItem);
+    if (type === itemAdded) {
       if (known) return false;
-      open.parts[place] = { hasText: false, isTextDone: false, isDone: false };
+      this.#items.add(index, this.#toldIndex, item, toldId, toldId === undefined);
       return true;
     }
-    const isDelta = type.endsWith(".delta");
-    if (!known && isDelta && partTypes[type]) this.#insertPart(open, place, event, partTypes[type]);
-    const part = open.parts[place];
-    if (!part) return true;
-    if (isDelta) part.hasText = true;
-    if (type === "response.content_part.done") {
+    if (known?.isDone) return false;
+    const open = this.#finishParts(item, index, toldId);
+    open.isDone = true;
+    open.told = this.#toldItem;
+    open.whole = item;
+    return true;
+  }
+
+  #admitsPiece({ item, list, step, part: told, whole }: PieceEvent, index: number, event: Json): boolean {
+    let open = this.#items.all[index];
+    // An end without its text is inserted later, from the whole item.
+    if (whole !== undefined && event[whole] === undefined) return false;
+    if (!list) {
+      // The name of a call comes with its item.
+      if (!open) return false;
+      return admitsInput(this.#items, open, step, event);
+    }
+    if (open?.isDone) return step === "delta" || step === "note";
+    open ??= this.#insertItem(index, event, item ?? kindOf({ ...nothing, list }, event, undefined).item);
+    const place = numberOf(event[`${list}_index`]) ?? 0;
+    if (!isPlace(place)) return true;
+    const kind = told ?? kindOf({ ...nothing, list }, event, open);
+    const parts = open[list];
+    if (step === "added") {
+      if (parts[place]) return false;
+      parts[place] = newPart(kind);
+      return true;
+    }
+    const part = parts[place] ?? (step === "done" ? undefined : this.#insertPart(open, place, index, kind, kind.empty));
+    return !part || this.#admitsText(part, { step, isText: told !== undefined, isLean: open.isLean }, event);
+  }
+
+  #admitsText(
+    part: OpenPart,
+    { step, isText, isLean }: { step: string; isText: boolean; isLean: boolean },
+    event: Json,
+  ) {
+    if (step === "delta") {
+      part.hasText = true;
+      if (isLean) this.#items.keep(part, event["delta"]);
+    } else if (step === "done" && isText) {
+      if (part.isTextDone) return false;
+      part.isTextDone = true;
+    } else if (step === "done") {
       if (part.isDone) return false;
       if (isObject(event["part"])) this.#finishText(part, event["part"], event);
       part.isDone = true;
-    } else if (type.endsWith(".done")) {
-      if (part.isTextDone) return false;
-      part.isTextDone = true;
     }
     return true;
   }
 
   #begin(response: unknown): void {
-    this.#begun = true;
-    const { id, model, created } = this.#head;
-    if (!isObject(response)) this.#ownId = id;
-    const head = isObject(response) ? response : { id, object: "response", created_at: created, model, error: null };
-    this.#insert({ type: "response.created", response: { ...head, status: "in_progress", output: [] } });
+    if (!isObject(response)) this.#ownId = this.#head.id;
+    const begun = isObject(response) ? response : this.#withoutServer();
+    this.#begun = { ...begun, ...justBegun, status: "in_progress" };
+    this.#insert({ type: "response.created", response: this.#begun });
   }
 
-  #add(index: number, item: Json | undefined): OpenItem {
-    const open = { id: textOf(item?.["id"]), parts: [], hasArguments: false, areArgumentsDone: false, isDone: false };
-    this.#items[index] = open;
+  /** A response of which the server has told nothing. */
+  #withoutServer(): Json {
+    return { ...requiredMembers(this.#head, "in_progress"), ...justBegun };
+  }
+
+  /** Inserts the item of a piece. */
+  #insertItem(place: number, { item_id: id }: Json, type: string): OpenItem {
+    const item =
+      type === "reasoning"
+        ? { id, type, summary: [] }
+        : { id, type: "message", status: "in_progress", role: "assistant", content: [] };
+    this.#insert({ type: itemAdded, output_index: place, item });
+    return this.#items.add(place, this.#toldIndex, item, textOf(id), true);
+  }
+
+  #insertPart(open: OpenItem, at: number, output_index: number, kind: PartKind, part: Json): OpenPart {
+    const state = newPart(kind);
+    open[kind.list][at] = state;
+    const type = `${kind.partEvent}.added`;
+    this.#insert({ type, item_id: open.id, output_index, [`${kind.list}_index`]: at, part });
+    return state;
+  }
+
+  /** Ends the items of the whole response that did not end, and tells those that were not told. */
+  #finishItems(items: readonly Json[]): void {
+    this.#toldIndex = undefined;
+    for (const [position, item] of items.slice(0, maxPlaces).entries()) {
+      const place = this.#finalPlaces[position] as number;
+      if (this.#items.all[place]?.isDone) continue;
+      const open = this.#finishParts(item, place, idOf(item));
+      open.isDone = true;
+      this.#insert({ type: itemDone, output_index: place, item: { ...item, ...(open.id && { id: open.id }) } });
+    }
+  }
+
+  #finishParts(item: Json, place: number, toldId: string | undefined): OpenItem {
+    const { type } = item;
+    let open = this.#items.all[place];
+    if (!open) {
+      const begun = emptied(item);
+      this.#insert({ type: itemAdded, output_index: place, item: begun });
+      open = this.#items.add(place, this.#toldIndex, begun, toldId, false);
+    }
+    const of = { item_id: open.id ?? item["id"], output_index: place };
+    const input = inputKinds[String(type)];
+    if (input && !open.isInputDone) {
+      const all = textOf(item[input.member]) ?? "";
+      if (!open.hasInput && all !== "") this.#insert({ type: `${input.event}.delta`, ...of, delta: all });
+      this.#insert({ type: `${input.event}.done`, ...of, [input.member]: all });
+      open.isInputDone = true;
+    }
+    if (type === "message" || type === "reasoning") {
+      for (const list of ["content", "summary"] as const) this.#finishList(open, item[list], list, of);
+    }
     return open;
   }
 
-  /** An item that begins with a piece of it is a message, or a thought. */
-  #insertItem(type: string, index: number, { item_id: id }: Json): OpenItem {
-    const item = type.startsWith("response.reasoning")
-      ? { id, type: "reasoning", summary: [] }
-      : { id, type: "message", status: "in_progress", role: "assistant", content: [] };
-    this.#insert({ type: "response.output_item.added", output_index: index, item });
-    return this.#add(index, item);
-  }
-
-  #insertPart(open: OpenItem, content_index: number, { item_id, output_index }: Json, part: Json): void {
-    open.parts[content_index] = { hasText: false, isTextDone: false, isDone: false };
-    this.#insert({ type: "response.content_part.added", item_id, output_index, content_index, part });
-  }
-
-  /** Items of the whole response that did not end; all of them, where none was told before. */
-  #finishItems(items: readonly Json[]): void {
-    const areUntold = this.#items.length === 0;
-    for (const [index, item] of items.slice(0, maxPlaces).entries()) {
-      const known = this.#items[index];
-      if (areUntold || (known && !known.isDone && known.id === textOf(item["id"]))) this.#finish(item, index);
-    }
-  }
-
-  #finish(item: Json, index: number): void {
-    this.#finishParts(item, index);
-    const open = this.#items[index];
-    if (open) open.isDone = true;
-    this.#insert({ type: "response.output_item.done", output_index: index, item });
-  }
-
-  #finishParts(item: Json, index: number): void {
-    let open = this.#items[index];
-    const { id: item_id, type } = item;
-    if (!open) {
-      const empty = type === "message" ? { content: [] } : type === "function_call" ? { arguments: "" } : {};
-      this.#insert({ type: "response.output_item.added", output_index: index, item: { ...item, ...empty } });
-      open = this.#add(index, item);
-    }
-    const of = { item_id, output_index: index };
-    if (type === "function_call" && !open.areArgumentsDone) {
-      const all = textOf(item["arguments"]) ?? "";
-      const whole = { type: "response.function_call_arguments.delta", ...of, delta: all };
-      if (!open.hasArguments && all !== "") this.#insert(whole);
-      this.#insert({ type: "response.function_call_arguments.done", ...of, arguments: all });
-      open.areArgumentsDone = true;
-    }
-    if (type !== "message") return;
-    for (const [content_index, part] of objectsOf(item["content"]).entries()) {
-      const [member] = textMembers[String(part["type"])] ?? [];
-      if (!member) continue;
-      if (!open.parts[content_index]) this.#insertPart(open, content_index, of, { ...part, [member]: "" });
-      const state = open.parts[content_index];
-      if (!state || state.isDone) continue;
-      this.#finishText(state, part, { ...of, content_index });
+  #finishList(open: OpenItem, parts: unknown, list: PartList, of: { output_index: number }): void {
+    for (const [at, part] of objectsOf(parts).entries()) {
+      const kind = partKinds[String(part["type"])];
+      if (kind?.list !== list) continue;
+      const begun = { ...part, [kind.member]: "" };
+      const state = open[list][at] ?? this.#insertPart(open, at, of.output_index, kind, begun);
+      if (state.isDone) continue;
+      const inPart = { ...of, [`${list}_index`]: at };
+      this.#finishText(state, part, inPart);
       state.isDone = true;
-      this.#insert({ type: "response.content_part.done", ...of, content_index, part });
+      this.#insert({ type: `${kind.partEvent}.done`, ...inPart, part });
     }
   }
 
-  #finishText(state: OpenPart, part: Json, { item_id, output_index, content_index }: Json): void {
-    const [member, event] = textMembers[String(part["type"])] ?? [];
-    if (state.isTextDone || !member) return;
+  #finishText(state: OpenPart, part: Json, event: Json): void {
+    const kind = partKinds[String(part["type"])];
+    if (state.isTextDone || !kind) return;
     state.isTextDone = true;
-    const of = { item_id, output_index, content_index };
-    const text = textOf(part[member]) ?? "";
-    const logprobs = member === "text" ? { logprobs: part["logprobs"] ?? [] } : {};
-    if (!state.hasText && text !== "") this.#insert({ type: `${event}.delta`, ...of, delta: text, ...logprobs });
-    this.#insert({ type: `${event}.done`, ...of, [member]: text, ...logprobs });
+    const { item_id, output_index } = event;
+    const name = `${kind.list}_index`;
+    const of = { item_id, output_index, [name]: event[name] };
+    const text = textOf(part[kind.member]) ?? "";
+    const logprobs = kind.type === "output_text" ? { logprobs: part["logprobs"] ?? [] } : {};
+    if (!state.hasText && text !== "")
+      this.#insert({ type: `${kind.textEvent}.delta`, ...of, delta: text, ...logprobs });
+    this.#insert({ type: `${kind.textEvent}.done`, ...of, [kind.member]: text, ...logprobs });
   }
 
   #insert(event: Json): void {
-    const number = this.#number === undefined ? {} : { sequence_number: this.#number + this.shift++ };
-    this.#inserted += `event: ${String(event["type"])}\ndata: ${JSON.stringify({ ...event, ...number })}\n\n`;
+    const { response } = event;
+    const number = this.#next++;
+    if (this.#isNumbered) this.#shift++;
+    const own = {
+      ...event,
+      ...(isObject(response) && { response: this.#head.own(response) }),
+      sequence_number: number,
+    };
+    this.#head.inserted(own);
+    this.#inserted += `event: ${String(event["type"])}\ndata: ${JSON.stringify(own)}\n\n`;
   }
 }
 
-/** Returns the output with the members that clients need: the same list where none is missing. */
-function strictItems(output: unknown, areWhole: boolean): readonly Json[] {
-  const items = objectsOf(output);
-  const strict = items.map((item) => strictItem(item, areWhole));
-  const isStrict =
-    Array.isArray(output) && items.length === output.length && strict.every((item, at) => item === items[at]);
-  return isStrict ? (output as readonly Json[]) : strict;
+const nothing = { step: "added", item: undefined, part: undefined, whole: undefined } as const;
+
+function isPlace(index: number): boolean {
+  return index >= 0 && index <= maxPlaces;
 }
 
-function hasToldArguments(item: OpenItem | undefined): boolean {
-  return item?.hasArguments === true;
+function listOr(value: unknown): unknown {
+  return Array.isArray(value) ? value : [];
 }
 
-/**
- * Returns the item with a `call_id`, arguments as text and content as parts; the same object where they are so. `isWhole`: a call
- * whose arguments are empty takes none.
- */
-function strictItem(item: Json, isWhole: boolean): Json {
-  const { type, id, call_id: callId, arguments: told, content } = item;
-  if (type === "function_call") {
-    const none = isWhole && item["status"] !== "incomplete" ? textOf(told) || "{}" : (textOf(told) ?? "");
-    const values = isObject(told) ? JSON.stringify(told) : none;
-    const own = textOf(callId) || textOf(id) || callId;
-    return values === told && own === callId ? item : { ...item, call_id: own, arguments: values };
+function newPart(kind: PartKind): OpenPart {
+  return { kind, text: "", hasText: false, isTextDone: false, isDone: false };
+}
+
+/** Returns where the part of an event stands that does not say so. */
+function partPlace(parts: readonly (OpenPart | undefined)[], step: PieceEvent["step"], kind: PartKind): number {
+  const last = parts.at(-1);
+  if (!last) return 0;
+  const isLast = step === "done" || (!last.isDone && last.kind === kind && !(step === "added" && last.hasText));
+  return isLast ? parts.length - 1 : parts.length;
+}
+
+function admitsInput(items: StreamedItems, open: OpenItem, step: PieceEvent["step"], event: Json): boolean {
+  if (step === "delta") {
+    open.hasInput = true;
+    if (open.isLean) items.keepInput(open, event["delta"]);
+    return true;
   }
-  if (type !== "message" || Array.isArray(content)) return item;
-  const text = textOf(content);
-  return { ...item, content: text ? [{ type: "output_text", text, annotations: [] }] : [] };
+  if (open.isInputDone || open.isDone) return false;
+  open.isInputDone = true;
+  open.hasInput ||= Boolean(textOf(event["arguments"]) ?? textOf(event["input"]));
+  return true;
+}
+
+/** Returns the item as it began. */
+function emptied(item: Json): Json {
+  const { type, status } = item;
+  const input = inputKinds[String(type)];
+  const list = type === "message" ? { content: [] } : type === "reasoning" ? { summary: [], content: undefined } : {};
+  const begun = { ...item, ...(status !== undefined && { status: "in_progress" }), ...list };
+  return input ? { ...begun, [input.member]: "" } : begun;
 }
 
 /** Returns a whole response with the members that clients need: the same object where none is missing. */

@@ -216,7 +216,7 @@ describe("a stream of responses that is passed on", () => {
     const held = dataOf(passed(...responseEvents).events).flatMap((event) =>
       event["response"] ? [event["response"]] : [],
     );
-    expect(held).toHaveLength(2);
+    expect(held).toHaveLength(3);
     for (const one of held) expect(one).toMatchObject({ id: "answer_1", model: "public" });
   });
 
@@ -234,7 +234,7 @@ describe("a stream of responses that is passed on", () => {
     });
     expect(dataOf(events).at(-1)).toMatchObject({
       type: "response.failed",
-      sequence_number: 4,
+      sequence_number: 5,
       response: {
         ...{ id: "answer_1", model: "public", status: "failed" },
         error: { code: "context_length_exceeded", message: "[secret] is too long" },

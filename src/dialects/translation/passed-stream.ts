@@ -13,6 +13,7 @@ import { streamUsage } from "../stream-usage.ts";
 import { CountedReply, usageOf } from "./counted-reply.ts";
 import { type Json, parsedAnswer } from "./engine-answer.ts";
 import { edited, ownMembers } from "./passed-answer.ts";
+import { type RepairHead, repairHead } from "./repair-head.ts";
 import { TranslatedStream } from "./translated-stream.ts";
 
 const noNames: CallNames = new Map();
@@ -28,18 +29,17 @@ export interface PassedEvents {
   readonly forgotten: string;
   /** The event that tells an error in an open stream; `begun`: what came of it so far. */
   errorEvent(rendered: string, error: GatewayError, begun: BegunAnswer): string;
-  repair(head: RepairHead): StreamRepair;
+  repair(head: StreamHead): StreamRepair;
   /** What knows how to end a stream anywhere. Made where a quota may do that. */
   follower(): StreamFollower;
 }
 
-/** The values that inserted events contain. `usage` returns the usage of the answer so far. */
-export interface RepairHead {
-  readonly id: string;
-  readonly model: string;
-  readonly created: number;
-  readonly promptTokens: number;
-  usage(): ReplyUsage;
+/** The values of members and events that a server leaves out of a stream, and who is told of those events. */
+export interface StreamHead extends RepairHead {
+  /** Returns the answer with the members that are the gateway's to say. */
+  own(answer: Json): Json;
+  /** Called for each event that is inserted. */
+  inserted(event: Json): void;
 }
 
 /** Makes a stream strict: clients read what their own vendor sends, and few read anything else. */
@@ -51,8 +51,10 @@ export interface StreamRepair {
    * dropped.
    */
   before(event: Json): string | undefined;
-  /** Added to the numbers of the server's events, as events stand before them that were inserted; 0 where there are none. */
-  readonly shift?: number;
+  /** Returns an event whose usage was counted with the figures that its server left out. */
+  counted?(event: Json): Json;
+  /** The number of the event that came last through `before`; undefined where events have none. */
+  readonly number?: number;
 }
 
 /** Sees all events of a stream, so that it can be ended as its format has it wherever it is. */
@@ -81,6 +83,8 @@ export class PassedStream extends CountedReply implements AnswerStream {
   #reader: ReplyReader;
   #held: Json | undefined;
   #eventCount = 0;
+  /** The events that were inserted before the one at hand. */
+  #insertedEvents: Json[] = [];
   #serving: Serving | undefined;
   /** The event that ends the stream. */
   #last = "";
@@ -92,9 +96,12 @@ export class PassedStream extends CountedReply implements AnswerStream {
     this.#names = names;
     this.#follower = names.mayBeStopped ? events.follower() : undefined;
     this.#reader = events.format.reader(noNames);
-    const { id, created } = names;
-    const { model, promptTokens } = request;
-    this.#repair = events.repair({ id, created, model, promptTokens, usage: () => this.#usageSoFar() });
+    const model = () => this.#serving?.model.id ?? request.model;
+    const head = repairHead(request, names, model, () => this.#usageSoFar());
+    const own = (answer: Json) => ({ ...answer, ...parsedEdits(ownMembers(answer, this.#serving, this.#names)) });
+    this.#repair = events.repair(
+      Object.assign(head, { own, inserted: (event: Json) => this.#insertedEvents.push(event) }),
+    );
   }
 
   get finishSeen(): boolean {
@@ -134,24 +141,42 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const told = parsedAnswer(text, this.#serving);
     this.#serving?.trace?.chunk(told);
     const event = this.#repair.strict?.(told) ?? told;
-    const { type, sequence_number: number } = event;
+    const { type } = event;
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     // A client takes its first event for the begin of the answer.
     const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
+    if (this.#insertedEvents.length > 0) this.#insertedEvents = [];
     const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";
     this.#reader.event(event, this);
     if (isEarly) return "";
-    this.#follower?.see(event);
-    const { shift = 0 } = this.#repair;
-    this.#eventCount = typeof number === "number" ? number + shift + 1 : this.#eventCount + 1;
-    const own = this.#own(event === told ? text : JSON.stringify(event), event);
-    const line =
-      shift > 0 && typeof number === "number" ? edited(own, { sequence_number: String(number + shift) }) : own;
+    for (const one of this.#insertedEvents) this.#tell(one);
+    this.#tell(event);
+    const { number } = this.#repair;
+    this.#eventCount = (number ?? this.#eventCount) + 1;
+    const line = this.#line(text, told, this.#repair.counted?.(event) ?? event, number);
     const rendered = encodeByteText(`event: ${type}\ndata: ${line}\n\n`);
     if (!this.#events.last.has(type)) return before === "" ? rendered : encodeByteText(before) + rendered;
     this.#last = rendered;
     return encodeByteText(before);
+  }
+
+  /** Notes an event that the client gets. */
+  #tell(event: Json): void {
+    this.#follower?.see(event);
+    const held = event[this.#events.holder];
+    if (isObject(held)) this.#held = held;
+  }
+
+  /** Returns the JSON of the event that the client gets: the server's own text where nothing in it is to be changed. */
+  #line(text: string, told: Json, event: Json, number: number | undefined): string {
+    const isNumbered = number === undefined || number === event["sequence_number"];
+    if (event !== told) {
+      const own = isNumbered ? event : { ...event, sequence_number: number };
+      return this.#own(JSON.stringify(own), own);
+    }
+    const own = this.#own(text, event);
+    return isNumbered ? own : edited(own, { sequence_number: String(number) });
   }
 
   #usageSoFar(): ReplyUsage {
@@ -204,4 +229,8 @@ export class PassedStream extends CountedReply implements AnswerStream {
     const begun = { held: this.#held, events: this.#eventCount };
     return encodeByteText(this.#events.errorEvent(rendered, error, begun));
   }
+}
+
+function parsedEdits(edits: Readonly<Record<string, string>>): Json {
+  return Object.fromEntries(Object.entries(edits).map(([name, value]) => [name, JSON.parse(value) as unknown]));
 }

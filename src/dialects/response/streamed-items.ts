@@ -1,0 +1,194 @@
+// The items of a streamed response: which of them an event is about, whatever its server leaves out of ids and places.
+import { isObject, type Json, textOf } from "./json.ts";
+import { inputKinds, type PartKind, type PartList, type PieceEvent, partKinds } from "./stream-pieces.ts";
+
+/** No answer has as many items, and no item as many parts: a server may err or lie. */
+export const maxPlaces = 4_096;
+/** A longer answer is put together no further than that. */
+const maxCharacters = 8 * 1024 * 1024;
+
+export interface OpenPart {
+  readonly kind: PartKind;
+  text: string;
+  hasText: boolean;
+  isTextDone: boolean;
+  isDone: boolean;
+}
+
+export interface OpenItem {
+  /** The id that the client knows, and that of the server. */
+  readonly id: string | undefined;
+  readonly toldId: string | undefined;
+  readonly begun: Json;
+  /** Set if the server left out members, so that the item may have to be put together from its pieces. */
+  readonly isLean: boolean;
+  readonly content: (OpenPart | undefined)[];
+  readonly summary: (OpenPart | undefined)[];
+  input: string;
+  hasInput: boolean;
+  isInputDone: boolean;
+  isDone: boolean;
+  /** The item as its server ended it, and as the client got that. */
+  told?: Json;
+  whole?: Json;
+}
+
+export class StreamedItems {
+  readonly all: (OpenItem | undefined)[] = [];
+  readonly #places: (number | undefined)[] = [];
+  readonly #placesById = new Map<string, number>();
+  #characters = 0;
+
+  /** Adds an item. `toldIndex`: the item's index in the server's events. */
+  add(place: number, toldIndex: number | undefined, item: Json, toldId: string | undefined, isLean: boolean): OpenItem {
+    const open: OpenItem = {
+      ...{ id: textOf(item["id"]), toldId, begun: item, isLean, content: [], summary: [] },
+      ...{ input: "", hasInput: false, isInputDone: false, isDone: false },
+    };
+    this.all[place] = open;
+    if (toldIndex !== undefined) this.#places[toldIndex] = place;
+    for (const id of [toldId, open.id]) if (id !== undefined) this.#placesById.set(id, place);
+    return open;
+  }
+
+  /** Returns where an item stands that begins, or begins again. */
+  placeOfAdded(index: number | undefined, item: Json): number {
+    const id = idOf(item);
+    const known = this.#knownPlace(index, id);
+    if (known === undefined) return this.#free(index);
+    const open = this.all[known];
+    const isKnown =
+      open && (id !== undefined && open.toldId !== undefined ? id === open.toldId : isGoingOn(open, item));
+    return isKnown ? known : this.all.length;
+  }
+
+  /** Returns where an item stands that ends, or ends again. */
+  placeOfDone(index: number | undefined, item: Json): number {
+    const id = idOf(item);
+    if (index !== undefined || id !== undefined) {
+      const known = this.#knownPlace(index, id);
+      if (known === undefined && index !== undefined) return this.#free(index);
+      const open = known === undefined ? undefined : this.all[known];
+      if (known !== undefined && open) {
+        const isType = open.begun["type"] === item["type"];
+        if (isType && (!open.isDone || (id !== undefined && id === open.toldId) || isRepeat(open, item))) return known;
+        return this.#byId(id) ?? this.all.length;
+      }
+    }
+    const going = this.all.findIndex((open) => open && isGoingOn(open, item));
+    if (going >= 0) return going;
+    const last = this.all.length - 1;
+    return this.all[last] && isRepeat(this.all[last] as OpenItem, item) ? last : this.all.length;
+  }
+
+  /** Returns where the item of a piece stands. */
+  placeOfPiece(index: number | undefined, id: string | undefined, type: string | undefined): number {
+    const known = this.#knownPlace(index, id);
+    if (known === undefined) return this.#free(index);
+    const open = this.all[known];
+    if (!open || (id !== undefined && id === open.toldId)) return known;
+    const isOther = type !== undefined && type !== open.begun["type"] && isKnownType(open.begun["type"]);
+    if (!isOther && (!open.isDone || (index !== undefined && id === undefined))) return known;
+    return this.#byId(id) ?? this.all.length;
+  }
+
+  /** Returns where each of the items stands that the last event has; those that nothing told before come behind all others. */
+  placesOf(items: readonly Json[]): number[] {
+    const used = new Set<number>();
+    let next = this.all.length;
+    return items.map((item, position) => {
+      const isFree = (place: number) => {
+        const open = this.all[place];
+        return open !== undefined && !used.has(place) && isAlike(open.begun, item);
+      };
+      const byId = this.#byId(idOf(item));
+      let place = byId !== undefined && !used.has(byId) ? byId : -1;
+      if (place < 0 && isFree(position)) place = position;
+      if (place < 0) place = this.all.findIndex((_, at) => isFree(at));
+      if (place < 0) place = next++;
+      used.add(place);
+      return place;
+    });
+  }
+
+  /** Takes a piece of a text, for items that may have to be put together. */
+  keep(part: OpenPart, delta: unknown): void {
+    if (typeof delta === "string" && this.#counts(delta)) part.text += delta;
+  }
+
+  keepInput(open: OpenItem, delta: unknown): void {
+    if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
+  }
+
+  /** Returns the items as the client knows them, for servers that leave them out of the last event. */
+  output(status: unknown): Json[] {
+    const items = this.all.map((open) => open?.whole ?? (open?.isLean ? putTogether(open, status) : undefined));
+    return items.filter(isObject);
+  }
+
+  #counts(delta: string): boolean {
+    this.#characters += delta.length;
+    return this.#characters <= maxCharacters;
+  }
+
+  #byId(id: string | undefined): number | undefined {
+    return id === undefined ? undefined : this.#placesById.get(id);
+  }
+
+  /** Returns the place by index, else by id, else that of the last item. Items of some servers share one id. */
+  #knownPlace(index: number | undefined, id: string | undefined): number | undefined {
+    if (index !== undefined) return this.#places[index];
+    const last = this.all.length - 1;
+    return this.#byId(id) ?? (last < 0 ? undefined : last);
+  }
+
+  #free(index: number | undefined): number {
+    return index === undefined || this.all[index] ? this.all.length : index;
+  }
+}
+
+/** The id that tells an item from others. */
+export function idOf(item: Json): string | undefined {
+  return textOf(item["id"]) || textOf(item["call_id"]) || undefined;
+}
+
+function isKnownType(type: unknown): boolean {
+  return type === "message" || type === "reasoning" || String(type) in inputKinds;
+}
+
+function isAlike(one: Json, other: Json): boolean {
+  return one["type"] === other["type"] && one["name"] === other["name"];
+}
+
+function isGoingOn(open: OpenItem, item: Json): boolean {
+  return !open.isDone && isAlike(open.begun, item);
+}
+
+function isRepeat({ told }: OpenItem, item: Json): boolean {
+  return told !== undefined && JSON.stringify(told) === JSON.stringify(item);
+}
+
+/** An item of which only pieces came. */
+function putTogether({ begun, content, summary, input, hasInput }: OpenItem, status: unknown): Json {
+  const own: Record<string, unknown> = { ...begun };
+  if ("status" in own) own["status"] = status === "incomplete" ? "incomplete" : "completed";
+  const lists: Readonly<Record<PartList, readonly (OpenPart | undefined)[]>> = { content, summary };
+  for (const list of ["content", "summary"] as const) {
+    const parts = lists[list].filter((part) => part !== undefined);
+    if (parts.length > 0) own[list] = parts.map(({ kind, text }) => ({ ...kind.empty, [kind.member]: text }));
+  }
+  const kind = inputKinds[String(begun["type"])];
+  if (kind && hasInput) own[kind.member] = input;
+  return own;
+}
+
+/** The kind of the part that an event of a part is about. */
+export function kindOf(piece: PieceEvent, event: Json, open: OpenItem | undefined): PartKind {
+  if (piece.part) return piece.part;
+  const { part } = event;
+  const told = isObject(part) ? partKinds[String(part["type"])] : undefined;
+  if (told && told.list === piece.list) return told;
+  if (piece.list === "summary") return partKinds["summary_text"] as PartKind;
+  const isThought = open?.begun["type"] === "reasoning";
+  return partKinds[isThought ? "reasoning_text" : "output_text"] as PartKind;
+}
