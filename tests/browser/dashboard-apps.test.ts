@@ -102,7 +102,7 @@ test("a redirect URI that cannot be is refused beside its field, by name", async
   await using ada = await arrive("/apps?create=1", operator.email, phone);
   const { page } = ada;
   await ada.press("Register app");
-  await told(ada, "Say what the app is called");
+  await told(ada, "Enter a name. People see it");
   await page.locator("[aria-invalid=true]:focus").waitFor();
   await field(page, "Name").fill("Hasty");
   await redirectUris(page).pressSequentially("https://notes.example/callback http://notes.example/callback ");
@@ -117,11 +117,11 @@ test("a public app has no secret, always uses PKCE, and may do without redirect 
   await using ada = await arrive("/apps?create=1");
   const { page } = ada;
   await field(page, "Name").fill("Television");
-  await page.getByRole("radio", { name: "With people" }).check();
+  await page.getByRole("radio", { name: "On a user's device" }).check();
   const pkce = page.getByRole("checkbox", { name: "Refuse requests without PKCE" });
   expect([await pkce.isChecked(), await pkce.isDisabled()]).toEqual([true, true]);
   await ada.press("Register app");
-  await told(ada, "It is public, and has no secret");
+  await told(ada, "This app is public and has no secret");
   await ada.press("Copy the commands");
   const asked = (await copied(page)).split("\n# Then")[0] ?? "";
   const shell = Bun.spawn(["sh", "-c", asked.replace("curl ", "curl --silent --max-time 10 ")], { stderr: "ignore" });
@@ -143,14 +143,14 @@ test("an app is changed, its secret rotated with an overlap, and it is deleted b
   await field(page, "Name").fill("Long-lived");
   await field(page, "Home page").fill("https://notes.example/");
   await page.getByRole("checkbox", { name: "See its usage" }).check();
-  await told(ada, "people have to allow anew");
+  await told(ada, "People must allow the permissions that you add");
   await look(ada, "apps-edit");
   await ada.press("Save");
   await page.getByRole("heading", { name: "Long-lived", exact: true }).waitFor();
   await page.getByRole("link", { name: "https://notes.example/" }).waitFor();
 
   await ada.press("Rotate secret");
-  await page.getByLabel("The old secret goes on working").selectOption({ label: "for 1 hour" });
+  await page.getByLabel("Keep the old secret working").selectOption({ label: "for 1 hour" });
   await look(ada, "apps-rotate");
   await ada.press("Rotate the secret");
   await ada.press("Copy the client secret");
@@ -163,13 +163,13 @@ test("an app is changed, its secret rotated with an overlap, and it is deleted b
   expect(await page.content()).not.toContain(next);
 
   await ada.press("Delete");
-  const last = page.getByRole("button", { name: "Delete the app" });
+  const last = page.getByRole("button", { name: "Delete app" });
   expect(await last.isDisabled()).toBe(true);
-  await dialog(page).getByLabel("Type Long-lived to go on").fill("Long-lived");
+  await dialog(page).getByLabel("Type Long-lived to confirm").fill("Long-lived");
   await look(ada, "apps-delete");
   await last.click();
   await page.waitForURL("**/apps");
-  await told(ada, "The app “Long-lived” is deleted.");
+  await told(ada, "The app “Long-lived” was deleted.");
   await page.getByRole("link", { name: "Meeting Notes" }).waitFor();
   expect(await page.getByRole("link", { name: "Long-lived" }).count()).toBe(0);
   expect(await clientIs(id, next)).toBe("invalid_client");
@@ -192,14 +192,14 @@ test("what was allowed is told in words, on a tab that has its own address, and 
   await page.reload();
   const allowed = page.getByRole("list", { name: "Apps I allowed" });
   const desk = allowed.locator("> li", { hasText: "Desk Assistant" });
-  for (const text of ["Use models in your name", "See which models you can use", "For the account First account"]) {
+  for (const text of ["Use models on your behalf", "See which models you can use", "For the account First account"]) {
     await desk.getByText(text).waitFor();
   }
   await look(ada, "apps-allowed");
-  await ada.press("Take back Desk Assistant");
-  await told(ada, "Its access to First account ends at once");
-  await ada.press("Take it back");
-  await told(ada, "Desk Assistant has no access any more.");
+  await ada.press("Revoke access for Desk Assistant");
+  await told(ada, "The app loses its access to First account immediately");
+  await ada.press("Revoke access");
+  await told(ada, "Desk Assistant no longer has access.");
   await desk.waitFor({ state: "detached" });
   await allowed.getByText("Meeting Notes").waitFor();
   expect(ada.trouble).toEqual([]);
@@ -210,6 +210,6 @@ test("who has no app and allowed none learns what they are for", async () => {
   await told(katherine, "Register the first app");
   await look(katherine, "apps-none");
   await katherine.page.getByRole("tab", { name: "Apps I allowed" }).click();
-  await told(katherine, "You allowed no app yet");
+  await told(katherine, "No apps allowed yet");
   await look(katherine, "apps-none-allowed");
 });

@@ -42,7 +42,7 @@ test("an admin reads who did what to what, in words, and all of the words are of
   expect(await sentences(page)).toContain("Katherine Johnson joined First account as member");
   await look(visitor, "audit");
 
-  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("combobox", { name: "Event" }).click();
   await page.getByRole("option", { name: "Credential refused" }).click();
   await until(() => visitor.path() === "/settings/audit-log?action=credential.refused", "the address");
   await until(
@@ -51,7 +51,7 @@ test("an admin reads who did what to what, in words, and all of the words are of
   );
   await page.reload();
   await rows(page).first().waitFor();
-  expect(new Set(await rows(page).locator("p").allTextContents())).toContain("It has expired");
+  expect(new Set(await rows(page).locator("p").allTextContents())).toContain("Expired");
 
   await visitor.go("/settings/audit-log?action=key.updated");
   await rows(page).first().waitFor();
@@ -68,7 +68,7 @@ test("an event is opened by keyboard, shown as the API has it, and leads to all 
   await second.focus();
   await page.keyboard.press("Enter");
   const drawer = page.getByRole("dialog", { name: "Key created" });
-  await drawer.getByRole("button", { name: "The event as the API has it" }).click();
+  await drawer.getByRole("button", { name: "The event as the API returns it" }).click();
   await drawer.getByRole("button", { name: "Copy the event" }).click();
   const event = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
   expect(event).toMatchObject({ object: "audit_event", action: "key.created", actor: { type: "person" } });
@@ -78,13 +78,13 @@ test("an event is opened by keyboard, shown as the API has it, and leads to all 
 
   await second.click();
   await look(visitor, "audit-event");
-  await drawer.getByRole("button", { name: "Only what happened to this" }).click();
+  await drawer.getByRole("button", { name: "Show this object's history" }).click();
   await until(
     () => visitor.path() === `/settings/audit-log?action=key.created&target=${event.target_id}`,
     "the address",
   );
   // Once more, and it is chosen no more.
-  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("combobox", { name: "Event" }).click();
   await page.getByRole("option", { name: "Key created" }).click();
   await until(() => visitor.path() === `/settings/audit-log?target=${event.target_id}`, "whatever happened to it");
   await until(async () => (await sentences(page)).some((sentence) => sentence.includes("revoked")), "other events");
@@ -128,7 +128,7 @@ test("a search goes on through pages that are empty, and asks whether to, where 
     const found = { data: isFound ? [event] : [], first_id: null, last_id: isFound ? event.id : place };
     return route.fulfill({ json: { object: "list", ...found, has_more: !isFound } });
   });
-  await page.getByRole("combobox", { name: "What happened" }).click();
+  await page.getByRole("combobox", { name: "Event" }).click();
   await page.getByRole("option", { name: "Key created" }).click();
   await page.getByRole("heading", { name: "Nothing found yet" }).waitFor();
   expect(asked).toEqual([null, ...Array.from({ length: 39 }, (_, i) => `audit_${i + 1}`)]);
@@ -136,7 +136,7 @@ test("a search goes on through pages that are empty, and asks whether to, where 
   await visitor.press("Search further back");
   await rows(page).first().waitFor();
   expect([asked.at(-1), await rows(page).count()]).toEqual(["audit_45", 1]);
-  await page.getByText("1 in all").waitFor();
+  await page.getByText("1 in total").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -152,7 +152,7 @@ test("an operator sees all accounts, and one of them alone", async () => {
   expect(await sentences(page)).toEqual(["Ada Lovelace created the account Trial of Max"]);
   expect(visitor.path()).toMatch(/^\/admin\/audit-log\?account=acct_/);
   await visitor.go("/admin/audit-log?target=nothing-has-this");
-  await page.getByRole("heading", { name: "No such event" }).waitFor();
+  await page.getByRole("heading", { name: "No matching event" }).waitFor();
   await visitor.press("Show all events");
   await rows(page).first().waitFor();
   expect(visitor.trouble).toEqual([]);
@@ -160,9 +160,9 @@ test("an operator sees all accounts, and one of them alone", async () => {
 
 test("a member is told whose page it is, and the server is not asked", async () => {
   await using visitor = await arrive("/settings/audit-log", colleagues.member.email, phone);
-  await visitor.page.getByRole("heading", { name: "For owners and admins of the account" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Only for owners and admins of the account" }).waitFor();
   await look(visitor, "audit-member");
   await visitor.go("/admin/audit-log");
-  await visitor.page.getByRole("heading", { name: "For operators of this server" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Only for operators of this server" }).waitFor();
   expect(visitor.trouble).toEqual([]);
 });

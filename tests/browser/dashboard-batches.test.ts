@@ -72,10 +72,7 @@ test("a batch that is under way can be cancelled, on a phone as well", async () 
   const drawer = page.getByRole("dialog", { name: "Batch" });
   await drawer.getByRole("button", { name: "Cancel the batch" }).click();
   await look(visitor, "batch-cancel");
-  await page
-    .getByRole("dialog", { name: "Cancel the batch" })
-    .getByRole("button", { name: "Cancel the batch" })
-    .click();
+  await page.getByRole("dialog", { name: "Cancel the batch?" }).getByRole("button", { name: "Cancel batch" }).click();
   const client = openaiClient(world.server);
   await until(async () => (await client.batches.retrieve(id)).status === "cancelled", "it is cancelled");
 });

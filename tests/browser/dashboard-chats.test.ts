@@ -66,7 +66,7 @@ test("chats are searched by what was said, by model and by labels, and the addre
   await until(async () => (await rows(page).count()) === 1, "the one with the label");
   expect(visitor.path()).toBe("/chats?labels=customer%3Dc-104");
   await page.getByLabel("Search").fill("nobody said this");
-  await page.getByRole("heading", { name: "No such chat" }).waitFor();
+  await page.getByRole("heading", { name: "No matching chat" }).waitFor();
   await visitor.press("Show all chats");
   await page.getByText("50 chats so far").waitFor();
   expect(visitor.trouble).toEqual([]);
@@ -134,13 +134,13 @@ test("labels are changed, checked at their field, and found by", async () => {
   const id = await store({ messages: [{ role: "user", content: "Label me." }], metadata: { old: "1" } });
   await using visitor = await arrive(`/chats/${id}`, phone);
   const { page } = visitor;
-  await drawer(page).getByLabel("Text of label 1").fill("2");
+  await drawer(page).getByLabel("Value of label 1").fill("2");
   await drawer(page).getByRole("button", { name: "Add a label" }).click();
   await drawer(page).getByLabel("Name of label 2").fill("old");
-  await drawer(page).getByText("Is there twice").first().waitFor();
+  await drawer(page).getByText("This name is used twice").first().waitFor();
   expect(await drawer(page).getByRole("button", { name: "Save labels" }).isDisabled()).toBe(true);
   await drawer(page).getByLabel("Name of label 2").fill("team");
-  await drawer(page).getByLabel("Text of label 2").fill("north=east");
+  await drawer(page).getByLabel("Value of label 2").fill("north=east");
   await drawer(page).getByRole("button", { name: "Save labels" }).click();
   await page.getByText("The labels are saved.").waitFor();
   // What was saved is drawn with the next turn.
@@ -173,7 +173,7 @@ test("one is deleted where it is read, several from the list, and only those", a
   expect(visitor.path()).toBe("/chats?labels=batch%3Ddeleting");
   await until(async () => (await rows(page).count()) === 3, "it is off the list");
 
-  await page.getByRole("checkbox", { name: "Select all that are listed" }).check();
+  await page.getByRole("checkbox", { name: "Select all listed chats" }).check();
   await page.locator(`tbody tr:has(a[href*="${kept}"])`).getByRole("checkbox").uncheck();
   await visitor.press("Delete 2");
   await page.getByRole("dialog", { name: "Delete 2 chats" }).waitFor();
@@ -198,7 +198,7 @@ test("a long deletion shows how far it is, and can be stopped", async () => {
     await route.continue();
   });
   await rows(page).first().waitFor();
-  await page.getByRole("checkbox", { name: "Select all that are listed" }).check();
+  await page.getByRole("checkbox", { name: "Select all listed chats" }).check();
   await visitor.press("Delete 50");
   await visitor.press("Delete 50 chats");
   await page.getByText("3 of 50 chats are deleted.").waitFor();
@@ -213,8 +213,8 @@ test("where nothing is stored, the page shows how to store something", async () 
   await rows(page).first().waitFor();
   await page.getByRole("combobox", { name: "Environment" }).click();
   await page.getByRole("option", { name: "Test" }).click();
-  await page.getByRole("heading", { name: "No chat is stored yet" }).waitFor();
-  await page.getByText("First account stores nothing unless a request says so.").waitFor();
+  await page.getByRole("heading", { name: "No stored chats yet" }).waitFor();
+  await page.getByText("First account stores only chats whose request has store: true.").waitFor();
   expect(
     await page
       .getByLabel(/^Copy for/)
@@ -223,6 +223,6 @@ test("where nothing is stored, the page shows how to store something", async () 
   ).toContain('"store": true');
   await look(visitor, "chats-empty");
   await visitor.go("/chats/chatcmpl-nothing");
-  await page.getByText("It may have expired or been deleted").waitFor();
+  await page.getByText("The chat may have expired or been deleted").waitFor();
   expect(visitor.trouble.every((one) => one.includes("404"))).toBe(true);
 });

@@ -90,7 +90,7 @@ test("the keyboard alone gets past the menu, through it, and to the account's me
   const { page } = visitor;
   await page.getByRole("heading", { level: 1, name: "Models" }).waitFor();
   await page.keyboard.press("Tab");
-  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to the content");
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Skip to content");
   await page.keyboard.press("Enter");
   expect(await page.evaluate(() => document.activeElement?.id)).toBe("content");
   await page.getByRole("link", { name: "Usage", exact: true }).focus();
@@ -163,7 +163,7 @@ test("a member's menu has neither the account's audit log nor the operators' pag
 
 test("an address without a page says so, and shows the way", async () => {
   await using visitor = await arrive("/settings/nothing-here");
-  await visitor.page.getByRole("link", { name: "To the overview" }).waitFor();
+  await visitor.page.getByRole("link", { name: "Go to Overview" }).waitFor();
   await look(visitor, "dashboard-no-page");
 });
 
@@ -193,7 +193,7 @@ test("each tab speaks for the account that it shows, whatever another one chose 
   const other = await context.newPage();
   await other.goto(page.url());
   await choose(other, "Second House");
-  await other.getByRole("heading", { name: "Make the first key" }).waitFor();
+  await other.getByRole("heading", { name: "Create the first API key" }).waitFor();
   // What somebody may do is told as it is there.
   expect(await other.getByRole("link", { name: "Audit log", exact: true }).count()).toBe(0);
 
@@ -206,17 +206,17 @@ test("each tab speaks for the account that it shows, whatever another one chose 
   );
   await other.getByRole("button", { name: /menu/ }).last().click();
   await other.getByRole("menuitem", { name: "First account" }).click();
-  await other.getByRole("alert").getByText("The account is still the same").waitFor();
+  await other.getByRole("alert").getByText("The account was not switched").waitFor();
 });
 
 test("while the server does not answer a live page says that it is old, and goes on once it does", async () => {
   await using visitor = await arrive("/settings/limits");
   const { page } = visitor;
-  await page.getByRole("heading", { name: "Rate now" }).waitFor();
+  await page.getByRole("heading", { name: "Rate limits" }).waitFor();
   await page.route("**/v1/**", (route) => route.abort());
   const notice = page.getByText("The server does not answer");
   await notice.waitFor({ timeout: 20_000 });
-  expect(await page.getByRole("heading", { name: "Rate now" }).isVisible()).toBe(true);
+  expect(await page.getByRole("heading", { name: "Rate limits" }).isVisible()).toBe(true);
   await page.unroute("**/v1/**");
   await visitor.press("Try again");
   await notice.waitFor({ state: "detached" });
@@ -230,7 +230,7 @@ test("a page whose script an older build had, and this one has not, offers to be
   await page.getByRole("link", { name: "Members", exact: true }).click();
   await page.getByRole("heading", { level: 1, name: "This page failed" }).waitFor();
   await page.unroute("**/assets/app/*.js");
-  await visitor.press("Load it again");
+  await visitor.press("Reload the page");
   await page.getByRole("heading", { level: 1, name: "Members" }).waitFor();
 });
 

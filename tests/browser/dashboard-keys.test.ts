@@ -39,7 +39,7 @@ const status = async (key: string) =>
 
 async function make(visitor: Visitor, name: string): Promise<string> {
   const { page } = visitor;
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill(name);
   await visitor.press("Create key");
   await visitor.press("Copy the key");
@@ -52,14 +52,14 @@ async function make(visitor: Visitor, name: string): Promise<string> {
 test("a new key has what was chosen, is shown this once, and its snippet makes a first successful call", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill(`Ada's "shop"`);
   await unfold(page, "Permissions", "Other limits", "Network");
   await page.getByRole("checkbox", { name: "Read stored chats" }).uncheck();
   await page.getByText("30 days", { exact: true }).click();
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("127.0.0.1 2001:db8::/32,");
   await field(page, "Requests").fill("60");
-  await page.getByRole("combobox", { name: "Requests in which time" }).selectOption({ label: "/ hour" });
+  await page.getByRole("combobox", { name: "Time for the request limit" }).selectOption({ label: "/ hour" });
   await field(page, "Tokens per month").fill("1000000");
   await field(page, "Spend per month").fill("12.5");
   await look(visitor, "keys-create");
@@ -88,7 +88,7 @@ test("a new key has what was chosen, is shown this once, and its snippet makes a
 test("a new key and its page say what each client is to be told, with the key only where it is shown anyway", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill("agent");
   await visitor.press("Create key");
   await visitor.press("Copy the key");
@@ -185,7 +185,7 @@ test("what is wrong with a field is said there, and the keyboard goes to it", as
   await unfold(page, "Network");
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("203.0.113.300,");
   await visitor.press("Create key");
-  await page.getByText("Say what the key is for").waitFor();
+  await page.getByText("Enter a name, such as the program").waitFor();
   await page.getByText("203.0.113.300 is no IPv4 or IPv6 address").waitFor();
   await expect(field(page, "Name").evaluate((input) => input === document.activeElement)).resolves.toBe(true);
   await page.keyboard.type("sk_dev_hr_0123456789ABCDEFGHIJ");
@@ -202,9 +202,9 @@ test("an environment without keys says what to do; a key can be made for another
   const { page } = visitor;
   await page.evaluate(() => localStorage.setItem("headrace-environment", "test"));
   await page.reload();
-  await page.getByRole("heading", { name: "Make the first key" }).waitFor();
+  await page.getByRole("heading", { name: "Create the first API key" }).waitFor();
   await look(visitor, "keys-empty");
-  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await page.getByRole("button", { name: "Create API key" }).first().click();
   await field(page, "Name").fill("Elsewhere");
   await dialog(page).getByRole("combobox", { name: "Environment" }).selectOption({ label: "Development" });
   await visitor.press("Create key");
@@ -312,7 +312,7 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   const { id } = (await made.json()) as { id: string };
   await using visitor = await arrive(`${place}/${id}`);
   const { page } = visitor;
-  await page.getByText("go only where it is marked as local").waitFor();
+  await page.getByText("Local servers only").waitFor();
   const said = await page.locator("main").textContent();
   for (const text of ["qwen*", "env:prod", "team-a", "Ask Ada."]) expect(said).toContain(text);
   await look(visitor, "keys-one-reach");
@@ -326,7 +326,7 @@ test("models, tags and a note of a key, and that its requests stay, are shown, c
   const sent = page.waitForRequest((request) => request.method() === "PATCH");
   await visitor.press("Save");
   expect((await sent).postDataJSON()).toEqual({ models: null, never_leaves: false, note: null });
-  await page.locator("main").getByText("all of the environment", { exact: true }).waitFor();
+  await page.locator("main").getByText("all models of the environment", { exact: true }).waitFor();
   expect(await page.locator("main").textContent()).not.toContain("Ask Ada");
   expect(visitor.trouble).toEqual([]);
 });
@@ -359,9 +359,9 @@ test("the new-key dialog shows its buttons without scrolling on a phone, a table
 test("a half-filled key form is discarded only after a question, and an empty one closes at once", async () => {
   await using visitor = await arrive(place);
   const { page } = visitor;
-  const form = page.getByRole("dialog", { name: "Create New Key" });
-  const question = page.getByRole("dialog", { name: "Discard what you typed?" });
-  const open = () => visitor.press("Create New Key");
+  const form = page.getByRole("dialog", { name: "Create API key" });
+  const question = page.getByRole("dialog", { name: "Discard your changes?" });
+  const open = () => visitor.press("Create API key");
   const ways = [
     () => page.keyboard.press("Escape"),
     () => page.mouse.click(5, 5),
@@ -392,7 +392,7 @@ test("a half-filled key form is discarded only after a question, and an empty on
   await page.keyboard.press("Escape");
   await visitor.press("Discard");
   await form.waitFor({ state: "detached" });
-  await until(async () => (await focused(page)) === "Create New Key", "the focus is back at the button");
+  await until(async () => (await focused(page)) === "Create API key", "the focus is back at the button");
   await open();
   expect(await field(page, "Name").inputValue()).toBe("");
   // A choice alone counts, too.
@@ -420,7 +420,7 @@ test("every setting of a new key reaches the API, and a folded section with a mi
   await typed("Priority").selectOption({ label: "Low" });
   await typed("Cache responses").selectOption({ label: "Never" });
   await field(page, "Requests").fill("60");
-  await typed("Requests in which time").selectOption({ label: "/ hour" });
+  await typed("Time for the request limit").selectOption({ label: "/ hour" });
   await field(page, "Tokens per month").fill("1000000");
   await visitor.press("Add a quota");
   await field(page, "Amount").fill("5");
@@ -465,10 +465,10 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
   const old = await make(visitor, "Turning");
   await page.getByRole("link", { name: "Turning" }).click();
   await visitor.press("Rotate");
-  await page.getByRole("combobox", { name: "The old key goes on working" }).selectOption({ label: "for 7 days" });
+  await page.getByRole("combobox", { name: "Keep the old key working" }).selectOption({ label: "for 7 days" });
   await look(visitor, "keys-rotate");
   await visitor.press("Rotate the key");
-  await page.getByText("put the new one in its place by then").waitFor();
+  await page.getByText("Replace the old key before then").waitFor();
   expect(await focused(page)).toBe("Copy the key");
   await page.keyboard.press("Escape");
   await visitor.press("Copy the key");
@@ -488,7 +488,7 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
 test("revoking says what ends, also the keys made with it, and ends it at once; by keyboard alone", async () => {
   await using visitor = await arrive(place, undefined, phone);
   const { page } = visitor;
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill("Parent");
   await unfold(page, "Permissions");
   await page.getByRole("checkbox", { name: "Manage keys and apps" }).check();
@@ -505,10 +505,10 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
   await page.getByRole("link", { name: "Parent" }).click();
   await page.getByRole("button", { name: "Revoke" }).focus();
   await page.keyboard.press("Enter");
-  await page.getByText("1 key that was made with it ends as well").waitFor();
+  await page.getByText("1 key created by this key is revoked as well").waitFor();
   await page.getByText(`Its child (sk_dev_hr_…${child.slice(-4)})`).waitFor();
   await look(visitor, "keys-revoke");
-  expect(await focused(page)).toBe("Keep it");
+  expect(await focused(page)).toBe("Cancel");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   await page.locator("main").getByText("Revoked").waitFor();
@@ -520,19 +520,19 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
 test("a member makes and sees their own keys alone, and is not offered what they may not give", async () => {
   await using visitor = await arrive(place, colleagues.member.email);
   const { page } = visitor;
-  await page.getByRole("heading", { name: "Make the first key" }).waitFor();
-  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await page.getByRole("heading", { name: "Create the first API key" }).waitFor();
+  await page.getByRole("button", { name: "Create API key" }).first().click();
   await unfold(page, "Permissions");
   await page.getByRole("checkbox").first().waitFor();
   const offered = await page.getByRole("checkbox").count();
   expect(offered).toBe(6);
   await page.getByRole("button", { name: "Cancel" }).click();
   await dialog(page).waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Create New Key" }).first().click();
+  await page.getByRole("button", { name: "Create API key" }).first().click();
   await field(page, "Name").fill("Mine");
   await visitor.press("Create key");
   await visitor.press("Done");
-  await page.getByText("1 in all").waitFor();
+  await page.getByText("1 in total").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -544,7 +544,7 @@ test("nobody leaves while a key is made, and none of it stays behind the dialog,
     if (route.request().method() === "POST") await answer.promise;
     await route.continue();
   });
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill("W".repeat(100));
   await visitor.press("Create key");
   await page.keyboard.press("Escape");
@@ -555,7 +555,7 @@ test("nobody leaves while a key is made, and none of it stays behind the dialog,
   const key = await copied(page);
   await visitor.press("Done");
   await dialog(page).waitFor({ state: "detached" });
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   expect(await field(page, "Name").inputValue()).toBe("");
   await page.keyboard.press("Escape");
   await dialog(page).waitFor({ state: "detached" });
@@ -583,7 +583,7 @@ test("copying works where the browser gives a page no clipboard, as over plain h
   const { page } = visitor;
   await page.addInitScript(() => void Reflect.deleteProperty(Navigator.prototype, "clipboard"));
   await visitor.go(place);
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill("Plain http");
   await visitor.press("Create key");
   await visitor.press("Copy the key");
@@ -599,7 +599,7 @@ test("copying works where the browser gives a page no clipboard, as over plain h
   await page.evaluate(() => {
     document.execCommand = () => false;
   });
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(page, "Name").fill("Nothing copies");
   await visitor.press("Create key");
   await visitor.press("Copy the key");

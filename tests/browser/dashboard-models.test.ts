@@ -249,7 +249,7 @@ test("a declared model whose upstream was removed is shown as running nowhere, w
   await using visitor = await ada("/catalog?model=stranded");
   const dialog = visitor.page.getByRole("dialog");
   await dialog.getByText("It runs nowhere").waitFor();
-  await dialog.getByText("No such upstream").waitFor();
+  await dialog.getByText("No matching upstream").waitFor();
   await look(visitor, "model-nowhere");
   await world.browser.ask("/v1/admin/models/stranded", { method: "DELETE" });
   expect(visitor.trouble).toEqual([]);
@@ -276,7 +276,7 @@ test("while something is removed its question cannot be taken back, and what was
   expect(await page.getByRole("dialog").getByRole("heading", { name: "leaving" }).isVisible()).toBe(true);
   await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
   await question.getByRole("button", { name: "Remove it", exact: true }).click();
-  await question.getByRole("button", { name: "Keep it", disabled: true }).waitFor();
+  await question.getByRole("button", { name: "Cancel", disabled: true }).waitFor();
   expect(await question.locator("header button").isDisabled()).toBe(true);
   await page.keyboard.press("Escape");
   await page.mouse.click(5, 5);
@@ -303,7 +303,7 @@ test("a form in a drawer is not thrown away by a click beside it, sends only wha
   await dialog.getByRole("textbox", { name: "Price of output" }).fill("3");
   await page.mouse.click(5, 5);
   await visitor.press("Keep editing");
-  await page.getByRole("dialog", { name: "Discard what you typed?" }).waitFor({ state: "detached" });
+  await page.getByRole("dialog", { name: "Discard your changes?" }).waitFor({ state: "detached" });
   expect(await dialog.getByRole("textbox", { name: "Price of output" }).inputValue()).toBe("3");
   // Somebody else, meanwhile.
   await world.browser.ask("/v1/admin/models/edited", { method: "PATCH", body: { owned_by: "them" } });
@@ -363,7 +363,7 @@ test("where there is no model an operator is led to the upstreams, and a member 
   await next.waitFor();
   await using member = await visitorAs(await invite(desk, { person: colleagues.member }), server);
   await member.go("/catalog");
-  await member.page.getByText("ask whoever operates this server", { exact: false }).waitFor();
+  await member.page.getByText("ask an operator of this server", { exact: false }).waitFor();
   expect(await member.page.getByRole("link", { name: "Add an upstream" }).count()).toBe(0);
   expect([...visitor.trouble, ...member.trouble]).toEqual([]);
 });

@@ -134,10 +134,10 @@ test("a node is changed, drained and removed; its machine is let in no more, and
     ...{ name: "cellar", environments: ["live", "test", "dev"], max_concurrency: 3, local: true },
   });
   await press(page, "Drain");
-  await answer(page, "Drain cellar?", "Drain it");
+  await answer(page, "Drain cellar?", "Drain");
   await dialog(page).getByText("Drained", { exact: true }).waitFor();
   expect(await node(old.id)).toMatchObject({ status: "draining", draining: true });
-  await press(page, "Send requests again");
+  await press(page, "Resume");
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await press(page, "Remove");
   await page.getByText("Its connection ends at once").waitFor();

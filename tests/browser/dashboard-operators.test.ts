@@ -69,9 +69,9 @@ test("a new account gets its owner by a link that is shown once, and its first k
   await look(visitor, "accounts-invited");
   await press(page, "Done");
   await page.getByRole("cell", { name: "otto@example.test", exact: true }).waitFor();
-  await page.getByRole("button", { name: "Take back the invitation of otto@example.test" }).click();
-  await answer(page, "Take the invitation back?", "Take it back");
-  await page.getByText("Invite its owner").waitFor();
+  await page.getByRole("button", { name: "Revoke the invitation for otto@example.test" }).click();
+  await answer(page, "Revoke the invitation?", "Revoke invitation");
+  await page.getByText("Invite the owner").waitFor();
   await look(visitor, "accounts-members-empty");
 
   await page.getByRole("tab", { name: "API keys" }).click();
@@ -85,7 +85,7 @@ test("a new account gets its owner by a link that is shown once, and its first k
   await press(page, "Done");
   await page.getByRole("button", { name: "Revoke First" }).click();
   await look(visitor, "accounts-key-revoke");
-  await answer(page, "Revoke “First”?", "Revoke the key");
+  await answer(page, "Revoke “First”?", "Revoke key");
   await page.getByText("Revoked", { exact: true }).waitFor();
   expect(await status()).toBe(401);
   expect(visitor.trouble).toEqual([]);
@@ -103,7 +103,7 @@ test("what is set for one account holds in place of the tier's, and a suspended 
   await using visitor = await arrive(`/admin/accounts/${account["id"]}`);
   const { page } = visitor;
   await page.getByRole("combobox", { name: "Tier" }).selectOption("enterprise");
-  await page.getByRole("combobox", { name: "Tokens per month" }).selectOption({ label: "A limit of its own" });
+  await page.getByRole("combobox", { name: "Tokens per month" }).selectOption({ label: "Own limit" });
   await page.getByRole("textbox", { name: "Tokens" }).fill("5000000");
   await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "No limit" });
   await page.getByRole("switch", { name: "Store chats" }).check();
@@ -114,7 +114,7 @@ test("what is set for one account holds in place of the tier's, and a suspended 
   });
   await page.getByText("0 of 5,000,000").first().waitFor();
   await look(visitor, "account");
-  await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "As the tier says" });
+  await page.getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "Same as the tier" });
   await visitor.press("Save");
   // The button rests while it is saved, and after it.
   await until(async () => (await world.browser.ask(path))["monthly_spend"] === null, "it is saved");
@@ -122,11 +122,11 @@ test("what is set for one account holds in place of the tier's, and a suspended 
 
   await visitor.press("Suspend");
   await look(visitor, "account-suspend");
-  await answer(page, "Suspend Blue Harbour Ltd?", "Suspend the account");
+  await answer(page, "Suspend Blue Harbour Ltd?", "Suspend account");
   await page.getByText("Suspended", { exact: true }).waitFor();
   expect(await status()).toBe(401);
   await visitor.press("Resume");
-  await answer(page, "Resume Blue Harbour Ltd?", "Resume the account");
+  await answer(page, "Resume Blue Harbour Ltd?", "Resume account");
   await page.getByText("Active", { exact: true }).waitFor();
   expect(await status()).toBe(200);
   expect(visitor.trouble).toEqual([]);
@@ -250,7 +250,7 @@ test("whoever is no operator finds a page that says whom it is for, and no answe
   const { page } = visitor;
   for (const place of ["accounts", "people", "tiers", "signing-keys", "upstreams", "nodes", "system"]) {
     await visitor.go(`/admin/${place}`);
-    await page.getByRole("heading", { name: "For operators of this server" }).waitFor();
+    await page.getByRole("heading", { name: "Only for operators of this server" }).waitFor();
   }
   await look(visitor, "operators-only");
   expect(await page.getByRole("navigation", { name: "Administration" }).count()).toBe(0);

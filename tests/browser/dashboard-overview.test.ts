@@ -45,7 +45,7 @@ test("an account without requests sees three steps; a call that fails is told of
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("The first call worked");
   await page.getByText("aurora-mini answered with").waitFor();
   await look(visitor, "overview-first-call");
-  await visitor.press("To the overview");
+  await visitor.press("Go to Overview");
   await tile(visitor, "Requests").getByText("2", { exact: true }).waitFor();
 });
 
@@ -75,7 +75,7 @@ test("arrow keys read a chart, all charts of the page at the same time, and Esca
   await using visitor = await arrive("/");
   const { page } = visitor;
   await chart(visitor, "Requests").focus();
-  expect(await reading(visitor, "Requests")).toBe("Nothing read yet");
+  expect(await reading(visitor, "Requests")).toBe("No value selected");
   await page.keyboard.press("ArrowLeft");
   const last = await reading(visitor, "Requests");
   expect(last).toMatch(/, so far: .*total [\d,]+$/);
@@ -85,7 +85,7 @@ test("arrow keys read a chart, all charts of the page at the same time, and Esca
   await page.keyboard.press("Home");
   expect(await chart(visitor, "Requests").getAttribute("aria-valuenow")).toBe("1");
   await page.keyboard.press("Escape");
-  expect(await reading(visitor, "Requests")).toBe("Nothing read yet");
+  expect(await reading(visitor, "Requests")).toBe("No value selected");
 });
 
 test("what arrow keys read before the charts are drawn is still read once they are", async () => {
@@ -101,7 +101,7 @@ test("what arrow keys read before the charts are drawn is still read once they a
   await chart(visitor, "Requests").focus();
   await page.keyboard.press("Home");
   const first = await reading(visitor, "Requests");
-  expect(first).not.toBe("Nothing read yet");
+  expect(first).not.toBe("No value selected");
   letThrough();
   await page.locator("main canvas").nth(3).waitFor();
   expect(await reading(visitor, "Requests")).toBe(first);
@@ -140,7 +140,7 @@ test("a series that is switched off is no part of what is read, nor of its total
   const own = Number(/aurora-mini (\d+)/.exec(whole)?.[1]);
   const total = Number(/total (\d+)/.exec(whole)?.[1]);
   expect(own).toBeGreaterThan(0);
-  const legend = page.getByRole("group", { name: "Requests: what is shown" });
+  const legend = page.getByRole("group", { name: "Requests: series shown" });
   await legend.getByRole("button", { name: "aurora-mini" }).click();
   expect(await legend.getByRole("button", { name: "aurora-mini" }).getAttribute("aria-pressed")).toBe("false");
   await chart(visitor, "Requests").focus();

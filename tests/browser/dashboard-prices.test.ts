@@ -67,7 +67,7 @@ test("a price is found by parts of its name and by its vendor, in an address tha
   await look(visitor, "prices-one");
   await visitor.press("Close");
   await page.getByLabel("Search", { exact: true }).fill("no such model at all");
-  await page.getByRole("heading", { name: "No such price" }).waitFor();
+  await page.getByRole("heading", { name: "No matching price" }).waitFor();
   await visitor.press("Show all prices");
   await listed(page).getByRole("button").first().waitFor();
   expect(visitor.path()).toBe("/prices");

@@ -52,7 +52,7 @@ interface Rule {
 /** Writes into the fields of one quota. */
 async function write(quota: Locator, { amount, of, per, window, models }: Rule): Promise<void> {
   await quota.getByRole("textbox", { name: "Amount" }).fill(amount);
-  if (of) await quota.getByRole("combobox", { name: "Of", exact: true }).selectOption(of);
+  if (of) await quota.getByRole("combobox", { name: "Unit", exact: true }).selectOption(of);
   if (per) await quota.getByRole("combobox", { name: "Per", exact: true }).selectOption(per);
   if (window) await quota.getByRole("combobox", { name: "Window" }).selectOption(window);
   if (models) {
@@ -100,12 +100,12 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team a");
   await quotaOf(page, 3).getByRole("switch", { name: "Hard stop" }).check();
   expect(await quotaOf(page, 1).getByRole("switch", { name: "Hard stop" }).count()).toBe(0);
-  await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("400");
-  await quotaOf(page, 3).getByRole("combobox", { name: "Of these" }).selectOption({ label: "days" });
+  await quotaOf(page, 3).getByRole("textbox", { name: "Length" }).fill("400");
+  await quotaOf(page, 3).getByRole("combobox", { name: "Time unit" }).selectOption({ label: "days" });
   await press("Create tier");
   await told(page, "Must be from one minute to 366 days.");
   await look(visitor, "quotas-tier-wrong");
-  await quotaOf(page, 3).getByRole("textbox", { name: "How many" }).fill("10");
+  await quotaOf(page, 3).getByRole("textbox", { name: "Length" }).fill("10");
   await press("Create tier");
   await quotaOf(page, 3)
     .getByText(/^Must /)
@@ -116,13 +116,13 @@ test("a tier gets quotas of each kind of span, what is wrong is said at its fiel
   await quotaOf(page, 3).getByLabel("Tag", { exact: true }).fill("team-a");
   await add(page, 4, { amount: "", per: "day" });
   await press("Create tier");
-  await told(page, "Say how much.");
+  await told(page, "Enter an amount.");
   await quotaOf(page, 4).getByRole("textbox", { name: "Amount" }).fill("5");
   await quotaOf(page, 4).getByRole("combobox", { name: "Per", exact: true }).selectOption("5h");
   await press("Create tier");
-  await told(page, "There is one of this kind already");
+  await told(page, "The list already has a quota of this kind");
   await press("Remove quota 4");
-  await told(page, "1,000,000 tokens per 10 d with the tag team-a, a hard stop");
+  await told(page, "1,000,000 tokens per 10 d with the tag team-a, hard stop");
   await look(visitor, "quotas-tier");
   await press("Create tier");
   await drawer.waitFor({ state: "detached" });
@@ -150,7 +150,7 @@ test("an account has its tier's quotas or a list of its own, and what is used of
   const { page } = visitor;
   const used = page.getByRole("progressbar", { name: "Spend per day for aurora-*, used" }).first();
   await used.waitFor({ state: "attached" });
-  await page.getByRole("combobox", { name: "Quotas per window" }).selectOption({ label: "Quotas of its own" });
+  await page.getByRole("combobox", { name: "Quotas" }).selectOption({ label: "Own quotas" });
   await add(page, 1, { amount: "10", per: "hour" });
   await visitor.press("Save");
   await told(page, "Saved.");
@@ -167,7 +167,7 @@ test("an account has its tier's quotas or a list of its own, and what is used of
   await page.getByText("Nearly used up").waitFor();
 
   await visitor.go(`/admin/accounts/${world.accountId}`);
-  await page.getByRole("combobox", { name: "Quotas per window" }).selectOption({ label: "As the tier says" });
+  await page.getByRole("combobox", { name: "Quotas" }).selectOption({ label: "Same as the tier" });
   await visitor.press("Save");
   await until(async () => (await ask(path))["quotas"] === null, "it is saved");
   await ask(path, "PATCH", { tier: "enterprise" });
@@ -177,7 +177,7 @@ test("an account has its tier's quotas or a list of its own, and what is used of
 test("a key is made with quotas, its page says what is used, left and when it opens, and they are changed and taken away", async () => {
   await using visitor = await arrive("/settings/api-keys");
   const { page } = visitor;
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Nightly job");
   await unfold(page, "Other limits");
   await add(page, 1, { amount: "2", per: "5h" });
@@ -189,11 +189,11 @@ test("a key is made with quotas, its page says what is used, left and when it op
   await visitor.press("Done");
   expect([await chat(key), await chat(key), await chat(key)]).toEqual([200, 200, 403]);
   await page.getByRole("link", { name: "Nightly job" }).click();
-  const quotas = page.getByRole("region", { name: "Quotas per window" });
+  const quotas = page.getByRole("region", { name: "Quotas" });
   await quotas.getByText("Requests per 5 hours").waitFor();
   await quotas.getByText("Used up").waitFor();
   await quotas.getByText("0 of 2 left").waitFor();
-  await quotas.getByText(/opens in 5 hours, on/).waitFor();
+  await quotas.getByText(/resets in 5 hours, on/).waitFor();
   await look(visitor, "quotas-key");
 
   await visitor.press("Edit");
@@ -223,7 +223,7 @@ test("an owner says how much a member may use; the member sees what is left of i
   await add(ada.page, 1, { amount: "0.5", of: "usd", per: "day" });
   await look(ada, "quotas-member");
   await ada.press("Save quotas");
-  await told(ada.page, `The quotas of ${name} are saved.`);
+  await told(ada.page, `The quotas of ${name} were saved`);
   await ada.page.getByRole("cell", { name: "$0.50 per day" }).waitFor();
 
   await using katherine = await arrive("/settings/members", email, phone);
@@ -231,11 +231,11 @@ test("an owner says how much a member may use; the member sees what is left of i
   await told(katherine.page, "$0.50 of $0.50 left");
   await look(katherine, "quotas-own");
   await katherine.go("/settings/limits");
-  await told(katherine.page, "Spend per day, of you");
+  await told(katherine.page, "Spend per day, your quota");
 
   await using grace = await arrive("/settings/members", colleagues.admin.email);
   await grace.page.getByRole("button", { name: /^Manage Ada Lovelace/ }).click();
-  await told(grace.page, "Only owners set quotas of owners and admins.");
+  await told(grace.page, "Only owners can set quotas for owners and admins.");
   expect(await grace.page.getByRole("button", { name: "Add a quota" }).count()).toBe(0);
 
   await manage();

@@ -78,7 +78,7 @@ test("what is filtered is in the address, and there again after a reload", async
 test("a time from one moment to another is asked for in the reader's zone; where nothing is, all are shown again", async () => {
   await using visitor = await arrive("/requests?start=1000000000&end=1000003600", phone);
   const { page } = visitor;
-  await page.getByRole("heading", { name: "No such request" }).waitFor();
+  await page.getByRole("heading", { name: "No matching request" }).waitFor();
   expect(await page.getByLabel("From", { exact: true }).inputValue()).toBe("2001-09-09T01:46");
   expect(await page.getByRole("switch", { name: "Auto-refresh" }).isDisabled()).toBe(true);
   await look(visitor, "logs-none");

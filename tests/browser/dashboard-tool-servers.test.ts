@@ -212,8 +212,8 @@ test("of thousands only what is in view is drawn, each is found by a word of wha
       .click();
   await drawer(page).getByText("2,975 more come once these are decided.").waitFor();
   await drawer(page).getByRole("searchbox", { name: "Search tools and prompts" }).fill("canal SLUICE");
-  await drawer(page).getByText("1 in all").waitFor();
-  await drawer(page).getByText("1 in all").scrollIntoViewIfNeeded();
+  await drawer(page).getByText("1 in total").waitFor();
+  await drawer(page).getByText("1 in total").scrollIntoViewIfNeeded();
   await look(visitor, "tool-server-found");
   await table.getByRole("button", { name: `tool_${unlike}` }).click();
   await press(page, `Approve tool_${unlike}`);
@@ -221,7 +221,7 @@ test("of thousands only what is in view is drawn, each is found by a word of wha
   await press(page, "Back to many");
   await drawer(page).getByRole("heading", { name: "To approve: 2,999" }).waitFor();
   // What was looked for is still what is shown.
-  await drawer(page).getByText("1 in all").waitFor();
+  await drawer(page).getByText("1 in total").waitFor();
   expect((await asClient("many", `tool_${unlike}`)).names).toEqual([`tool_${unlike}`]);
   expect(visitor.trouble).toEqual([]);
 });

@@ -156,7 +156,7 @@ test("an answer that breaks off is said, with where to look, and what was typed 
   );
   await drawer(page).getByRole("button", { name: "Call the tool" }).click();
   const failure = drawer(page).getByRole("alert");
-  await failure.getByText("The answer broke off").waitFor();
+  await failure.getByText("The answer was cut off").waitFor();
   expect(await failure.textContent()).not.toContain("Request");
   expect(await drawer(page).getByRole("textbox", { name: "station" }).inputValue()).toBe("Passau");
   expect(visitor.trouble).toEqual([]);
@@ -197,7 +197,7 @@ test("a call in the logs is one of a tool, without tokens, with what was said wh
   await drawer(page).getByText("Bytes of the result").waitFor();
   expect(await drawer(page).getByLabel("Called with").textContent()).toContain('"station": "Passau"');
   expect(await drawer(page).getByLabel("Result").textContent()).toContain("2.5");
-  expect(await drawer(page).getByText("Tokens in all").count()).toBe(0);
+  expect(await drawer(page).getByText("Total tokens").count()).toBe(0);
   await look(visitor, "log-of-a-tool");
   expect(visitor.trouble).toEqual([]);
 });

@@ -87,12 +87,12 @@ test("it is said what draining means; a drained server gets nothing until it is 
   const { page } = visitor;
   await dialog(page).getByText("read-only here, but for draining").waitFor();
   await press(page, "Drain");
-  await page.getByText("gets nothing new").waitFor();
+  await page.getByText("receives no new ones").waitFor();
   await look(visitor, "upstream-drain");
-  await answer(page, "Drain south?", "Drain it");
+  await answer(page, "Drain south?", "Drain");
   await dialog(page).getByText("Drained", { exact: true }).waitFor();
   expect(await upstream("south")).toMatchObject({ state: "draining" });
-  await press(page, "Send requests again");
+  await press(page, "Resume");
   await dialog(page).getByText("Working", { exact: true }).waitFor();
   expect(await upstream("south")).toMatchObject({ state: "ok" });
   await press(page, "Test");

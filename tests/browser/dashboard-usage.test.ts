@@ -179,7 +179,7 @@ test("limits show tier, rate and quota, and what was refused in words with what 
   await using visitor = await arrive("/settings/limits");
   const { page } = visitor;
   await page.getByRole("region", { name: "Request rate of a key" }).getByText("A key sent more requests").waitFor();
-  await page.getByRole("region", { name: "Rate now" }).getByText("no limit").first().waitFor();
+  await page.getByRole("region", { name: "Rate limits" }).getByText("no limit").first().waitFor();
   await page.getByRole("row", { name: /enterprise\s*yours/ }).waitFor();
   await look(visitor, "limits");
 });
@@ -197,7 +197,7 @@ test("a rate that is used up and a quota that is near its end are shown as bars 
     await route.fulfill({ json: { ...account, rate, quota } });
   });
   await visitor.page.reload();
-  await visitor.page.getByText("All of it is there again in 42 s: used up").waitFor();
+  await visitor.page.getByText("Full again in 42 s: used up").waitFor();
   await visitor.page.getByText("85% used: nearly used up").waitFor();
   await visitor.page.getByText("100% used: used up").waitFor();
   await look(visitor, "limits-used-up");

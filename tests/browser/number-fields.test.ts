@@ -112,7 +112,7 @@ test("an account's limit keeps its decimal point while it is corrected", async (
 
 test("a new key whose spend is a lone point is not made, as it would be one without a limit", async () => {
   await using visitor = await arrive("/settings/api-keys");
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await field(visitor, "Name").fill("Unfinished");
   await type(field(visitor, "Spend per month"), ".", "Enter");
   await last(visitor).getByText("Is no number.").waitFor();

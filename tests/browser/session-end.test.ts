@@ -75,7 +75,7 @@ test("a session that ends before a form is sent costs a sign-in in another tab, 
   await look(visitor, "session-over");
   for (let presses = 0; presses < 3; presses++) await page.keyboard.press("Escape");
   await over(page).getByRole("button", { name: "I am signed in" }).click();
-  await over(page).getByText("Nobody is signed in here yet.").waitFor();
+  await over(page).getByText("You are not signed in yet.").waitFor();
   visitor.trouble.splice(0);
   await signInAgain(visitor);
   await over(page).getByRole("button", { name: "I am signed in" }).click();
@@ -111,7 +111,7 @@ test("who comes back to the tab is found to be signed in, and a form that was no
 });
 
 test.each([
-  ["/settings/api-keys", "Create New Key", "Name"],
+  ["/settings/api-keys", "Create API key", "Name"],
   ["/settings/members", "Invite", "E-mail address"],
   ["/settings/webhooks", "Add a webhook", "Address"],
   ["/admin/tiers", "Create tier", "Name"],
@@ -155,7 +155,7 @@ test("who signs out in one tab leaves no form behind in another", async () => {
   const { page, context } = visitor;
   await world.signIn(context);
   await visitor.go("/settings/api-keys");
-  await visitor.press("Create New Key");
+  await visitor.press("Create API key");
   await page.getByRole("dialog").getByRole("textbox", { name: "Name", exact: true }).fill("precious");
   const other = await context.newPage();
   await other.goto(new URL("/usage", world.server.url).href);

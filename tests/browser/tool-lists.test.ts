@@ -58,8 +58,8 @@ const account = (visitor: Visitor) =>
 const writeList = (page: Page, ...entries: string[]) => writeListIn(dialog(page), ...entries);
 
 async function writeListIn(part: Locator, ...entries: string[]): Promise<void> {
-  await part.getByLabel("Tools", { exact: true }).selectOption({ label: "Only these" });
-  const field = part.getByLabel("Tools, only these");
+  await part.getByLabel("Tools", { exact: true }).selectOption({ label: "Selected tools" });
+  const field = part.getByLabel("Tools, selected");
   for (const entry of entries) {
     await field.fill(entry);
     await field.press("Enter");
@@ -132,13 +132,13 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
   expect(String(token)).not.toBe("undefined");
 
   await katherine.go("/apps?tab=allowed");
-  await told(katherine, "Use tools of MCP servers in your name: only crm");
+  await told(katherine, "Use tools of MCP servers on your behalf: only crm");
   await katherine.press("Choose tools of Desk for First account");
-  await dialog(page).getByLabel("Tools, only these").press("Backspace");
+  await dialog(page).getByLabel("Tools, selected").press("Backspace");
   await writeList(page, "crm/search");
   await look(katherine, "apps-allowed-tools");
   await dialog(page).getByRole("button", { name: "Save tools" }).click();
-  await told(katherine, "The tools of Desk are saved. They hold at once.");
+  await told(katherine, "The tools of Desk were saved and take effect immediately.");
   await told(katherine, "only crm/search");
   expect(katherine.trouble).toEqual([]);
 });
@@ -146,7 +146,7 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
 test("the list of a key is written in its form, which says what is no entry", async () => {
   await using ada = await arrive("/settings/api-keys");
   const { page } = ada;
-  await ada.press("Create New Key");
+  await ada.press("Create API key");
   await dialog(page).getByRole("textbox", { name: "Name" }).fill("Agent");
   expect(await dialog(page).getByLabel("Tools", { exact: true }).count()).toBe(0);
   await unfold(page, "Permissions");
@@ -157,7 +157,7 @@ test("the list of a key is written in its form, which says what is no entry", as
   await ada.press("Create key");
   await told(ada, "Not-one! is no server such as crm");
   await look(ada, "keys-tools");
-  await dialog(page).getByLabel("Tools, only these").press("Backspace");
+  await dialog(page).getByLabel("Tools, selected").press("Backspace");
   await ada.press("Create key");
   await ada.press("Done");
   const { data } = (await world.browser.ask("/v1/keys")) as { data: { name: string; tools: unknown }[] };
@@ -172,16 +172,16 @@ test("the list of a member is written by an owner, that of an account by an oper
   await writeList(page, "crm");
   await look(ada, "members-tools");
   await ada.press("Save tools");
-  await told(ada, "The tools of Katherine Johnson are saved. They hold at once.");
+  await told(ada, "The tools of Katherine Johnson were saved and take effect immediately.");
 
   await ada.go(`/admin/accounts/${world.accountId}`);
   await writeListIn(page.getByRole("main"), "crm", "notes");
   await look(ada, "accounts-tools");
   await ada.press("Save");
-  await told(ada, "Saved. It holds from the next request");
+  await told(ada, "Saved. The change applies to the next request");
 
   await ada.go(`/apps/${app.id}`);
-  await told(ada, "All that are offered");
+  await told(ada, "All available tools");
   await ada.press("Edit");
   await dialog(page).getByLabel("Tools", { exact: true }).selectOption({ label: "None" });
   await look(ada, "apps-tools");

@@ -155,7 +155,7 @@ test.each(hostile)("the command line asks for exactly %j", async (text) => {
 test("the command line names what it leaves out", () => {
   const code = codeOf("Command line", requestOf());
   expect(code.split("\n")[0]).toBe(
-    "# Not said here, as the command has no option for it: the turns before, stop, top_k, logprobs, user.",
+    "# Left out, because the command has no option for it: earlier messages, stop, top_k, logprobs, user.",
   );
 });
 

@@ -122,8 +122,7 @@ async function sendOnce(method: string, path: string, options: CallOptions): Pro
     throw new ApiFailure({
       status: 0,
       code: "network",
-      message:
-        "The server cannot be reached. Look whether it runs and whether this device has a network, then try again.",
+      message: "The server cannot be reached. Check that it is running and that you are online, then try again.",
     });
   });
   noteServerTime(response.headers.get("date"));
@@ -136,7 +135,7 @@ async function sendOnce(method: string, path: string, options: CallOptions): Pro
 function jsonOf(body: unknown): string {
   return JSON.stringify(body, (field, value: unknown) => {
     if (typeof value !== "number" || Number.isFinite(value)) return value;
-    throw new ApiFailure({ status: 400, code: "not_a_number", message: `${field}: is no number.` });
+    throw new ApiFailure({ status: 400, code: "not_a_number", message: `${field}: is not a number.` });
   });
 }
 

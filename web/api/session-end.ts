@@ -36,10 +36,10 @@ export function useSessionEnd(known: Session | undefined, renew: (now: Session) 
   const missed = (error: unknown) => {
     // What cannot be asked now is said by what else is asked.
     if (!waiting.current) return;
-    const failure = asFailure(error, "Your session could not be looked for");
+    const failure = asFailure(error, "Your session could not be checked");
     // A member of the account no longer: the page begins anew with another one.
     if (failure.status === 403) return window.location.reload();
-    setProblem(isSessionOver(failure) ? "Nobody is signed in here yet." : failure.message);
+    setProblem(isSessionOver(failure) ? "You are not signed in yet." : failure.message);
   };
   const ask = () => {
     if (known) call<Session>("GET", "/v1/session", { isOnce: waiting.current !== undefined }).then(found, missed);

@@ -51,7 +51,7 @@ export function SessionProvider({ children, waiting, failed, over }: SessionProv
     // All of the dashboard is drawn then: as a transition, in slices.
     loadSession().then(
       (loaded) => startTransition(() => setState(loaded)),
-      (error: unknown) => setFailure(asFailure(error, "The dashboard failed")),
+      (error: unknown) => setFailure(asFailure(error, "The dashboard could not start")),
     );
   };
   useEffect(load, []);

@@ -82,7 +82,8 @@ export async function callTool(name: string, given: JsonObject, signal: AbortSig
     throw new ApiFailure({
       status: 0,
       code: "input_required",
-      message: "The tool asks back before it goes on, which this page cannot answer: call it with a client that can.",
+      message:
+        "The tool asks a question before it continues, and this page cannot answer it. Call the tool from a client that supports elicitation.",
     });
   }
   const { content, structuredContent: structured, isError } = result;
@@ -119,7 +120,7 @@ async function ask(
 /** Characters that are shown of what a server says of an error. */
 const mostOfError = 2_000;
 const unreadable =
-  "The answer broke off, is too large for this page, or is none of the protocol. Try again; the logs say what became of a call.";
+  "The answer was cut off, is too large for this page, or does not follow MCP. Try again, or find the call in Logs.";
 
 const envelope = {
   [`${own}/protocolVersion`]: revision,

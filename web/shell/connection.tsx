@@ -23,7 +23,9 @@ export function Connection() {
       {isCutOff && (
         <Alert color="yellow" mb="md" title="The server does not answer">
           <Group justify="space-between" gap="xs">
-            <Text size="sm">What you see may be old. It is asked again by itself where a page is live.</Text>
+            <Text size="sm">
+              The data on this page may be out of date. Pages that refresh by themselves keep trying.
+            </Text>
             <SmallButton onClick={() => void queryClient.refetchQueries({ type: "active", predicate: isOld })}>
               Try again
             </SmallButton>

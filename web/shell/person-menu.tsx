@@ -10,7 +10,7 @@ import { forgetTab } from "../api/tab-storage.ts";
 const schemes = [
   { value: "light", label: "Light", icon: SunIcon },
   { value: "dark", label: "Dark", icon: MoonIcon },
-  { value: "auto", label: "As the device", icon: DeviceDesktopIcon },
+  { value: "auto", label: "Same as the device", icon: DeviceDesktopIcon },
 ] as const;
 
 export function PersonMenu() {
@@ -21,7 +21,7 @@ export function PersonMenu() {
   const choose = (id: string) =>
     chooseAccount(id).catch((error: unknown) => {
       notifications.show({
-        title: "The account is still the same",
+        title: "The account was not switched",
         message: error instanceof Error ? error.message : String(error),
         color: "red",
       });

@@ -33,7 +33,7 @@ export function Shell() {
       padding={{ base: "md", md: "xl" }}
     >
       <a className="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <AppShell.Header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
@@ -138,9 +138,9 @@ function Pages({ location }: { location: string }) {
           )),
         )}
         <Route>
-          <Page title="No such page">
-            <Empty title="There is no page here" action={<LinkButton href="/">To the overview</LinkButton>}>
-              It may have moved, or the address is incomplete.
+          <Page title="Page not found">
+            <Empty title="Page not found" action={<LinkButton href="/">Go to Overview</LinkButton>}>
+              The page may have moved, or its address is incomplete.
             </Empty>
           </Page>
         </Route>

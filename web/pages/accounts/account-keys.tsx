@@ -26,7 +26,7 @@ export function AccountKeys({ account }: { account: Account }) {
   const listing = useList<ApiKey>(path, { limit: 100, environment });
   const revocation = useQuestion(({ id }: ApiKey) => call<ApiKey>("DELETE", `/v1/admin/keys/${id}`), {
     stale: [path],
-    said: (_answer, { name }) => `The key “${name}” is revoked.`,
+    said: (_answer, { name }) => `The key “${name}” was revoked.`,
   });
   const columns: Column<ApiKey>[] = [
     {
@@ -86,15 +86,15 @@ export function AccountKeys({ account }: { account: Account }) {
             {...(isFiltered ? {} : { action: add })}
           >
             {isFiltered
-              ? "Choose another environment to see the others."
-              : "Members make their own keys. Make one here for an account that has no members, or for its first call."}
+              ? "Choose another environment to see its keys."
+              : "Members create their own keys. Create a key here for an account without members, or for a first call."}
           </Empty>
         }
       />
       <CreateAccountKey opened={adding} close={close} account={account} />
-      <Confirm {...revocation.dialog} title={`Revoke “${revocation.about?.name ?? ""}”?`} action="Revoke the key">
-        {account.name} can no longer use it, from the next request on and for good. All keys that it made end with it,
-        and all tokens made from them.
+      <Confirm {...revocation.dialog} title={`Revoke “${revocation.about?.name ?? ""}”?`} action="Revoke key">
+        {account.name} can no longer use this key, starting with the next request. Keys created by it, and all access
+        tokens made from them, are revoked as well. You cannot undo this.
       </Confirm>
     </Stack>
   );

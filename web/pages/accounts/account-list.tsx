@@ -43,13 +43,13 @@ export function AccountList() {
     { name: "status", head: "State", cell: (account) => <AccountState account={account} /> },
     {
       name: "quota",
-      head: "Quota of its own",
+      head: "Own limits",
       wideOnly: true,
       cell(account) {
         const own = overrideText(account);
         return (
           <Text span size="sm" c={own ? "" : "dimmed"}>
-            {own ?? "as the tier says"}
+            {own ?? "same as the tier"}
           </Text>
         );
       },
@@ -60,7 +60,7 @@ export function AccountList() {
   return (
     <Page
       title="Accounts"
-      about="Each account has its own keys, members, quota and stored chats. Its tier says how much it may use."
+      about="Each account has its own keys, members, quotas and stored chats. The tier of an account sets its limits."
       actions={add}
     >
       <LongTable
@@ -71,7 +71,7 @@ export function AccountList() {
         choose={({ id }) => navigate(`/admin/accounts/${id}`)}
         empty={
           <Empty title="No accounts yet" action={add}>
-            Create one, then invite its owner or make its first API key.
+            Create an account, then invite its owner or create its first API key.
           </Empty>
         }
       />

@@ -25,7 +25,7 @@ const members: Column<Member>[] = [
     ),
   },
   { name: "role", head: "Role", cell: ({ role }) => roleNames[role] },
-  timeColumn({ name: "seen", head: "Last seen", at: ({ last_seen_at }) => last_seen_at, never: "not lately" }),
+  timeColumn({ name: "seen", head: "Last seen", at: ({ last_seen_at }) => last_seen_at, never: "not recently" }),
 ];
 
 export function AccountMembers({ account }: { account: Account }) {
@@ -52,8 +52,8 @@ export function AccountMembers({ account }: { account: Account }) {
         empty={
           <Empty title="No members yet" action={invite}>
             {hasInvited
-              ? "Somebody is invited and has not followed the link yet."
-              : "Invite its owner: they set a password by a link, and invite their colleagues themselves."}
+              ? "An invitation is pending."
+              : "Invite the owner of the account. The owner signs up through a link and can then invite others."}
           </Empty>
         }
       />

@@ -20,9 +20,9 @@ export function AccountMonth({ account: { quota } }: { account: AccountDetails }
     <Paper withBorder p="lg">
       <Stack>
         <div>
-          <Title order={2}>This month and in windows</Title>
+          <Title order={2}>Usage this month and quotas</Title>
           <Note>
-            The month since {at(quota.period_start)}; begins anew <Ago seconds={quota.period_end} />.
+            The month since {at(quota.period_start)}; resets <Ago seconds={quota.period_end} />.
           </Note>
         </div>
         {shown.map((one) => (

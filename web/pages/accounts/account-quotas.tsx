@@ -14,10 +14,10 @@ export function AccountQuotas({ quotas, error, change }: AccountQuotasProps) {
   return (
     <Stack gap="sm">
       <NativeSelect
-        label="Quotas per window"
+        label="Quotas"
         data={[
-          { value: "tier", label: "As the tier says" },
-          { value: "own", label: "Quotas of its own" },
+          { value: "tier", label: "Same as the tier" },
+          { value: "own", label: "Own quotas" },
         ]}
         value={quotas === null ? "tier" : "own"}
         onChange={(event) => change(event.currentTarget.value === "own" ? [] : null)}
@@ -27,7 +27,7 @@ export function AccountQuotas({ quotas, error, change }: AccountQuotasProps) {
         <QuotaFields
           quotas={quotas}
           error={error}
-          about="In place of all quotas per window of the tier, in each environment by itself. An empty list is none."
+          about="These quotas replace all quotas of the tier. Each environment is counted separately. An empty list means no quotas."
           change={change}
         />
       )}

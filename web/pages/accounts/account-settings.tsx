@@ -55,7 +55,7 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
     (body: UpdateAccountRequest) => call<Account>("PATCH", `/v1/admin/accounts/${account.id}`, { body }),
     {
       stale: ["/v1/admin/accounts", "/v1/admin/tiers", "/v1/account"],
-      said: (changed) => `Saved. It holds from the next request of ${changed.name} on.`,
+      said: (changed) => `Saved. The change applies to the next request of ${changed.name}.`,
       done(changed) {
         saved(changed);
         if (changed.id === session.account.id && changed.name !== session.account.name) void refresh();
@@ -96,7 +96,7 @@ function SettingsForm({ account, saved }: { account: AccountDetails; saved(chang
         <TierSelect value={tier} change={setTier} error={problemOf(save.error, "tier")} />
         <AmountFields
           of={accountAmounts}
-          inherits="As the tier says"
+          inherits="Same as the tier"
           amounts={amounts}
           error={save.error}
           change={setAmounts}
@@ -125,7 +125,7 @@ interface AccountToolsProps {
 function AccountTools({ tools, change, error }: AccountToolsProps) {
   return (
     <ToolListField
-      description="Which all of its members, keys and apps may use"
+      description="Tools that the members, keys and apps of this account may use"
       value={tools}
       change={change}
       error={error}
@@ -138,7 +138,7 @@ function StoreChats({ checked, change }: { checked: boolean; change(checked: boo
   return (
     <Switch
       label="Store chats"
-      description="Where a request does not say whether its chat is stored, it is."
+      description="Chats are stored unless the request says otherwise."
       checked={checked}
       onChange={(event) => change(event.currentTarget.checked)}
     />

@@ -46,7 +46,7 @@ export function AccountView({ id }: { id: string }) {
         onChange={(value) => setSearch(value === null || value === "settings" ? {} : { tab: value })}
         keepMounted={false}
       >
-        <Tabs.List aria-label="Of the account">
+        <Tabs.List aria-label="Account details">
           <Tabs.Tab value="settings">Limits and settings</Tabs.Tab>
           <Tabs.Tab value="members">Members</Tabs.Tab>
           <Tabs.Tab value="keys">API keys</Tabs.Tab>

@@ -43,7 +43,7 @@ export function CreateAccountKey({ opened, account, close }: CreateAccountKeyPro
         label="Copy the key"
         close={() => setMade(undefined)}
       >
-        Whoever has it uses {account.name}, so hand it over by a safe way.
+        Anyone with this key uses {account.name}, so send it in a safe way.
       </ShownOnce>
     </>
   );
@@ -76,7 +76,7 @@ function KeyForm({ account, close, done }: KeyFormProps) {
     >
       <TextInput
         label="Name"
-        description="What it is for."
+        description="What the key is for"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(create.error, "name")}
@@ -95,7 +95,7 @@ function KeyForm({ account, close, done }: KeyFormProps) {
         label="Permissions"
         value={scopes}
         onChange={setScopes}
-        error={scopes.length === 0 ? "Choose at least one." : problemOf(create.error, "scopes")}
+        error={scopes.length === 0 ? "Choose at least one permission." : problemOf(create.error, "scopes")}
       >
         <Stack gap={6} mt={6}>
           {allScopes.map(({ scope, title, meaning }) => (

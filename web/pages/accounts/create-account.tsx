@@ -30,7 +30,7 @@ export function CreateAccount({ close, done }: CreateAccountProps) {
     >
       <TextInput
         label="Name"
-        description="Of the company, team or project, as its members will see it."
+        description="The company, team or project. Members see this name."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(create.error, "name")}

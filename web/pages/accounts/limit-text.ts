@@ -15,7 +15,7 @@ export function tierSummary(tier: Tier): string {
 
 /** Undefined where all is as the tier says. */
 export function overrideText(account: Account): string | undefined {
-  const quotas = account.quotas?.length === 0 ? ["no quotas per window"] : (account.quotas ?? []).map(quotaInWords);
+  const quotas = account.quotas?.length === 0 ? ["no quotas"] : (account.quotas ?? []).map(quotaInWords);
   const parts = [...accountAmounts.flatMap((amount) => amountInWords(amount, account[amount.wire])), ...quotas];
   return parts.length === 0 ? undefined : parts.join(", ");
 }

@@ -27,20 +27,19 @@ export function Suspension({ account: { id, name, status } }: { account: Account
       <Confirm
         {...question.dialog}
         title={isActive ? `Suspend ${name}?` : `Resume ${name}?`}
-        action={isActive ? "Suspend the account" : "Resume the account"}
-        stay="Leave it as it is"
+        action={isActive ? "Suspend account" : "Resume account"}
         final={isActive}
       >
         {isActive ? (
           <>
-            All of its API keys, tokens and apps are refused from the next request on, and its members get no answer
-            from any model. Requests that run now are finished.
+            All API keys, access tokens and apps of the account are refused, starting with the next request. Its members
+            cannot use any model. Running requests are completed.
             <Text size="sm" mt="xs">
-              Nothing is deleted, and you can resume it at any time.
+              Nothing is deleted, and you can resume the account at any time.
             </Text>
           </>
         ) : (
-          "Its API keys, tokens and apps work again from the next request on, as far as they have not expired or been revoked meanwhile."
+          "The API keys, access tokens and apps of the account work again, starting with the next request, unless they have expired or been revoked in the meantime."
         )}
       </Confirm>
     </>

@@ -22,7 +22,9 @@ export function TierSelect({ value, error, change }: TierSelectProps) {
       data={names.includes(value) ? names : [value, ...names]}
       value={value}
       error={error ?? tiers.error?.message}
-      description={chosen ? tierSummary(chosen) : tiers.data ? "This tier is gone; it limits like free." : " "}
+      description={
+        chosen ? tierSummary(chosen) : tiers.data ? "This tier was deleted. The limits of the tier free apply." : " "
+      }
       inputWrapperOrder={["label", "input", "description", "error"]}
       onChange={(event) => change(event.currentTarget.value)}
     />

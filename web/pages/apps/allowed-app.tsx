@@ -34,7 +34,7 @@ export function AllowedApp({ allowed, limit, chooseTools, takeBack }: AllowedApp
             </Text>
             <SmallNote>
               {isTool ? (
-                "It comes with this server; each login is one of headrace login."
+                "Part of this server. Each login comes from headrace login."
               ) : (
                 <>
                   By <bdi>{app.publisher}</bdi>
@@ -62,14 +62,14 @@ export function AllowedApp({ allowed, limit, chooseTools, takeBack }: AllowedApp
             )}
             <SmallButton
               onClick={takeBack}
-              aria-label={isTool ? `Sign out the command line for ${account.name}` : `Take back ${app.name}`}
+              aria-label={isTool ? `Sign out the command line for ${account.name}` : `Revoke access for ${app.name}`}
             >
-              {isTool ? "Sign out" : "Take back"}
+              {isTool ? "Sign out" : "Revoke"}
             </SmallButton>
           </Group>
         </Group>
         <div>
-          <SmallNote mb={2}>It may</SmallNote>
+          <SmallNote mb={2}>This app can</SmallNote>
           <List size="sm">
             {scopes.map((scope) => (
               <List.Item key={scope} style={{ overflowWrap: "anywhere" }}>
@@ -83,7 +83,7 @@ export function AllowedApp({ allowed, limit, chooseTools, takeBack }: AllowedApp
         </div>
         {quotas.length > 0 && (
           <div>
-            <SmallNote mb={2}>At most</SmallNote>
+            <SmallNote mb={2}>Quotas</SmallNote>
             <AppQuotas id={allowed.id} />
           </div>
         )}

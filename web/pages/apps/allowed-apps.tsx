@@ -24,7 +24,7 @@ export function AllowedApps() {
   const { items, error, isPending, fetchNextPage, refetch } = listing;
   const revocation = useQuestion(({ id }: Allowed) => call("DELETE", `${path}/${encodeURIComponent(id)}`), {
     stale: [path],
-    said: (_answer, { app }) => `${app.name} has no access any more.`,
+    said: (_answer, { app }) => `${app.name} no longer has access.`,
   });
   const [limited, setLimited] = useState<Allowed>();
   const shown = useLast(limited);
@@ -33,9 +33,10 @@ export function AllowedApps() {
   if (error && items.length === 0) return <Failure error={error} retry={refetch} />;
   if (items.length === 0) {
     return (
-      <Empty title="You allowed no app yet">
-        An app that wants to use models in your name sends you here first, and you see what it asks for. So does the
-        command line with <code>npx headrace login</code>. What you allow is listed on this page until you take it back.
+      <Empty title="No apps allowed yet">
+        An app that wants to use models on your behalf sends you here first and shows what it asks for. The command line
+        does the same with <code>npx headrace login</code>. Apps that you allow are listed on this page until you revoke
+        their access.
       </Empty>
     );
   }
@@ -56,19 +57,15 @@ export function AllowedApps() {
       </Stack>
       {error && <Failure error={error} retry={fetchNextPage} />}
       <ShowMore listing={listing} />
-      <FormDialog
-        opened={limited !== undefined}
-        close={() => setLimited(undefined)}
-        title={`How much ${nameOf(shown)} may use for you`}
-      >
+      <FormDialog opened={limited !== undefined} close={() => setLimited(undefined)} title={`Limit ${nameOf(shown)}`}>
         {shown && (
           <QuotaForm
             key={shown.id}
             path={`${path}/${encodeURIComponent(shown.id)}`}
             quotas={shown.quotas}
-            about={`Of all that it does for ${shown.account.name} in your name, in each environment by itself; within your own quotas and those of the account.`}
+            about={`These quotas count everything that the app does for ${shown.account.name} on your behalf. Each environment is counted separately. Your own quotas and those of the account also apply.`}
             stale={[path]}
-            said={`What ${nameOf(shown)} may use is saved. It holds at once.`}
+            said={`The limits of ${nameOf(shown)} were saved and take effect immediately.`}
             close={() => setLimited(undefined)}
           />
         )}
@@ -76,13 +73,12 @@ export function AllowedApps() {
       <ToolsDialog of={choosing} close={() => setChoosing(undefined)} />
       <Confirm
         {...revocation.dialog}
-        title={isTool ? "Sign out the command line?" : `Take back what ${asked?.app.name ?? ""} may do?`}
-        action={isTool ? "Sign it out" : "Take it back"}
-        stay={isTool ? "Keep it" : "Keep it allowed"}
+        title={isTool ? "Sign out the command line?" : `Revoke access for ${asked?.app.name ?? ""}?`}
+        action={isTool ? "Sign out" : "Revoke access"}
       >
         {isTool
-          ? `All logins of the command line for ${asked?.account.name} end at once, on every computer. To go on, log in there again.`
-          : `Its access to ${asked?.account.name} ends at once: its next request is refused. It may ask you again.`}
+          ? `All logins of the command line for ${asked?.account.name} end immediately, on every computer. To continue, log in there again.`
+          : `The app loses its access to ${asked?.account.name} immediately, and its next request is refused. The app may ask you for access again.`}
       </Confirm>
     </Stack>
   );
@@ -91,15 +87,15 @@ export function AllowedApps() {
 function ToolsDialog({ of, close }: { of: Allowed | undefined; close(): void }) {
   const shown = useLast(of);
   return (
-    <FormDialog opened={of !== undefined} close={close} title={`Which tools ${nameOf(shown)} may use for you`}>
+    <FormDialog opened={of !== undefined} close={close} title={`Tools for ${nameOf(shown)}`}>
       {shown && (
         <ToolListForm
           key={shown.id}
           path={`${path}/${encodeURIComponent(shown.id)}`}
           tools={shown.tools}
-          about={`Of those that you may use yourself in ${shown.account.name}`}
+          about={`Choose from the tools that you may use in ${shown.account.name}`}
           stale={[path]}
-          said={`The tools of ${nameOf(shown)} are saved. They hold at once.`}
+          said={`The tools of ${nameOf(shown)} were saved and take effect immediately.`}
           close={close}
         />
       )}

@@ -47,8 +47,8 @@ export function draftOf(app: App): AppDraft {
 /** The server says the rest, in words for people. */
 function errorsOf(draft: AppDraft): DraftErrors {
   const errors: DraftErrors = {};
-  if (draft.name.trim() === "") errors.name = "Say what the app is called: people who are asked to allow it see this.";
-  if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
+  if (draft.name.trim() === "") errors.name = "Enter a name. People see it when the app asks for access.";
+  if (draft.scopes.length === 0) errors.scopes = "Choose at least one permission.";
   const toolsError = toolListError(draft.tools);
   if (toolsError !== undefined) errors.tools = toolsError;
   return errors;

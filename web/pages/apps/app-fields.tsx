@@ -19,7 +19,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
         <TextInput
           label="Name"
-          description="Shown to people who are asked to allow it"
+          description="Shown when the app asks people for access"
           placeholder="Meeting notes"
           value={draft.name}
           onChange={(event) => change({ name: event.currentTarget.value })}
@@ -32,7 +32,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
         />
         <TextInput
           label="Home page"
-          description="Where people learn about it, if anywhere"
+          description="Optional"
           placeholder="https://notes.example/"
           type="url"
           value={draft.homepage}
@@ -45,7 +45,7 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
       {isNew && (
         <Radio.Group
           label="Where it runs"
-          description="This cannot be changed later"
+          description="Cannot be changed later"
           value={draft.type}
           onChange={(type) => change({ type: type as App["type"] })}
         >
@@ -53,12 +53,12 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
             <Radio
               value="confidential"
               label="On a server"
-              description="Confidential: it gets a secret, and keeps it from everybody."
+              description="Confidential client: it has a secret and can keep it safe."
             />
             <Radio
               value="public"
-              label="With people"
-              description="Public: on their devices or in their browser, where no secret stays one."
+              label="On a user's device"
+              description="Public client: an app on the device or in the browser, which cannot keep a secret."
             />
           </SimpleGrid>
         </Radio.Group>
@@ -69,8 +69,8 @@ export function AppFields({ draft, change, errorOf, isNew }: AppFieldsProps) {
         label="Refuse requests without PKCE"
         description={
           draft.type === "public"
-            ? "Always so for a public app: nothing else tells it from one that stole its code."
-            : "A code that somebody else gets hold of is of no use to them. All current OAuth libraries can do it."
+            ? "Always on for a public app: only PKCE proves that the app itself started the sign-in."
+            : "PKCE makes a stolen authorization code useless. All current OAuth libraries support it."
         }
         checked={draft.type === "public" || draft.requirePkce}
         disabled={draft.type === "public"}
@@ -86,8 +86,8 @@ function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
   return (
     <>
       <Checkbox.Group
-        label="The most it may ask for"
-        description="As little as it needs: people read the list. No app manages keys."
+        label="Permissions that the app may request"
+        description="Choose only what the app needs: people see this list. Apps cannot manage keys."
         value={[...draft.scopes]}
         onChange={(chosen) =>
           change({ scopes: appScopes.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })
@@ -102,7 +102,7 @@ function MostFields({ draft, change, errorOf }: Omit<AppFieldsProps, "isNew">) {
       </Checkbox.Group>
       {(draft.scopes.includes("tools:use") || draft.tools !== null) && (
         <ToolListField
-          description="The most it may use, of what a person allows it"
+          description="Upper limit. The person who allows the app may choose fewer tools."
           value={draft.tools}
           change={(tools) => change({ tools })}
           error={errorOf("tools")}
@@ -121,7 +121,7 @@ function RedirectUris({ draft, change, error }: RedirectUrisProps) {
     <Stack gap={6}>
       <TagsInput
         label="Redirect URIs"
-        description="Where people are sent back to. Write one, press Enter; none for an app that only uses the device flow."
+        description="Addresses to which people return after signing in. Press Enter after each. Leave empty if the app uses only the device flow."
         placeholder={draft.redirectUris.length === 0 ? "https://notes.example/callback" : ""}
         value={draft.redirectUris}
         onChange={(uris) => change({ redirectUris: uris.map((uri) => uri.trim()) })}
@@ -134,16 +134,16 @@ function RedirectUris({ draft, change, error }: RedirectUrisProps) {
       <Input.Description component="div">
         <List size="xs" spacing={2}>
           <List.Item>
-            <Code>https://</Code> with a host; no wildcard, no <Code>#</Code>
+            <Code>https://</Code> with a host, without wildcards and without <Code>#</Code>
           </List.Item>
           <List.Item>
-            <Code>http://</Code> on <Code>127.0.0.1</Code>, <Code>[::1]</Code> or <Code>localhost</Code> alone; without
-            a port, any port is taken
+            <Code>http://</Code> on <Code>127.0.0.1</Code>, <Code>[::1]</Code> or <Code>localhost</Code> only; without a
+            port, any port is accepted
           </List.Item>
           <List.Item>
-            an app's own scheme, a domain name backwards: <Code>com.example.notes:/callback</Code>
+            the app's own scheme, which is a reversed domain name: <Code>com.example.notes:/callback</Code>
           </List.Item>
-          <List.Item>compared letter by letter: a slash more is another address</List.Item>
+          <List.Item>compared exactly: an extra slash makes a different address</List.Item>
         </List>
       </Input.Description>
     </Stack>

@@ -52,12 +52,12 @@ export function AppPage({ id }: { id: string }) {
       }
     >
       <AppSettings app={app} />
-      <Section title="Sign somebody in" about="Any OAuth 2.0 library works. This is what it begins with.">
+      <Section title="Sign a person in" about="Any OAuth 2.0 library works. These are its first steps.">
         <AppSnippets app={app} />
       </Section>
       <UsageHistory
         path={`/v1/apps/${app.id}/usage`}
-        about="Through this app, in all accounts that allowed it."
+        about="Usage through this app, in all accounts that allowed it."
         of="this app"
       />
       <FormDialog opened={opened === "edit"} close={close} title={`Edit “${app.name}”`}>

@@ -6,10 +6,10 @@ export type AppScope = (typeof appScopes)[number]["scope"];
 
 /** Never more: no app manages keys, nor the installation. */
 export const appScopes = [
-  { scope: "chat:write", title: "Use models", meaning: "Put questions to models; this is what costs." },
+  { scope: "chat:write", title: "Use models", meaning: "Send requests to models. Only this permission causes costs." },
   { scope: "models:read", title: "See models", meaning: "List the models that the person can use." },
-  { scope: "chat:read", title: "Read its stored chats", meaning: "Chats that this app had stored, and no others." },
-  { scope: "usage:read", title: "See its usage", meaning: "Limits, quota, and what was used through this app." },
+  { scope: "chat:read", title: "Read its stored chats", meaning: "Only chats that this app stored." },
+  { scope: "usage:read", title: "See its usage", meaning: "See limits, quotas and the usage of this app." },
   { scope: "tools:use", title: "Use tools", meaning: "List and call tools of MCP servers, as the person." },
 ] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
 
@@ -18,11 +18,11 @@ export const usualScopes: readonly AppScope[] = ["chat:write", "models:read"];
 
 /** To whoever allowed it. */
 export const allowedWords: Record<Scope, string> = {
-  "chat:write": "Use models in your name",
+  "chat:write": "Use models on your behalf",
   "models:read": "See which models you can use",
-  "chat:read": "Read the chats that it stored for you",
-  "usage:read": "See limits, quota and what it used",
-  "tools:use": "Use tools of MCP servers in your name",
-  "keys:manage": "Make, change and revoke keys and apps",
+  "chat:read": "Read the chats that this app stored for you",
+  "usage:read": "See your limits, quotas and the usage of this app",
+  "tools:use": "Use tools of MCP servers on your behalf",
+  "keys:manage": "Create, change and revoke keys and apps",
   "admin:manage": "Operate the installation",
 };

@@ -40,7 +40,7 @@ export function AppSettings({ app }: { app: App }) {
         </SimpleGrid>
         <Facts
           facts={[
-            ["Kind", app.type === "public" ? "Public: runs with people" : "Confidential: runs on a server"],
+            ["Kind", app.type === "public" ? "Public: runs on users' devices" : "Confidential: runs on a server"],
             ["Publisher", app.publisher],
             ["Environment", environmentNames[app.environment]],
             ["Registered", at(app.created_at)],
@@ -51,10 +51,10 @@ export function AppSettings({ app }: { app: App }) {
         <SimpleGrid cols={{ base: 1, sm: 3 }}>
           <Entries title="Redirect URIs">
             {uris.length === 0
-              ? "None: it uses the device flow alone."
+              ? "None: the app uses only the device flow."
               : uris.map((uri) => <Code key={uri}>{uri}</Code>)}
           </Entries>
-          <Entries title="The most it may ask for">
+          <Entries title="Permissions that the app may request">
             {appScopes.flatMap(({ scope, title }) =>
               scopes.includes(scope)
                 ? [
@@ -65,12 +65,12 @@ export function AppSettings({ app }: { app: App }) {
                 : [],
             )}
           </Entries>
-          <Entries title="Secrets that work">
+          <Entries title="Active secrets">
             {app.secrets.length === 0
-              ? "None: a public app keeps none."
+              ? "None: a public app has no secret."
               : app.secrets.map((secret) => (
                   <span key={secret.id}>
-                    <Code>…{secret.last4}</Code> of {day(secret.created_at)}
+                    <Code>…{secret.last4}</Code> created {day(secret.created_at)}
                     {secret.expires_at !== null && `, until ${at(secret.expires_at)}`}
                   </span>
                 ))}

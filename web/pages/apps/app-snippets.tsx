@@ -12,7 +12,7 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
     <>
       {/* By number: a value is part of an id, which takes no blank. */}
       <Tabs defaultValue="0" keepMounted={false}>
-        <Tabs.List mb="xs" aria-label="Ways to begin">
+        <Tabs.List mb="xs" aria-label="Examples">
           {snippets.map(({ name }, index) => (
             <Tabs.Tab key={name} value={String(index)}>
               {name}
@@ -30,8 +30,9 @@ export function AppSnippets({ app, secret }: { app: App; secret?: string | undef
         ))}
       </Tabs>
       <SmallNote>
-        {app.redirect_uris.length > 0 && "STATE and CHALLENGE are new for each sign-in; an OAuth library makes them. "}
-        It finds the rest in <span style={{ overflowWrap: "anywhere" }}>{discoveryUrl()}</span>.
+        {app.redirect_uris.length > 0 &&
+          "Each sign-in needs a new STATE and CHALLENGE. An OAuth library creates them. "}
+        The library reads all endpoints from <span style={{ overflowWrap: "anywhere" }}>{discoveryUrl()}</span>.
       </SmallNote>
     </>
   );

@@ -25,8 +25,8 @@ function BothTabs() {
       title="Apps"
       about={
         tab === "mine"
-          ? `Programs that sign people in with their account here. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`
-          : "What may act in your name, in all of your accounts. What it uses counts against the account that you allowed it for."
+          ? `Apps sign people in with their account on this server. ${isManager ? "The list shows all apps of the account" : "The list shows your apps"} in ${environmentNames[environment]}.`
+          : "Apps that may act on your behalf, in all of your accounts. Their usage counts against the account that you chose for the app."
       }
       actions={tab === "mine" && <AddButton onClick={create}>Register an app</AddButton>}
     >

@@ -48,8 +48,8 @@ function AppForm({ creation, close }: AppFormProps) {
     <Form {...form} gap="lg" action="Register app" submit={register} cancel={close} isHeld>
       <AppFields draft={draft} change={change} errorOf={errorOf} isNew />
       <Note>
-        People see {session.account.name} as its publisher. Its access works in {environmentNames[environment]}, which
-        is chosen at the top of the page.
+        People see {session.account.name} as the publisher. The app works in {environmentNames[environment]}, which is
+        chosen at the top of the page.
       </Note>
     </Form>
   );

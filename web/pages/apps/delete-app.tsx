@@ -15,7 +15,7 @@ export function DeleteApp({ app }: { app: App }) {
   const deletion = useQuestion(() => call("DELETE", `/v1/apps/${app.id}`), {
     stale: ["/v1/authorizations"],
     leave: () => navigate("/apps"),
-    said: () => `The app “${app.name}” is deleted.`,
+    said: () => `The app “${app.name}” was deleted.`,
     done: () => void client.resetQueries({ queryKey: ["/v1/apps"] }),
   });
   return (
@@ -23,17 +23,19 @@ export function DeleteApp({ app }: { app: App }) {
       <PlainButton leftSection={<TrashIcon />} onClick={() => deletion.ask()}>
         Delete
       </PlainButton>
-      <Confirm {...deletion.dialog} title={`Delete “${app.name}”?`} action="Delete the app" typed={app.name}>
+      <Confirm {...deletion.dialog} title={`Delete “${app.name}”?`} action="Delete app" typed={app.name}>
         <Text size="sm" mb={4}>
-          At once and for good end:
+          This ends immediately and permanently:
         </Text>
         <List size="sm" mb="xs">
           <List.Item>
-            its client id{app.secrets.length > 0 && " and secrets"}: nobody can sign in to it any more
+            its client id{app.secrets.length > 0 && " and secrets"}: people can no longer sign in to this app
           </List.Item>
-          <List.Item>all that people allowed it, in every account: its access tokens are refused</List.Item>
+          <List.Item>all access that people gave this app, in every account: its access tokens are refused</List.Item>
         </List>
-        <Text size="sm">What it used stays in the reports. The same settings registered anew are another app.</Text>
+        <Text size="sm">
+          The past usage of this app stays in the reports. If you register the same settings again, you get a new app.
+        </Text>
       </Confirm>
     </>
   );

@@ -17,7 +17,7 @@ export function EditApp({ app, close }: { app: App; close(): void }) {
   const [before] = useState(() => draftOf(app));
   const edit = useToldChange((body: UpdateAppRequest) => call<App>("PATCH", path, { body }), {
     stale: ["/v1/authorizations"],
-    said: ({ name }) => `The app “${name}” is changed.`,
+    said: ({ name }) => `The app “${name}” was changed.`,
     done(changed) {
       client.setQueryData([path, {}], changed);
       void client.resetQueries({ queryKey: ["/v1/apps"] });
@@ -36,8 +36,8 @@ export function EditApp({ app, close }: { app: App; close(): void }) {
       <AppFields draft={draft} change={change} errorOf={errorOf} isNew={false} />
       <Note aria-live="polite">
         {isWider
-          ? "What you add, people have to allow anew; until then the app goes on with what they allowed."
-          : "What you take away is in no access token from then on."}
+          ? "People must allow the permissions that you add. Until then the app keeps the permissions that they allowed."
+          : "Permissions that you remove no longer appear in new access tokens."}
       </Note>
     </Form>
   );

@@ -32,7 +32,7 @@ const columns: Column<App>[] = [
   { name: "type", head: "Kind", cell: ({ type }) => kinds[type], wideOnly: true, width: "8rem" },
   {
     name: "scopes",
-    head: "May ask to",
+    head: "May request",
     cell: ({ scopes }) => (
       <Text size="xs" lineClamp={2}>
         {appScopes.flatMap(({ scope, title }) => (scopes.includes(scope) ? [title] : [])).join(", ")}
@@ -56,8 +56,8 @@ export function MyApps({ create }: { create(): void }) {
       choose={({ id }) => navigate(`/apps/${id}`)}
       empty={
         <Empty title="Register the first app" action={<AddButton onClick={create}>Register an app</AddButton>}>
-          An app signs people in with their account here and uses models for them, within what they allow. It is an
-          OAuth 2.0 client, so any OAuth library works. From a terminal: <Code>npx headrace apps create my-app</Code>
+          An app signs people in with their account on this server and uses models on their behalf. An app is an OAuth
+          2.0 client, so any OAuth library works. From a terminal: <Code>npx headrace apps create my-app</Code>
         </Empty>
       }
     />

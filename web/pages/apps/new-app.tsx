@@ -28,7 +28,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
         <CopyBlock value={id} label="Copy the client id" wrap />
       </div>
       {secret === undefined ? (
-        <Text size="sm">It is public, and has no secret: PKCE takes its place.</Text>
+        <Text size="sm">This app is public and has no secret. It uses PKCE instead.</Text>
       ) : (
         <div>
           <Text size="sm" fw={600} mb={4}>
@@ -39,7 +39,7 @@ export function NewApp({ app, children, done }: NewAppProps) {
       )}
       {children}
       <Title order={2} size="h4">
-        Sign somebody in
+        Sign a person in
       </Title>
       <AppSnippets app={app} secret={secret} />
       <Group justify="end">

@@ -47,7 +47,7 @@ function authorizeUrl(app: Described, issuer: string, redirectUri: string, { sta
 function shell(app: Described, issuer: string, redirectUri: string, secret: string): string {
   const url = authorizeUrl(app, issuer, redirectUri, { state: "$STATE", challenge: "$CHALLENGE" });
   return [
-    "# For each sign-in anew",
+    "# New values for each sign-in",
     "VERIFIER=$(openssl rand -base64 48 | tr '+/' '-_' | tr -d '=\\n')",
     "CHALLENGE=$(printf %s \"$VERIFIER\" | openssl dgst -sha256 -binary | openssl base64 | tr '+/' '-_' | tr -d '=\\n')",
     "STATE=$(openssl rand -hex 16)",
@@ -55,7 +55,7 @@ function shell(app: Described, issuer: string, redirectUri: string, secret: stri
     "# Open this in the person's browser",
     `echo "${url}"`,
     "",
-    "# It comes back with a code: exchange it within 60 seconds",
+    "# The browser returns with a code. Exchange the code within 60 seconds.",
     "CODE='the code'",
     `curl '${issuer}/oauth/token' ${clientOf(app, secret)} \\`,
     '  -d grant_type=authorization_code -d code="$CODE" -d code_verifier="$VERIFIER" \\',
@@ -65,12 +65,12 @@ function shell(app: Described, issuer: string, redirectUri: string, secret: stri
 
 function deviceFlow(app: Described, issuer: string, secret: string): string {
   return [
-    "# Show the person the address and the code of the answer",
+    "# Show the person the address and the code from the answer",
     `curl '${issuer}/oauth/device_authorization' ${clientOf(app, secret)} \\`,
     `  --data-urlencode ${shellWord(`scope=${app.scopes.join(" ")}`)}`,
     "",
-    "# Then ask every 5 seconds",
-    "DEVICE_CODE='device_code of the answer'",
+    "# Then poll every 5 seconds",
+    "DEVICE_CODE='device_code from the answer'",
     `curl '${issuer}/oauth/token' ${clientOf(app, secret)} -d device_code="$DEVICE_CODE" \\`,
     "  -d grant_type=urn:ietf:params:oauth:grant-type:device_code",
   ].join("\n");

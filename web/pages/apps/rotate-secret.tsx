@@ -9,7 +9,7 @@ import { at } from "../../parts/words/figures.ts";
 
 export function RotateSecret({ app, opened, close }: { app: App; opened: boolean; close(): void }) {
   const olderEnds =
-    app.secrets.length > 1 ? " Two secrets work at most: the older of those that work now ends at once." : "";
+    app.secrets.length > 1 ? " An app can have two working secrets. The oldest one stops working immediately." : "";
   return (
     <Rotation<RotatedApp>
       {...{ opened, close }}
@@ -18,8 +18,8 @@ export function RotateSecret({ app, opened, close }: { app: App; opened: boolean
       action="rotate-secret"
       title="Rotate the secret"
       titleOf={() => "The new secret"}
-      about={`The app gets a new secret. Whoever is signed in to it stays so.${olderEnds}`}
-      hint="Long enough to put the new one in its place"
+      about={`The app gets a new secret. People stay signed in to the app.${olderEnds}`}
+      hint="Choose enough time to deploy the new secret"
     >
       {(rotated, leave) => <NewSecret app={rotated} done={leave} />}
     </Rotation>
@@ -42,6 +42,6 @@ function NewSecret({ app, done }: { app: RotatedApp; done(): void }) {
 
 function oldEnds({ secrets }: RotatedApp): string {
   const old = secrets.find(({ expires_at: expires }) => expires !== null);
-  if (!old || old.expires_at === null) return "The old secret works no more.";
-  return `The old secret, …${old.last4}, works until ${at(old.expires_at)}: put the new one in its place by then.`;
+  if (!old || old.expires_at === null) return "The old secret no longer works.";
+  return `The old secret, …${old.last4}, works until ${at(old.expires_at)}. Deploy the new secret before then.`;
 }

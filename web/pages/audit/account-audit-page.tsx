@@ -10,21 +10,21 @@ export function AccountAuditPage() {
   return (
     <Page
       title="Audit log"
-      about={`Who changed a key, a member, an app or the account ${session.account.name} itself, and which of its credentials were refused. All environments, newest first.`}
+      about={`Changes to the keys, members, apps and settings of ${session.account.name}, and its refused credentials. All environments, newest first.`}
     >
       {isManager ? (
         <AuditList path="/v1/audit" />
       ) : (
         <Empty
-          title="For owners and admins of the account"
+          title="Only for owners and admins of the account"
           action={
             <LinkButton href="/settings/security" mt="xs">
-              Your own sign-ins
+              See your own sign-ins
             </LinkButton>
           }
         >
-          They see who changed what in {session.account.name}. Where you are signed in yourself is under Profile and
-          sign-in.
+          Owners and admins see who changed what in {session.account.name}. Your own sign-ins are listed under Profile
+          and sign-in.
         </Empty>
       )}
     </Page>

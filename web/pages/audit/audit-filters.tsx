@@ -28,15 +28,15 @@ export function AuditFilters({ filter, change, names, isOfAll }: AuditFiltersPro
       <SimpleGrid cols={{ base: 1, xs: 2, lg: isOfAll ? 4 : 3 }} spacing="sm" verticalSpacing="xs">
         <TimeRange value={{ range, start, end }} change={change} />
         <ChoiceFilter
-          {...{ label: "What happened", value: action, data: actionGroups(isOfAll) }}
-          all={{ short: "Anything", long: "Whatever happened" }}
-          nothing="No such action"
+          {...{ label: "Event", value: action, data: actionGroups(isOfAll) }}
+          all={{ short: "All", long: "All events" }}
+          nothing="No matching event"
           choose={(chosen) => change({ action: chosen })}
         />
         <SearchField
-          label="Of what"
+          label="Object"
           size="xs"
-          placeholder="Id of a key, member, app …"
+          placeholder="Full id of a key, member, app …"
           value={target}
           maxLength={mostIdLength}
           change={(text) => change({ target: text })}
@@ -45,7 +45,7 @@ export function AuditFilters({ filter, change, names, isOfAll }: AuditFiltersPro
           <ChoiceFilter
             {...{ label: "Account", value: account, data: [...accounts] }}
             all={{ short: "All", long: "All accounts" }}
-            nothing="No such account"
+            nothing="No matching account"
             choose={(chosen) => change({ account: chosen })}
           />
         )}

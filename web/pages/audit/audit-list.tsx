@@ -84,11 +84,9 @@ function Events({ path, query, names, isOfAll, change, showAll }: EventsProps) {
           <NoneFound
             what="event"
             {...{ patience, showAll }}
-            filtered="Nothing that is kept is as the filters say. Of what takes the whole id."
+            filtered="No stored event matches the filters. The field Object needs a full id."
           >
-            <Empty title="Nothing has happened yet">
-              Changes of keys, members and apps appear here as they are made.
-            </Empty>
+            <Empty title="No events yet">Changes to keys, members and apps appear here.</Empty>
           </NoneFound>
         }
       />
@@ -119,7 +117,7 @@ function columnsOf({ names, isOfAll, room, open }: ColumnOptions): Column<AuditE
   const isNarrow = room === "narrow";
   const what: Column<AuditEvent> = {
     name: "event",
-    head: "What happened",
+    head: "Event",
     cell: (event) => {
       // A sentence that begins with an id would move as the name comes.
       if (names.isPending) return <Skeleton height={16} />;

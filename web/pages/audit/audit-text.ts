@@ -39,7 +39,7 @@ function actorName({ type, id = "" }: AuditEvent["actor"], names: AuditNames): s
   if (type === "key") return `The key ${names.key(id)}`;
   if (type === "app") return `The app ${names.app(id)}`;
   if (type === "operator") return "An operator at the console";
-  return type === "system" ? "The server" : "Somebody unknown";
+  return type === "system" ? "The server" : "An unknown person";
 }
 
 type Phrase = (told: Told) => Omit<EventText, "who" | "more"> & Partial<EventText>;
@@ -62,7 +62,7 @@ const memberOf = ({ names, detail }: Told) => {
 const nodeOf = ({ names, target, detail }: Told) => text(detail["name"]) || names.node(target);
 const serves = ({ detail }: Told) => {
   const models = listed(detail["approved_models"]);
-  return models === "" ? "" : `May serve: ${models === "*" ? "all that it announces" : models}`;
+  return models === "" ? "" : `May serve: ${models === "*" ? "all models that it announces" : models}`;
 };
 const inEnvironment = ({ detail }: Told) => {
   const environment = text(detail["environment"]);
@@ -83,7 +83,7 @@ const unlisted = ({ detail }: Told) => {
 };
 
 const priceIn = ({ price }: Detail) => {
-  if (typeof price !== "object" || price === null) return "Without a price";
+  if (typeof price !== "object" || price === null) return "No price";
   const figures = Object.entries(price).map(([name, usd]) => `${name} ${rate(Number(usd))}`);
   return `${figures.join(", ")} per million tokens`;
 };
@@ -94,7 +94,7 @@ const phrases: Record<AuditAction, Phrase> = {
   "key.revoked": (told) => ({ did: `revoked ${keyOf(told)}` }),
   "key.rotated": (told) => ({
     did: `rotated ${keyOf(told)}`,
-    more: typeof told.detail["revoked_at"] === "number" ? `The old one ends ${at(told.detail["revoked_at"])}` : "",
+    more: typeof told.detail["revoked_at"] === "number" ? `The old key ends ${at(told.detail["revoked_at"])}` : "",
   }),
   "token.issued": (told) => ({
     did: told.event.actor.id === told.target ? "got an access token" : `got an access token made from ${keyOf(told)}`,
@@ -112,7 +112,7 @@ const phrases: Record<AuditAction, Phrase> = {
   "tier.changed": ({ target, detail }) => ({ did: `changed the tier ${target}`, more: changesOf(detail) }),
   "tier.deleted": ({ target }) => ({ did: `deleted the tier ${target}` }),
   "tool.decided": ({ target, detail }) => ({
-    did: `${detail["decision"] === "refused" ? "refused" : "approved"} what the MCP server ${target} says of ${text(detail["name"])}`,
+    did: `${detail["decision"] === "refused" ? "refused" : "approved"} a change to ${target}/${text(detail["name"])}`,
   }),
   "tool_server.created": ({ target, detail }) => ({
     did: `added the MCP server ${target}`,
@@ -131,9 +131,9 @@ const phrases: Record<AuditAction, Phrase> = {
   "upstream.deleted": ({ target, detail }) => ({ did: `removed the upstream ${target}`, more: text(detail["url"]) }),
   "model.created": ({ target, detail }) => ({ did: `declared the model ${target}`, more: priceIn(detail) }),
   "model.updated": ({ target, detail }) => ({ did: `changed the model ${target}`, more: changesOf(detail) }),
-  "model.deleted": ({ target }) => ({ did: `took back the declaration of the model ${target}` }),
+  "model.deleted": ({ target }) => ({ did: `removed the declaration of the model ${target}` }),
   "pulled_model.requested": ({ target, detail }) => ({
-    did: `began to pull the model ${target}`,
+    did: `started to pull the model ${target}`,
     more: text(detail["source"]),
   }),
   "pulled_model.deleted": ({ target, detail }) => ({
@@ -156,19 +156,19 @@ const phrases: Record<AuditAction, Phrase> = {
   "node.deleted": (told) => ({ did: `removed the node ${nodeOf(told)}` }),
   "node.connected": connection,
   "node.disconnected": connection,
-  "node_token.created": (told) => ({ did: "made a token with which a machine joins as a node", more: serves(told) }),
-  "node_token.deleted": ({ target }) => ({ did: `withdrew the join token ${shortened(target)}` }),
+  "node_token.created": (told) => ({ did: "created a join token for a node", more: serves(told) }),
+  "node_token.deleted": ({ target }) => ({ did: `revoked the join token ${shortened(target)}` }),
   "cache.cleared": ({ detail }) => ({
-    did: "had kept answers forgotten",
-    more: typeof detail["model"] === "string" ? `Those of ${detail["model"]}` : "",
+    did: "cleared the response cache",
+    more: typeof detail["model"] === "string" ? `Only the model ${detail["model"]}` : "",
   }),
-  "signing_key.created": () => ({ did: "made a new signing key" }),
+  "signing_key.created": () => ({ did: "created a signing key" }),
   "signing_key.retired": (told) => ({
     did: told.detail["revoked"] === true ? "revoked a signing key" : "retired a signing key",
   }),
   "audit.purged": (told) => ({
     did: "deleted old events of this log",
-    more: typeof told.detail["before"] === "number" ? `Those from before ${at(told.detail["before"])}` : "",
+    more: typeof told.detail["before"] === "number" ? `Events before ${at(told.detail["before"])}` : "",
   }),
   "person.created": (told) => ({
     who: memberOf(told),
@@ -186,8 +186,7 @@ const phrases: Record<AuditAction, Phrase> = {
     more: text(told.detail["invited_by"]) === "" ? "" : `Invited by ${inviter(told)}`,
   }),
   "member.updated": (told) => ({
-    did:
-      "quotas" in told.detail ? `changed how much ${memberOf(told)} may use` : `changed the role of ${memberOf(told)}`,
+    did: "quotas" in told.detail ? `changed the quotas of ${memberOf(told)}` : `changed the role of ${memberOf(told)}`,
     more: changesOf(told.detail),
   }),
   "member.removed": (told) =>
@@ -195,12 +194,12 @@ const phrases: Record<AuditAction, Phrase> = {
       ? { did: "left the account" }
       : { did: `removed ${memberOf(told)} from the account`, more: `Was ${text(told.detail["role"])}` },
   "invitation.created": (told) => ({ did: `invited ${memberOf(told)} as ${text(told.detail["role"])}` }),
-  "invitation.deleted": (told) => ({ did: `took back the invitation of ${memberOf(told)}` }),
-  "setup_link.created": () => ({ did: "made a link with which an operator signs up" }),
-  "password_reset.created": ({ names, target }) => ({ did: `asked for a new password for ${names.person(target)}` }),
+  "invitation.deleted": (told) => ({ did: `revoked the invitation for ${memberOf(told)}` }),
+  "setup_link.created": () => ({ did: "created a setup link for an operator" }),
+  "password_reset.created": ({ names, target }) => ({ did: `requested a new password for ${names.person(target)}` }),
   "password.changed": (told) => ({
     did: "changed the password",
-    more: text(told.detail["by"]) === "link" ? `Of ${told.names.person(told.target)}, by a link` : "",
+    more: text(told.detail["by"]) === "link" ? `For ${told.names.person(told.target)}, through a link` : "",
   }),
   "session.started": ({ detail }) => ({ did: "signed in", more: method(detail) }),
   "session.ended": (told) => ({
@@ -219,14 +218,14 @@ const phrases: Record<AuditAction, Phrase> = {
   "webhook.secret_rotated": ({ target }) => ({ did: `replaced the secret of the webhook ${target}` }),
   "webhook.disabled": ({ target }) => ({
     did: `disabled the webhook ${target}`,
-    more: "Its receiver said that it is gone",
+    more: "The receiver answered with status 410",
   }),
   "webhook.deleted": ({ detail }) => ({ did: "deleted a webhook", more: text(detail["url"]) }),
   "tool_connection.created": ({ detail }) => ({
     did: `connected their account at the MCP server ${text(detail["server"])}`,
   }),
   "tool_connection.broken": ({ detail }) => ({
-    did: `found that a connected account at the MCP server ${text(detail["server"])} works no more`,
+    did: `noticed that a connected account at the MCP server ${text(detail["server"])} stopped working`,
   }),
   "tool_connection.deleted": ({ detail }) => ({
     did: `disconnected their account at the MCP server ${text(detail["server"])}`,
@@ -239,11 +238,11 @@ const phrases: Record<AuditAction, Phrase> = {
   }),
   "grant.refreshed": () => ({ did: "renewed its access" }),
   "grant.replayed": (told) => ({
-    did: "sent a token that was used before; its access was ended",
+    did: "sent a token that was already used, so its access was revoked",
     more: reasonOf(told),
   }),
-  "grant.limited": (told) => ({ did: `changed how much ${appOf(told)} may use`, more: changesOf(told.detail) }),
-  "grant.revoked": (told) => ({ did: `ended the access of ${appOf(told)}`, more: reasonOf(told) }),
+  "grant.limited": (told) => ({ did: `changed the quotas of ${appOf(told)}`, more: changesOf(told.detail) }),
+  "grant.revoked": (told) => ({ did: `revoked the access of ${appOf(told)}`, more: reasonOf(told) }),
   "device.approved": (told) => ({ did: `approved a device for ${appOf(told)}${inEnvironment(told)}` }),
   "device.denied": (told) => ({ did: `denied a device for ${appOf(told)}${inEnvironment(told)}` }),
 };
@@ -252,7 +251,7 @@ function refusal(told: Told) {
   const { target, detail, names } = told;
   if (detail["reason"] === "suppressed") {
     return {
-      did: `refused ${count(Number(detail["suppressed"]))} more credentials, not listed one by one`,
+      did: `refused ${count(Number(detail["suppressed"]))} more credentials, not listed individually`,
       more: unlisted(told),
     };
   }
@@ -265,7 +264,7 @@ function connection(told: Told) {
   const { event, detail } = told;
   if (detail["reason"] === "suppressed") {
     return {
-      did: `counted ${count(Number(detail["suppressed"]))} more changes of nodes' connections, not listed one by one`,
+      did: `counted ${count(Number(detail["suppressed"]))} more connection changes of nodes, not listed individually`,
       more: "",
     };
   }
@@ -275,9 +274,9 @@ function connection(told: Told) {
 
 /** Why a tunnel ended, by the code with which it closed. */
 const endings: Record<number, string> = {
-  1000: "It ended in order",
-  1001: "One end was stopped",
-  1006: "It broke off, or fell silent",
+  1000: "The connection was closed normally",
+  1001: "The server or the node was stopped",
+  1006: "The connection broke or timed out",
   4409: "The node connected again",
 };
 
@@ -285,7 +284,7 @@ function failedSignIn(told: Told) {
   const { target, detail, names } = told;
   if (detail["reason"] === "suppressed") {
     return {
-      did: `counted ${count(Number(detail["suppressed"]))} more failed sign-ins, not listed one by one`,
+      did: `counted ${count(Number(detail["suppressed"]))} more failed sign-ins, not listed individually`,
       more: unlisted(told),
     };
   }
@@ -299,7 +298,7 @@ function inviter({ names, detail }: Told): string {
 
 function allower({ names, detail }: Told): string {
   const id = text(detail["person_id"]);
-  return id === "" ? "Somebody" : names.person(id);
+  return id === "" ? "A person" : names.person(id);
 }
 
 function method(detail: Detail): string {
@@ -309,25 +308,25 @@ function method(detail: Detail): string {
 }
 
 const reasons: Record<string, string> = {
-  unknown: "Nobody has such a key",
-  malformed: "It was no key and no token",
-  missing: "None was sent",
-  revoked: "It was revoked",
-  expired: "It has expired",
-  ancestor_revoked: "The key that it depends on was revoked",
-  ancestor_expired: "The key that it depends on has expired",
-  address: "Its address is not among the allowed ones",
-  environment: "It is of another environment",
+  unknown: "Unknown key",
+  malformed: "Not a key or token",
+  missing: "No credential was sent",
+  revoked: "Revoked",
+  expired: "Expired",
+  ancestor_revoked: "The key that created it was revoked",
+  ancestor_expired: "The key that created it has expired",
+  address: "The client address is not allowed",
+  environment: "It belongs to another environment",
   dev_key_in_production: "A development key does not work in production",
   dev_key_not_local: "A development key works only on this machine",
-  two_credentials: "Two different ones were sent",
-  no_member: "The person is no member any more",
-  unknown_email: "Nobody has this address",
+  two_credentials: "Two different credentials were sent",
+  no_member: "The person is no longer a member",
+  unknown_email: "Unknown e-mail address",
   wrong_password: "Wrong password",
   no_password: "The person has no password",
   throttled: "Too many attempts",
   ended_by_person: "",
-  by_app: "The app gave it back",
+  by_app: "The app revoked its own access",
 };
 
 /** `name: before → after`, for members that were changed; others are told as they are. */

@@ -37,16 +37,16 @@ export function EventView({ event, names, only }: EventViewProps) {
       <Facts
         facts={[
           ["When", atSecond(at)],
-          ["From the address", client_address ?? "None: no client asked for it"],
+          ["Client address", client_address ?? "None: not requested by a client"],
           ["Account", account_id === null ? "None" : names.account(account_id)],
-          ["Of what", target_id === null ? "Unknown" : <Code key="target">{target_id}</Code>],
+          ["Object", target_id === null ? "Unknown" : <Code key="target">{target_id}</Code>],
           ["Action", <Code key="action">{action}</Code>],
         ]}
       />
       {target_id !== null && (
         <div>
           <SmallButton leftSection={<FilterIcon size={14} />} onClick={() => only(target_id)}>
-            Only what happened to this
+            Show this object's history
           </SmallButton>
           {target_id.startsWith("key_") && (
             <PlainLink href={`/settings/api-keys/${encodeURIComponent(target_id)}`} ml="sm">
@@ -69,7 +69,7 @@ function Raw({ event }: { event: AuditEvent }) {
   return (
     <div>
       <UnstyledButton onClick={toggle} aria-expanded={opened} fz="sm" py={4} mb="xs">
-        <Mark /> The event as the API has it
+        <Mark /> The event as the API returns it
       </UnstyledButton>
       {opened && <CopyBlock value={JSON.stringify(event, null, 2)} label="Copy the event" />}
     </div>

@@ -8,7 +8,7 @@ const title = "Server audit log";
 export const FullAuditPage = operatorsOnly(title, () => (
   <Page
     title={title}
-    about="Who changed what in any account or in the installation, who signed in, and which credentials were refused. Newest first."
+    about="All changes to accounts and to the server, sign-ins, and refused credentials. Newest first."
   >
     <AuditList path="/v1/admin/audit" isOfAll />
   </Page>

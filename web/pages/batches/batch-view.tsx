@@ -27,7 +27,7 @@ export function BatchView({ batch }: { batch: Batch }) {
       <Facts
         facts={[
           ["Endpoint", batch.endpoint],
-          ["Model", batch.model ?? "Several, or not known yet"],
+          ["Model", batch.model ?? "Several or not yet known"],
           ["Created", atSecond(batch.created_at)],
           ["Expires", atSecond(batch.expires_at)],
           ["Prompt tokens", count(usage.input_tokens)],
@@ -38,7 +38,7 @@ export function BatchView({ batch }: { batch: Batch }) {
         ]}
       />
       {errors && (
-        <DrawerPart title="What is wrong">
+        <DrawerPart title="Errors">
           <List size="sm" spacing="xs">
             {errors.data.map(({ line, message }) => (
               <List.Item key={`${String(line)} ${message}`}>
@@ -49,11 +49,9 @@ export function BatchView({ batch }: { batch: Batch }) {
           </List>
         </DrawerPart>
       )}
-      <Note>
-        Its requests have the places that nobody else wants. Files are read over the API: GET /v1/files/…/content.
-      </Note>
-      <Confirm {...cancel.dialog} title="Cancel the batch" action="Cancel the batch">
-        What was answered stays in its output. What is under way is broken off, and charged to nobody.
+      <Note>Batch requests use spare capacity. Read the files through the API: GET /v1/files/…/content.</Note>
+      <Confirm {...cancel.dialog} title="Cancel the batch?" action="Cancel batch" stay="Keep running">
+        Completed answers stay in the output file. Running requests are stopped and not charged.
       </Confirm>
     </Stack>
   );

@@ -29,7 +29,7 @@ export function BatchesPage() {
   return (
     <Page
       title="Batches"
-      about={`Files of requests in ${environmentNames[environment]} that are answered within a day, on places that nobody else wants.`}
+      about={`Jobs of many requests in ${environmentNames[environment]}. They use spare capacity and are completed within 24 hours.`}
     >
       <LongTable
         label="Batches"
@@ -40,8 +40,8 @@ export function BatchesPage() {
         choose={(batch) => navigate(hrefOf(batch))}
         empty={
           <Empty title="No batches yet">
-            Programs make them over the API: of a file of requests by POST /v1/batches, or of Messages by POST
-            /v1/messages/batches.
+            Programs create batches through the API: from a file of requests with POST /v1/batches, or from Messages
+            with POST /v1/messages/batches.
           </Empty>
         }
       />
@@ -53,9 +53,9 @@ export function BatchesPage() {
         path="/v1/batches"
         what="the batch"
         missing={() => (
-          <Empty title="There is no such batch here">
-            It may have ended long ago, be of another environment than {environmentNames[environment]}, or be somebody
-            else's.
+          <Empty title="Batch not found">
+            The batch may have expired, or belong to another environment than {environmentNames[environment]}or to
+            another person.
           </Empty>
         )}
       >

@@ -32,7 +32,7 @@ export function columnsOf({ selection, room, hrefOf }: ColumnOptions): Column<St
       head: (
         <Checkbox
           size="xs"
-          aria-label="Select all that are listed"
+          aria-label="Select all listed chats"
           checked={selection.all === "all"}
           indeterminate={selection.all === "some"}
           onChange={(event) => selection.setAll(event.currentTarget.checked)}

@@ -31,7 +31,7 @@ export function ChatList() {
   return (
     <Page
       title="Chats"
-      about={`${isManager ? "Chats of the account" : "Your chats"} in ${environmentNames[environment]} that were stored because somebody asked for it, until they expire.`}
+      about={`Stored chats ${isManager ? "of the account" : "of yours"} in ${environmentNames[environment]}. Each chat is kept until it expires.`}
     >
       <ChatFilters filter={filter} change={change} />
       <Chats key={JSON.stringify(query)} query={query} showAll={isFiltered ? () => change(noFilter) : undefined} />
@@ -67,7 +67,7 @@ function Chats({ query, showAll }: ChatsProps) {
               {count(size)} selected
             </Text>
             <Group gap="xs">
-              <SmallButton onClick={() => selection.setAll(false)}>Select none</SmallButton>
+              <SmallButton onClick={() => selection.setAll(false)}>Clear selection</SmallButton>
               <Button
                 {...{ size: "xs", variant: "light", color: "red" }}
                 leftSection={<TrashIcon size={14} />}
@@ -93,7 +93,7 @@ function Chats({ query, showAll }: ChatsProps) {
           <NoneFound
             what="chat"
             {...{ patience, showAll }}
-            filtered="No stored chat of this environment has this text, model and these labels. Labels are compared to the letter."
+            filtered="No stored chat in this environment matches the text, model and labels. Labels must match exactly."
           >
             <HowToStore />
           </NoneFound>
@@ -138,6 +138,6 @@ function Progress({ listing: { items, hasNextPage }, patience, isSearch }: Progr
       </>
     );
   }
-  if (!hasNextPage) return <>{rows} in all</>;
+  if (!hasNextPage) return <>{rows} in total</>;
   return <>{isSearch ? `${rows} found so far; older ones are searched` : `${rows} so far; more as you scroll`}</>;
 }

@@ -73,7 +73,7 @@ function partOf(part: Readonly<Record<string, unknown>>): MessagePart {
 }
 
 function sizeOf(text: string): string {
-  return `${Math.max(1, Math.round((text.length * 3) / 4 / 1000))} KB within the message`;
+  return `${Math.max(1, Math.round((text.length * 3) / 4 / 1000))} KB in the message`;
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> | undefined {

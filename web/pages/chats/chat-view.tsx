@@ -58,7 +58,7 @@ export function ChatView({ chat, close }: { chat: StoredChatCompletion; close():
       </DrawerPart>
       <DrawerPart title="Parameters">
         {parameters.length === 0 ? (
-          <Note>None were given: the model's defaults held.</Note>
+          <Note>None: the request used the model's defaults.</Note>
         ) : (
           <Parameters parameters={parameters} />
         )}

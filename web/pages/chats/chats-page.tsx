@@ -22,9 +22,9 @@ export function ChatsPage() {
         path="/v1/chat/completions"
         what="the chat"
         missing={() => (
-          <Empty title="There is no such chat here">
-            It may have expired or been deleted, be of another environment than {environmentNames[environment]}, or be
-            somebody else's.
+          <Empty title="Chat not found">
+            The chat may have expired or been deleted, or belong to another environment than{" "}
+            {environmentNames[environment]}or to another person.
           </Empty>
         )}
       >

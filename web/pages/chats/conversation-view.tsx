@@ -19,8 +19,8 @@ const roleNames: Record<string, string> = {
 };
 
 const endings: Record<string, string> = {
-  length: "Cut off at the most tokens.",
-  content_filter: "Withheld by a filter.",
+  length: "Cut off at the token limit.",
+  content_filter: "Blocked by a filter.",
 };
 
 export function Conversation({ chat }: { chat: StoredChatCompletion }) {
@@ -102,7 +102,7 @@ function Said({ parts, calls }: { parts: readonly MessagePart[]; calls: readonly
               </Text>
             )}
           </Text>
-          <Code block tabIndex={0} role="region" aria-label={`What ${name} is called with`} mt={4} mah="20rem">
+          <Code block tabIndex={0} role="region" aria-label={`Arguments of ${name}`} mt={4} mah="20rem">
             {given}
           </Code>
         </div>

@@ -56,7 +56,7 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
       opened={opened}
       title={`Delete ${what}?`}
       action={isRunning ? "Deleting" : `Delete ${what}`}
-      stay={isRunning ? "Stop" : wanted.length === 1 ? "Keep it" : "Keep them"}
+      {...(isRunning ? { stay: "Stop" } : {})}
       canStop
       busy={isRunning}
       error={error}
@@ -68,8 +68,8 @@ export function DeleteChats({ ids, opened, close, done }: DeleteChatsProps) {
     >
       <Stack gap="sm">
         <Text size="sm">
-          {wanted.length === 1 ? "Its messages, answer and labels end" : "Their messages, answers and labels end"} at
-          once and for good. What was used stays in Usage and Logs.
+          {wanted.length === 1 ? "Its messages, answer and labels are" : "Their messages, answers and labels are"}{" "}
+          deleted immediately and permanently. The requests stay in Usage and Logs.
         </Text>
         {isRunning && wanted.length > 1 && (
           <div>

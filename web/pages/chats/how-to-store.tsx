@@ -16,21 +16,21 @@ export function HowToStore() {
     <Paper withBorder p={{ base: "md", sm: "xl" }}>
       <Stack maw="52rem" mx="auto">
         <div>
-          <Title order={2}>No chat is stored yet</Title>
+          <Title order={2}>No stored chats yet</Title>
           <Note mt={4}>
-            Chats are kept only where somebody asks for it: a request with <Code>store: true</Code> is, with its
-            messages, parameters and answer, and can be read here and by the API until it expires. Labels (
-            <Code>metadata</Code>) help to find it again.
+            A chat is stored if its request has <Code>store: true</Code> . You can then read its messages, parameters
+            and answer here and through the API until it expires. Labels (<Code>metadata</Code>) help you find the chat
+            again.
           </Note>
         </div>
         {account.data && (
           <Text size="sm">
             {account.data.store_chats
-              ? `${session.account.name} stores every chat whose request does not say store: false.`
-              : `${session.account.name} stores nothing unless a request says so.`}{" "}
+              ? `${session.account.name} stores every chat unless its request has store: false.`
+              : `${session.account.name} stores only chats whose request has store: true.`}{" "}
             {isOperator
               ? "You can change that under Administration, Accounts."
-              : "Whoever operates this server can change that."}
+              : "An operator of this server can change that."}
           </Text>
         )}
         <Snippets

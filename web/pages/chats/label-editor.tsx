@@ -34,9 +34,9 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
   const labels = Object.fromEntries(wanted.map(({ name, value }) => [name.trim(), value]));
   const isChanged = JSON.stringify(labels) !== JSON.stringify(metadata);
   const problemOf = ({ key, name, value }: Line) => {
-    if (name.trim() === "") return value === "" ? undefined : "Needs a name";
+    if (name.trim() === "") return value === "" ? undefined : "Enter a name";
     return wanted.some((other) => other.key !== key && other.name.trim() === name.trim())
-      ? "Is there twice"
+      ? "This name is used twice"
       : undefined;
   };
   const save = useToldChange(
@@ -56,7 +56,7 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
       }}
     >
       <Stack gap="xs" align="start">
-        {lines.length === 0 && <Note>None. A label has a name and a text, and chats are found by it.</Note>}
+        {lines.length === 0 && <Note>No labels. A label has a name and a value. You can search chats by label.</Note>}
         {lines.map((line, index) => (
           <Group key={line.key} gap="xs" wrap="nowrap" align="start" w="100%">
             <TextInput
@@ -71,8 +71,8 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
             />
             <TextInput
               size="xs"
-              aria-label={`Text of label ${index + 1}`}
-              placeholder="Text"
+              aria-label={`Value of label ${index + 1}`}
+              placeholder="Value"
               value={line.value}
               maxLength={mostValueLength}
               onChange={(event) => set(line.key, { value: event.currentTarget.value })}

@@ -29,7 +29,7 @@ export function CreateKey({ opened, close }: { opened: boolean; close(): void })
     <MakingDialog
       {...{ opened, close }}
       making={creation}
-      title="Create New Key"
+      title="Create API key"
       titleOf={({ name }) => `The key “${name}”`}
       form={(leave) => <KeyForm creation={creation} close={leave} />}
       isLong
@@ -38,8 +38,8 @@ export function CreateKey({ opened, close }: { opened: boolean; close(): void })
         <NewKey created={created} done={leave}>
           {created.environment !== environment && (
             <Text size="sm">
-              The key belongs to {environmentNames[created.environment]}. To see it in the list, choose that environment
-              at the top of the page.
+              The key belongs to {environmentNames[created.environment]}. To see the key in the list, choose that
+              environment at the top of the page.
             </Text>
           )}
         </NewKey>
@@ -75,7 +75,7 @@ function KeyForm({ creation, close }: KeyFormProps) {
       <KeyFields {...{ draft, errorOf, change, grantable }}>
         <NativeSelect
           label="Environment"
-          description="Usage, limits and stored chats are kept apart for each"
+          description="Each environment has its own usage, limits and stored chats"
           value={environment}
           onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
           data={environmentChoices(environments)}

@@ -18,10 +18,10 @@ export function KeyClients({ record: { environment, models } }: { record: ApiKey
   return (
     <Paper withBorder p="lg">
       <Title order={2} size="h4" mb="xs">
-        Use it with
+        Use this key with
       </Title>
       <Text size="sm" c="dimmed" mb="xs">
-        Put the key itself in the place of YOUR_KEY: nobody but you has it.
+        Replace YOUR_KEY with the key itself. The server cannot show the key again.
       </Text>
       <AgentSetup baseUrl={baseUrlHere()} model={model} />
     </Paper>

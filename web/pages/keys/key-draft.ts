@@ -95,24 +95,24 @@ export function draftOf(key: ApiKey): KeyDraft {
 
 function errorsOf(draft: KeyDraft, now: number): DraftErrors {
   const errors: DraftErrors = {};
-  if (draft.name.trim() === "") errors.name = "Say what the key is for, such as the program that will use it.";
-  if (draft.scopes.length === 0) errors.scopes = "Choose at least one.";
+  if (draft.name.trim() === "") errors.name = "Enter a name, such as the program that will use the key.";
+  if (draft.scopes.length === 0) errors.scopes = "Choose at least one permission.";
   const expires = expiresAt(draft, now);
   if (draft.expiry === "date") {
-    if (expires === null || Number.isNaN(expires)) errors.expires_at = "Choose the last day on which it works.";
-    else if (expires <= now) errors.expires_at = "This day is over: choose today or a later one.";
+    if (expires === null || Number.isNaN(expires)) errors.expires_at = "Choose the last day on which the key works.";
+    else if (expires <= now) errors.expires_at = "This day has passed. Choose today or a later day.";
   }
   const strange = draft.addresses.find((text) => !isAddressOrRange(text));
   if (strange !== undefined) {
-    errors.allowed_ips = `${strange} is no IPv4 or IPv6 address and no range such as 192.0.2.0/24 or 2001:db8::/32.`;
+    errors.allowed_ips = `${strange} is not an IPv4 or IPv6 address or a range such as 192.0.2.0/24 or 2001:db8::/32.`;
   }
   const noModel = draft.models.find((text) => !modelPattern.test(text));
-  if (noModel !== undefined) errors.models = `${noModel} is no id and no beginning of ids such as gpt-*.`;
+  if (noModel !== undefined) errors.models = `${noModel} is not a model id or a prefix such as gpt-*.`;
   const toolsError = toolListError(draft.tools);
   if (toolsError !== undefined) errors.tools = toolsError;
   const noTag = draft.tags.find((text) => !tagPattern.test(text));
   if (noTag !== undefined) {
-    errors.tags = `${noTag} is no tag: letters, digits and . _ : @ / = + -, a letter or digit first, 64 at most, and neither asked: nor gateway: first.`;
+    errors.tags = `${noTag} is not a valid tag. Use at most 64 letters, digits and . _ : @ / = + -, starting with a letter or digit. A tag cannot start with asked: or gateway:.`;
   }
   const quotas = quotasError(draft.quotas);
   if (quotas !== undefined) errors.quotas = quotas;

@@ -109,7 +109,7 @@ function PermissionFields(props: Pick<KeyFieldsProps, "draft" | "change" | "erro
     <>
       <Checkbox.Group
         aria-label="Permissions"
-        description="As few as the program needs"
+        description="Choose only what the program needs"
         value={[...draft.scopes]}
         onChange={(chosen) => change({ scopes: shown.flatMap(({ scope }) => (chosen.includes(scope) ? [scope] : [])) })}
         error={errorOf("scopes")}
@@ -134,7 +134,7 @@ function PermissionFields(props: Pick<KeyFieldsProps, "draft" | "change" | "erro
       </Checkbox.Group>
       {(draft.scopes.includes("tools:use") || draft.tools !== null) && (
         <ToolListField
-          description="Which of the tools that its creator may use"
+          description="Choose from the tools that the creator of the key may use"
           value={draft.tools}
           change={(tools) => change({ tools })}
           error={errorOf("tools")}
@@ -178,7 +178,9 @@ function ExpiryField({ draft, change, error }: ExpiryFieldProps) {
         />
       )}
       <SmallNote mt={6} aria-live="polite">
-        {ends === null || Number.isNaN(ends) ? "It works until somebody revokes it." : `It works until ${at(ends)}.`}
+        {ends === null || Number.isNaN(ends)
+          ? "The key works until it is revoked."
+          : `The key works until ${at(ends)}.`}
       </SmallNote>
     </Input.Wrapper>
   );

@@ -41,7 +41,7 @@ export function LimitFields({ draft, change, errorOf }: LimitFieldsProps) {
                 hideControls
               />
               <NativeSelect
-                aria-label="Requests in which time"
+                aria-label="Time for the request limit"
                 w="8rem"
                 style={{ flexShrink: 0 }}
                 value={String(draft.windowSeconds)}

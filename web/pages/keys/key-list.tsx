@@ -35,19 +35,19 @@ export function KeyList() {
   const listing = useList<ApiKey>("/v1/keys", { search, status, limit: 100 });
   const usage = useUsageByKey();
   const columns = useMemo(() => columnsOf(usage.data, usage.isPending), [usage.data, usage.isPending]);
-  const create = <AddButton onClick={() => change({ create: "1" })}>Create New Key</AddButton>;
+  const create = <AddButton onClick={() => change({ create: "1" })}>Create API key</AddButton>;
   const isFiltered = search !== "" || status !== "";
   return (
     <Page
       title="API Keys"
-      about={`Programs use a key in place of a person's sign-in. ${isManager ? "These are the account's" : "These are yours"} in ${environmentNames[environment]}.`}
+      about={`Programs authenticate with an API key. ${isManager ? "The list shows all keys of the account" : "The list shows your keys"} in ${environmentNames[environment]}.`}
       actions={create}
     >
       {(isFiltered || listing.isPending || listing.items.length > 0) && (
         <Group gap="sm" align="end">
           <SearchField
             aria-label="Search keys"
-            placeholder="Name, id or last four"
+            placeholder="Name, id or last 4 characters"
             leftSection={<SearchIcon />}
             value={search}
             maxLength={100}
@@ -79,11 +79,11 @@ export function KeyList() {
           <NoneFound
             what="key"
             showAll={isFiltered ? () => change(asked) : undefined}
-            filtered="No key of this environment has this name, id or ending in this state."
+            filtered="No key in this environment matches the search and the state."
           >
-            <Empty title="Make the first key" action={create}>
-              A key lets a program use the models of this server. The dialog ends with a request that you can copy and
-              run. From a terminal: <Code>npx headrace keys create my-program</Code>
+            <Empty title="Create the first API key" action={create}>
+              A program needs a key to use the models of this server. After you create one, you get a first request to
+              copy and run. From a terminal: <Code>npx headrace keys create my-program</Code>
             </Empty>
           </NoneFound>
         }

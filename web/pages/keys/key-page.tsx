@@ -61,8 +61,8 @@ export function KeyPage({ id }: { id: string }) {
         <KeySettings record={record} />
         {record.quotas_used.length > 0 && (
           <Section
-            title="Quotas per window"
-            about="Of this key, its rotations and the keys that it makes, together. Requests that still run are not part of it yet."
+            title="Quotas"
+            about="Shared by this key, its rotated copies and keys it created. Running requests are not counted yet."
           >
             <UsedQuotas quotas={record.quotas_used} />
           </Section>

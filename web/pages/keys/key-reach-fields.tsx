@@ -43,14 +43,14 @@ export function ModelFields({ draft, change, errorOf }: PartProps) {
       />
       <Switch
         label="Keep requests on local servers"
-        description="Only the built-in engine and upstreams and nodes that an operator marked as local get them."
+        description="Requests go only to the built-in engine and to upstreams and nodes that an operator marked as local."
         checked={draft.neverLeaves}
         onChange={(event) => change({ neverLeaves: event.currentTarget.checked })}
         error={errorOf("never_leaves")}
       />
       <PrioritySelect
         label="Priority"
-        description="Who goes first when a model is busy"
+        description="Order of requests when a model is busy"
         unset="Same as the account's tier"
         value={draft.priority}
         change={(priority) => change({ priority })}
@@ -84,7 +84,7 @@ export function NoteFields({ draft, change, errorOf }: PartProps) {
       />
       <Textarea
         label="Note"
-        description="Anything that colleagues should know about the key"
+        description="Anything that colleagues should know about this key"
         value={draft.note}
         onChange={(event) => change({ note: event.currentTarget.value })}
         maxLength={1000}

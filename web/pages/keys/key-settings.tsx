@@ -65,20 +65,20 @@ export function KeySettings({ record }: { record: ApiKey }) {
             </Stack>
           </Line>
           <Line label="Models">
-            {record.models === null ? "all of the environment" : <Codes of={record.models} none="none" />}
+            {record.models === null ? "all models of the environment" : <Codes of={record.models} none="none" />}
           </Line>
           {record.tools !== null && (
             <Line label="Tools">
               <Codes of={record.tools} none="none" />
             </Line>
           )}
-          {record.never_leaves && <Line label="Its requests">go only where it is marked as local</Line>}
+          {record.never_leaves && <Line label="Local servers only">yes</Line>}
           {record.priority !== null && <Line label="Priority">at most {record.priority}</Line>}
           {record.response_cache !== null && (
             <Line label="Response cache">{record.response_cache === "on" ? "always" : "never"}</Line>
           )}
           <Line label="Allowed from">
-            <Codes of={record.allowed_ips} none="anywhere" />
+            <Codes of={record.allowed_ips} none="any address" />
           </Line>
           <Line label="Own rate limit">
             {limit === null ? "none" : `${count(limit)} requests in ${span(windowSeconds ?? 60)}`}
@@ -118,7 +118,7 @@ function Line({ label, children }: { label: string; children: ReactNode }) {
 
 function endText({ expires_at: expires, revoked_at: revoked, status }: ApiKey): string {
   if (revoked !== null) return status === "active" ? `${at(revoked)} (rotated)` : at(revoked);
-  if (expires === null) return status === "active" ? "somebody revokes it" : "with the key that made it";
+  if (expires === null) return status === "active" ? "it is revoked" : "with the key that created it";
   return `${at(expires)} (${ago(expires)})`;
 }
 
@@ -127,7 +127,7 @@ function Maker({ id }: { id: string | null }) {
   const { session, isManager } = useSession();
   const isOther = id?.startsWith("usr_") === true && id !== session.person.id;
   const members = useRead<MemberList>("/v1/members", { limit: 100 }, { enabled: isManager && isOther });
-  if (id === null) return "with the server";
+  if (id === null) return "by the server";
   if (id === session.person.id) return "by you";
   if (id.startsWith("key_")) {
     return (

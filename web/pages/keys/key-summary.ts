@@ -31,7 +31,7 @@ export function limitSummary({ rateLimit, windowSeconds, amounts, quotas }: KeyD
     ),
     ...(quotas.length === 0 ? [] : [counted(quotas.length, "quota")]),
   ];
-  return set.join(", ") || "None besides the account's";
+  return set.join(", ") || "Only the account's limits";
 }
 
 export function addressSummary({ addresses }: KeyDraft): string {

@@ -70,21 +70,21 @@ function FirstRequest({ created }: { created: CreatedApiKey }) {
       </>
     );
   }
-  if (models.isPending) return <Loader size="sm" aria-label="Looking which models there are" />;
+  if (models.isPending) return <Loader size="sm" aria-label="Loading the models" />;
   if (models.error) return <Failure error={models.error} retry={models.refetch} />;
   const model = chatModel(models.data, of)?.id;
   if (model === undefined) {
     return (
       <Text size="sm">
         The environment {environmentNames[environment]} has no model that can chat{" "}
-        {of === null ? "yet" : "with this key yet"}. The page Models says how to get one.
+        {of === null ? "yet" : "with this key yet"}. Open the page Models to add or find a model.
       </Text>
     );
   }
   return (
     <>
       {title}
-      {addresses.length > 0 && <Note>It works only from {addresses.join(", ")}.</Note>}
+      {addresses.length > 0 && <Note>The key works only from {addresses.join(", ")}.</Note>}
       <Snippets
         baseUrl={baseUrlHere()}
         apiKey={key}
@@ -94,7 +94,7 @@ function FirstRequest({ created }: { created: CreatedApiKey }) {
         stream
       />
       <Title order={2} size="h4">
-        Use it with
+        Use this key with
       </Title>
       <AgentSetup baseUrl={baseUrlHere()} apiKey={key} model={model} />
     </>

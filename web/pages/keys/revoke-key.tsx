@@ -6,7 +6,7 @@ import { pagesOf } from "../../api/queries.ts";
 import type { ApiKey } from "../../api/types.ts";
 import { Confirm } from "../../parts/editing/confirm.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
-import { count } from "../../parts/words/figures.ts";
+import { count, counted } from "../../parts/words/figures.ts";
 import { shownKey } from "../../parts/words/key-status.tsx";
 import { useKeyChange } from "./use-key-change.ts";
 
@@ -16,22 +16,22 @@ export function RevokeKey({ record, opened, close }: { record: ApiKey; opened: b
     <Confirm
       opened={opened}
       title={`Revoke “${record.name}”?`}
-      action="Revoke the key"
+      action="Revoke key"
       busy={revocation.isPending}
       error={revocation.error}
       confirm={() => revocation.mutate(undefined)}
       close={close}
     >
       <Text size="sm" mb="xs">
-        From now on every request with {shownKey(record)} is refused, and with access tokens made from it. Requests that
-        run already go on to their end. Nobody can undo this.
+        All new requests with {shownKey(record)}, and with access tokens made from this key, are refused. Running
+        requests are completed. You cannot undo this.
       </Text>
       <Text size="sm" mb="xs">
         {record.last_used_at === null ? (
-          "It was never used."
+          "This key was never used."
         ) : (
           <>
-            It was last used <Ago seconds={record.last_used_at} />.
+            This key was last used <Ago seconds={record.last_used_at} />.
           </>
         )}
       </Text>
@@ -48,16 +48,18 @@ function Children({ record }: { record: ApiKey }) {
     queryKey: ["/v1/keys", "made with", record.id],
     queryFn: ({ signal }) => findChildren(record.id, signal),
   });
-  if (isPending) return <Loader size="xs" aria-label="Looking for keys that were made with it" />;
-  const generally = <Text size="sm">Keys that were made with it, or with one that it replaced, end as well.</Text>;
+  if (isPending) return <Loader size="xs" aria-label="Looking for keys created by this key" />;
+  const generally = (
+    <Text size="sm">Keys created by this key, or by an earlier key that it replaced, are revoked as well.</Text>
+  );
   // A key that was rotated has none any more: they went over to its successor.
   if (!data || record.revoked_at !== null || data.found.length === 0) return generally;
   return (
     <>
       <Text size="sm" fw={600}>
         {data.isAll ? "" : "At least "}
-        {data.found.length === 1 ? "1 key that was" : `${count(data.found.length)} keys that were`} made with it end
-        {data.found.length === 1 ? "s" : ""} as well, and what those made:
+        {counted(data.found.length, "key")} created by this key {data.found.length === 1 ? "is" : "are"} revoked as
+        well, including all keys created by {data.found.length === 1 ? "that key" : "those keys"}:
       </Text>
       <List size="sm">
         {data.found.slice(0, shownNames).map((key) => (

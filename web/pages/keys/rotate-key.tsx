@@ -19,8 +19,8 @@ export function RotateKey({ record, opened, close }: { record: ApiKey; opened: b
       action="rotate"
       title={`Rotate “${record.name}”`}
       titleOf={({ name }) => `The new key “${name}”`}
-      about="A new secret with the same name, permissions, expiration and limits. Keys that were made with the old one go on with the new one. A key can be rotated once; next time, rotate the new one."
-      hint="Long enough to replace it wherever it is in use"
+      about="You get a new key with the same name, permissions, expiration and limits. Keys created by the old key keep working and belong to the new key. A key can be rotated only once. Next time, rotate the new key."
+      hint="Choose enough time to replace the key everywhere"
       isWide
       done={() => void client.resetQueries({ queryKey: ["/v1/keys"] })}
     >
@@ -29,8 +29,8 @@ export function RotateKey({ record, opened, close }: { record: ApiKey; opened: b
           <Text size="sm">
             The old key, {shownKey(record)},{" "}
             {overlap === 0
-              ? "works no more."
-              : `works until ${at(made.created_at + overlap)}: put the new one in its place by then.`}
+              ? "no longer works."
+              : `works until ${at(made.created_at + overlap)}. Replace the old key before then.`}
           </Text>
         </NewKey>
       )}

@@ -7,40 +7,41 @@ import { Card } from "../../parts/page/section.tsx";
 const kinds: readonly (readonly [string, ReactNode])[] = [
   [
     "Requests per minute",
-    "How many requests may begin in a minute. Room comes back continuously: at 600 a minute, ten more each second, and no more than a minute's worth is kept.",
+    "The number of requests that can start within a minute. The limit refills continuously: at 600 requests per minute, ten more each second, up to 600.",
   ],
   [
     "Tokens per minute",
     <>
-      Prompt and answer together. A request sets aside its prompt and the most it may answer (<Code>max_tokens</Code>);
-      what it did not use is given back at its end.
+      Prompt and answer together. A request reserves its prompt tokens and its largest possible answer (
+      <Code>max_tokens</Code>); at its end, unused tokens are returned.
     </>,
   ],
   [
     "Tokens and spend per month",
-    "Counted from the first to the last day of a month in UTC, then anew. Requests that still run are not part of it yet. Models without a price cost nothing.",
+    "Counted per calendar month in UTC. Running requests are not counted yet. Models without a price add no spend.",
   ],
   [
-    "Quotas per window",
-    "Of an hour, five hours, a day, a week, a month or another span, for all models or some. One of the calendar begins anew in UTC, a week on Monday; another begins with its first use and lasts for its span.",
+    "Quotas",
+    "An amount per hour, 5 hours, day, week, month or custom time, for all or some models. A calendar quota resets in UTC, and a week starts on Monday. A quota “from first use” starts with the first request and lasts for its time.",
   ],
   [
     "Limits of a key",
     <>
-      A key may have a rate and quotas of its own, set under <TextLink href="/settings/api-keys">API keys</TextLink>.
-      They hold beside those of the account: whichever is reached first refuses.
+      A key can have its own rate limit and quotas. Set them under{" "}
+      <TextLink href="/settings/api-keys">API keys</TextLink>. The limits of the account also apply: a request is
+      refused as soon as either limit is reached.
     </>,
   ],
   [
-    "When one is reached",
+    "When a limit is reached",
     <>
-      The answer has status 429, says which limit it was, and in <Code>Retry-After</Code> when to try again. Every
-      answer tells what is left in its <Code>x-ratelimit-*</Code> headers.
+      The request is refused with status 429. The error names the limit, and the header <Code>Retry-After</Code> says
+      when to try again. Every answer reports what is left in its <Code>x-ratelimit-*</Code> headers.
     </>,
   ],
   [
-    "No free model server",
-    "Not a limit of the account: a model can answer so many at once. Requests wait for a place for some time, and are refused with status 503 when there is none.",
+    "All model servers were busy",
+    "This is not a limit of the account. A model server handles a limited number of requests at once. Other requests wait, and are refused with status 503 if they wait too long.",
   ],
 ];
 

@@ -33,8 +33,8 @@ export function LimitsPage() {
       title="Limits"
       about={
         account.data?.quota.usage_of === "caller"
-          ? "What the account may use, what is left now, and your own requests that limits refused."
-          : "What the account may use, what is left now, and what limits refused."
+          ? "The limits of the account, what is left of them, and your rate-limited requests."
+          : "The limits of the account, what is left of them, and rate-limited requests."
       }
       actions={
         // Its place is there before it, as on a phone it stands below the heading.
@@ -82,25 +82,25 @@ function Now({ account }: { account: AccountOverview }) {
     <Stack gap="sm">
       {isUnlimited && (
         <Alert title={`No rate limits in the environment ${environmentNames[environment]}`} color="water">
-          A tier is the set of limits that an account was given. The one of this account, {account.tier}, sets none
-          here.{" "}
+          A tier is the set of limits of an account. The tier of this account, {account.tier}, sets no limits in this
+          environment.{" "}
           {isOperator
-            ? "In which environments a tier applies is set under Tiers."
-            : "Other environments may have limits: choose one above."}
+            ? "You choose the environments of a tier under Tiers."
+            : "Other environments may have limits. Choose an environment at the top of the page."}
         </Alert>
       )}
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-        <Card title="Rate now">
+        <Card title="Rate limits">
           <RateMeters rate={rate} />
           <SmallNote mt="sm">
-            As you are signed in here. A key has the same room, and less where it has a limit of its own.
+            These figures apply to you and to all keys of the account. A key with its own limit can have less left.
           </SmallNote>
         </Card>
-        <Card title="Quota of the month">
+        <Card title="Monthly limits">
           <QuotaMeters quota={quota} />
         </Card>
         {quotas.length > 0 && (
-          <Card title="Quotas per window">
+          <Card title="Quotas">
             <UsedQuotas quotas={quotas} ofMany />
           </Card>
         )}

@@ -51,14 +51,13 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
       />
       {refusals.length >= mostRefusals && (
         <Alert color="yellow" title="Only the latest are shown">
-          There were so many that the server told of the newest {count(mostRefusals)} lines alone: the oldest days are
-          not whole.
+          The server returned only the newest {count(mostRefusals)} entries, so the oldest days are incomplete.
         </Alert>
       )}
       {reasons.length > 0 && (
-        <Paper withBorder p="md" component="section" aria-label="What was refused and why">
+        <Paper withBorder p="md" component="section" aria-label="Refused requests by reason">
           <Title order={2} fz="md" mb="sm">
-            What was refused and why
+            Refused requests by reason
           </Title>
           <div className="meanings">
             {reasons.map((reason) => (

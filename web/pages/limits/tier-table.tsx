@@ -14,7 +14,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
       <Title order={2} fz="md">
         Tiers
       </Title>
-      <Note mb="xs">An operator of this server moves an account to another tier.</Note>
+      <Note mb="xs">Only an operator of this server can change the tier of an account.</Note>
       <ScrollRegion className="long-table" label="All tiers">
         <Table verticalSpacing="xs" miw={720}>
           <Table.Thead>
@@ -25,7 +25,7 @@ export function TierTable({ tiers }: { tiers: readonly TierOverview[] }) {
                   {label}
                 </Table.Th>
               ))}
-              <Table.Th>Quotas per window</Table.Th>
+              <Table.Th>Quotas</Table.Th>
               <Table.Th>Applies in</Table.Th>
             </Table.Tr>
           </Table.Thead>

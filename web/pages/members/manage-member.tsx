@@ -56,7 +56,7 @@ function Content(props: Omit<ManageMemberProps, "opened">) {
       <Facts
         facts={[
           ["Member since", day(member.created_at)],
-          ["Last seen", <Ago key="seen" seconds={member.last_seen_at} never="not lately" />],
+          ["Last seen", <Ago key="seen" seconds={member.last_seen_at} never="not recently" />],
         ]}
       />
       <form
@@ -74,7 +74,7 @@ function Content(props: Omit<ManageMemberProps, "opened">) {
           {change.error && <Failure error={change.error} />}
           {whyNoRole === undefined && (
             <Group justify="space-between">
-              <SmallNote>It holds at once.</SmallNote>
+              <SmallNote>Takes effect immediately.</SmallNote>
               <Button type="submit" loading={change.isPending} disabled={role === member.role}>
                 Change role
               </Button>
@@ -95,7 +95,8 @@ function Content(props: Omit<ManageMemberProps, "opened">) {
       <Divider />
       <Group justify="space-between" gap="sm">
         <Note flex={1} miw="12rem">
-          {whyNoRemoval ?? (isSelf ? "Others of the account go on without you." : "What they have here ends with it.")}
+          {whyNoRemoval ??
+            (isSelf ? "The other members keep the account." : "This person loses all access to the account.")}
         </Note>
         <PlainButton onClick={remove} disabled={whyNoRemoval !== undefined}>
           {isSelf ? "Leave the account…" : "Remove from the account…"}

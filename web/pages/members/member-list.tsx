@@ -75,7 +75,13 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
       width: "14rem",
     },
     { name: "since", head: "Member since", cell: (member) => day(member.created_at), wideOnly: true, width: "10rem" },
-    timeColumn({ name: "seen", head: "Last seen", width: "10rem", at: (row) => row.last_seen_at, never: "not lately" }),
+    timeColumn({
+      name: "seen",
+      head: "Last seen",
+      width: "10rem",
+      at: (row) => row.last_seen_at,
+      never: "not recently",
+    }),
     {
       name: "manage",
       head: "Action",
@@ -98,7 +104,7 @@ export function MemberList({ standing, below }: { standing: Standing; below: Rea
         rowHeight={58}
         height="36rem"
         choose={setManaged}
-        empty={<Empty title="No members">Invite somebody: they get a link to set up their sign-in.</Empty>}
+        empty={<Empty title="No members">Invite a person. They receive a link to set up their sign-in.</Empty>}
         below={below}
       />
       {shown && (

@@ -22,7 +22,7 @@ export function MemberQuotas({ member, why, close }: MemberQuotasProps) {
     return (
       <Stack gap="xs">
         <Title order={3} size="sm">
-          Quotas per window
+          Quotas
         </Title>
         <OwnQuotas id={member.id} />
         <Note>{why}</Note>
@@ -33,9 +33,9 @@ export function MemberQuotas({ member, why, close }: MemberQuotasProps) {
     <QuotaForm
       path={`/v1/members/${member.id}`}
       quotas={member.quotas}
-      about={`Of what ${member.name} does here and makes: the dashboard, command line logins, own keys and allowed apps, together. In each environment by itself; what is used is shown of ${environmentNames[environment]}.`}
+      about={`These quotas count everything that ${member.name} uses: the dashboard, command line logins, keys and allowed apps. Each environment is counted separately. The usage shown here is of ${environmentNames[environment]}.`}
       stale={["/v1/members"]}
-      said={`The quotas of ${member.name} are saved. They hold at once.`}
+      said={`The quotas of ${member.name} were saved and take effect immediately.`}
       close={close}
     />
   );
@@ -49,6 +49,6 @@ export function OwnQuotas({ id }: { id: string }) {
   return data.quotas_used.length > 0 ? (
     <UsedQuotas quotas={data.quotas_used} />
   ) : (
-    <Text size="sm">None: the limits of the account alone hold.</Text>
+    <Text size="sm">No quotas. Only the limits of the account apply.</Text>
   );
 }

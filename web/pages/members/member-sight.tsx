@@ -17,14 +17,14 @@ export function MemberSight({ member, why }: MemberSightProps) {
     {
       stale: ["/v1/members"],
       said: ({ name, sees_all_usage: all }) =>
-        `${name} sees ${all ? "the usage of the account" : "their own usage"} now.`,
+        `${name} can now see ${all ? "the usage of the account" : "only their own usage"}.`,
     },
   );
   return (
     <>
       <Switch
-        label="Sees the usage and requests of the whole account"
-        description={why ?? "Figures alone: what others asked and were answered stays theirs. It holds at once."}
+        label="Can view the account's usage and logs"
+        description={why ?? "Without the content of requests. Takes effect immediately."}
         checked={change.isPending ? change.variables : member.sees_all_usage}
         disabled={why !== undefined || change.isPending}
         onChange={({ currentTarget }) => change.mutate(currentTarget.checked)}

@@ -29,9 +29,9 @@ export function MemberTools({ member, why }: MemberToolsProps) {
       key={JSON.stringify(member.tools)}
       path={`/v1/members/${member.id}`}
       tools={member.tools}
-      about={`Which ${member.name} may use here, with all own keys and allowed apps`}
+      about={`Tools that ${member.name} may use, including with their own keys and allowed apps`}
       stale={["/v1/members"]}
-      said={`The tools of ${member.name} are saved. They hold at once.`}
+      said={`The tools of ${member.name} were saved and take effect immediately.`}
     />
   );
 }

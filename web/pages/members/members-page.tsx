@@ -25,7 +25,7 @@ function AllMembers({ standing }: { standing: Standing }) {
   return (
     <Page
       title="Members"
-      about={`Who belongs to ${account.name}. A role holds in all environments.`}
+      about={`People with access to ${account.name}. Roles apply to all environments.`}
       actions={<AddButton onClick={() => setParameters({ invite: "1" }, { replace: true })}>Invite</AddButton>}
     >
       <MemberList

@@ -15,19 +15,17 @@ export function OwnMembership() {
   const { account, accounts, person, role } = session;
   const membership = accounts.find(({ id }) => id === account.id);
   return (
-    <Page title="Members" about={`Who belongs to ${account.name} is for its owners and admins to see.`}>
+    <Page title="Members" about={`Only owners and admins of ${account.name} can see its members.`}>
       <Section title={`Your role: ${roleNames[role]}`} about={roleMeanings[role]}>
-        <Text size="sm">
-          To invite somebody, or to get another role, ask an owner of the account: most likely whoever invited you.
-        </Text>
+        <Text size="sm">To invite a person or to get another role, ask an owner of the account.</Text>
         <Group>
           <PlainButton onClick={() => setLeaving(true)}>Leave the account…</PlainButton>
         </Group>
       </Section>
       {membership && (
         <Section
-          title="How much you may use"
-          about="Set by an owner or admin of the account, for all that you do here and make, in this environment."
+          title="Your quotas"
+          about="Set by an owner or admin of the account. They count everything that you use in this environment, including with your keys and apps."
         >
           <OwnQuotas id={membership.membership_id} />
         </Section>

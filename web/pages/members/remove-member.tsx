@@ -23,7 +23,7 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
     stale: isSelf ? [] : ["/v1/members", "/v1/invitations"],
     done() {
       if (isSelf) return leaveAccount(session.accounts.filter(({ id }) => id !== session.account.id));
-      notifications.show({ message: `${shown?.name ?? ""} is no member of ${account} any more.` });
+      notifications.show({ message: `${shown?.name ?? ""} is no longer a member of ${account}.` });
       return close();
     },
   });
@@ -34,7 +34,6 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
       opened={member !== undefined}
       title={isSelf ? `Leave ${account}?` : `Remove ${shown?.name ?? ""} from ${account}?`}
       action={isSelf ? "Leave the account" : "Remove from the account"}
-      stay={isSelf ? "Stay" : "Keep them"}
       busy={removal.isPending}
       error={removal.error}
       confirm={() => member && removal.mutate(member.id)}
@@ -44,17 +43,17 @@ export function RemoveMember({ member, isSelf, close }: RemoveMemberProps) {
       }}
     >
       <Text size="sm" mb={4}>
-        For this account end at once:
+        This ends immediately for this account:
       </Text>
       <List size="sm" mb="xs">
-        <List.Item>API keys that {who} made as a member</List.Item>
+        <List.Item>API keys that {who} created as a member</List.Item>
         <List.Item>{whose} command line logins</List.Item>
-        <List.Item>what {who} allowed apps to do</List.Item>
+        <List.Item>access that {who} gave to apps</List.Item>
         <List.Item>invitations that {who} sent</List.Item>
       </List>
       <Text size="sm">
-        Keys that owners and admins made are the account's, and stay. So does what was used, in the reports.{" "}
-        {isSelf ? "Only an invitation brings you back." : "Other accounts of theirs go on."}
+        Keys that owners and admins created belong to the account and stay. Past usage stays in the reports.{" "}
+        {isSelf ? "You need a new invitation to return." : "Access to other accounts is not affected."}
       </Text>
     </Confirm>
   );

@@ -22,12 +22,12 @@ interface Question {
   isLastOwner: boolean;
 }
 
-const keepsOwner = "An account keeps at least one owner. Make somebody else an owner first.";
+const keepsOwner = "An account needs at least one owner. Make another member an owner first.";
 
 /** Undefined where the role may be changed. */
 export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): string | undefined {
-  if (isSelf) return "Nobody changes their own role. Ask another owner.";
-  if (standing !== "owner" && standing !== "operator") return "Only owners change roles.";
+  if (isSelf) return "You cannot change your own role. Ask another owner.";
+  if (standing !== "owner" && standing !== "operator") return "Only owners can change roles.";
   return isLastOwner ? keepsOwner : undefined;
 }
 
@@ -35,24 +35,24 @@ export function whyNoOtherRole({ standing, isSelf, isLastOwner }: Question): str
 export function whyNoSight({ standing }: Question): string | undefined {
   return standing === "owner" || standing === "operator"
     ? undefined
-    : "Only owners let a member see the usage of others.";
+    : "Only owners can let a member see the usage of others.";
 }
 
 /** Undefined where it may be said how much they may use. */
 export function whyNoQuotas({ member, standing }: Question): string | undefined {
-  return mayActOn(standing, member.role) ? undefined : "Only owners set quotas of owners and admins.";
+  return mayActOn(standing, member.role) ? undefined : "Only owners can set quotas for owners and admins.";
 }
 
 /** Undefined where it may be said which tools they may use. */
 export function whyNoTools({ member, standing }: Question): string | undefined {
-  return mayActOn(standing, member.role) ? undefined : "Only owners say which tools owners and admins may use.";
+  return mayActOn(standing, member.role) ? undefined : "Only owners can choose the tools of owners and admins.";
 }
 
 /** Undefined where they may be removed, or leave. */
 export function whyNoRemoval({ member, standing, isSelf, isLastOwner }: Question): string | undefined {
   if (isLastOwner) return keepsOwner;
   if (isSelf || mayActOn(standing, member.role)) return undefined;
-  return "Only owners remove owners and admins.";
+  return "Only owners can remove owners and admins.";
 }
 
 /** Members act on nobody, admins on members, owners and operators on all. */

@@ -14,7 +14,7 @@ interface ChartLegendProps {
 export function ChartLegend({ title, series, kind, hidden, toggle }: ChartLegendProps) {
   const scheme = useComputedColorScheme("light", { getInitialValueInEffect: false });
   return (
-    <Group gap={4} mt={4} role="group" aria-label={`${title}: what is shown`}>
+    <Group gap={4} mt={4} role="group" aria-label={`${title}: series shown`}>
       {series.map(({ label, color }, at) => {
         const isShown = !hidden.has(label);
         return (

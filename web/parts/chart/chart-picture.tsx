@@ -77,11 +77,11 @@ export function ChartPicture(props: PictureProps) {
         style={{ height }}
         role="slider"
         tabIndex={0}
-        aria-label={`${title}: arrow keys read one time after the other`}
+        aria-label={`${title}: read the values with the arrow keys`}
         aria-valuemin={1}
         aria-valuemax={Math.max(1, times.length)}
         aria-valuenow={(index ?? times.length - 1) + 1}
-        aria-valuetext={index === undefined ? "Nothing read yet" : spoken({ ...props, index, format })}
+        aria-valuetext={index === undefined ? "No value selected" : spoken({ ...props, index, format })}
         onKeyDown={onKeyDown}
         onBlur={() => read(undefined)}
       />

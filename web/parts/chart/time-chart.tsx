@@ -68,7 +68,7 @@ export const TimeChart = memo(function TimeChart(props: TimeChartProps) {
           )}
           {isUtc(bucket) && isReaderElsewhere() && (
             <Text c="dimmed" size="xs" component="span">
-              by {bucket} of UTC
+              by {bucket}, UTC
             </Text>
           )}
         </Group>
@@ -76,8 +76,8 @@ export const TimeChart = memo(function TimeChart(props: TimeChartProps) {
           variant="subtle"
           color="gray"
           onClick={() => setAsTable(!asTable)}
-          aria-label={asTable ? `${title}: show as picture` : `${title}: show as table`}
-          data-hint={asTable ? "Show as picture" : "Show as table"}
+          aria-label={asTable ? `${title}: show as chart` : `${title}: show as table`}
+          data-hint={asTable ? "Show as chart" : "Show as table"}
         >
           {asTable ? <GraphIcon /> : <TableIcon />}
         </ActionIcon>

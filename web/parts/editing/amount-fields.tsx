@@ -27,7 +27,7 @@ export function AmountFields<Name extends LimitAmount["wire"]>(props: AmountFiel
   const hows = [
     ...(inherits === undefined ? [] : [{ value: "inherit", label: inherits }]),
     { value: "unlimited", label: "No limit" },
-    { value: "own", label: inherits === undefined ? "Limit" : "A limit of its own" },
+    { value: "own", label: inherits === undefined ? "Limit" : "Own limit" },
   ];
   return fields.map(({ wire, label, unit, least, most }) => {
     const amount = amounts[wire];

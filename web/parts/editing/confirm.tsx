@@ -76,7 +76,7 @@ interface QuestionProps extends Omit<ConfirmProps, "opened" | "title" | "canStop
 
 /** What was typed ends with the dialog. */
 function Question(props: QuestionProps) {
-  const { children, action, stay = "Keep it", final = true, typed, busy, isHeld, error, confirm, close } = props;
+  const { children, action, stay = "Cancel", final = true, typed, busy, isHeld, error, confirm, close } = props;
   const [text, setText] = useState("");
   return (
     <form
@@ -91,7 +91,7 @@ function Question(props: QuestionProps) {
         </Text>
         {typed !== undefined && (
           <TextInput
-            label={`Type ${typed} to go on`}
+            label={`Type ${typed} to confirm`}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
             autoComplete="off"

@@ -36,7 +36,7 @@ export function useDiscarding() {
       {content}
       <Confirm
         opened={question?.isOpen ?? false}
-        title="Discard what you typed?"
+        title="Discard your changes?"
         action="Discard"
         stay="Keep editing"
         busy={false}
@@ -45,7 +45,7 @@ export function useDiscarding() {
         confirm={() => answer(true)}
         close={() => answer(false)}
       >
-        The form has not been sent. What you typed or chose in it will be lost.
+        The form has not been sent. Everything that you entered in it will be lost.
       </Confirm>
     </GuardContext>
   );

@@ -4,7 +4,7 @@ import { DownloadIcon, PlayIcon } from "@primer/octicons-react";
 import type { ReactNode } from "react";
 import { PlainButton } from "../page/buttons.tsx";
 import { Failure } from "../page/failure.tsx";
-import { count } from "../words/figures.ts";
+import { counted } from "../words/figures.ts";
 import { Confirm } from "./confirm.tsx";
 import { useQuestion } from "./question.ts";
 
@@ -25,14 +25,14 @@ interface DrainingProps {
 export function Draining({ name, isDraining, running, stale, change, purpose, children }: DrainingProps) {
   const question = useQuestion(change, {
     stale,
-    said: (_answer, isNow) => `${name} gets ${isNow ? "no new requests" : "requests again"}.`,
+    said: (_answer, isNow) => `${name} now receives ${isNow ? "no new requests" : "requests again"}.`,
   });
   const { dialog } = question;
   if (isDraining) {
     return (
       <>
         <Button leftSection={<PlayIcon />} loading={dialog.busy} onClick={() => question.change(false)}>
-          Send requests again
+          Resume
         </Button>
         {dialog.error && <Failure error={dialog.error} />}
       </>
@@ -43,9 +43,10 @@ export function Draining({ name, isDraining, running, stale, change, purpose, ch
       <PlainButton leftSection={<DownloadIcon />} onClick={() => question.ask(true)}>
         Drain
       </PlainButton>
-      <Confirm {...dialog} title={`Drain ${name}?`} action="Drain it" stay="Leave it as it is" final={false}>
-        It finishes {running === 0 ? "what it may have begun by then" : `the ${count(running)} that run on it`} and gets
-        nothing new, {purpose}.
+      <Confirm {...dialog} title={`Drain ${name}?`} action="Drain" final={false}>
+        {name} finishes{" "}
+        {running === 0 ? "the requests that it has started by then" : `its ${counted(running, "running request")}`} and
+        receives no new ones, {purpose}.
         <Text size="sm" mt="xs">
           {children}
         </Text>

@@ -14,7 +14,7 @@ interface EnvironmentBoxesProps {
 }
 
 export function EnvironmentBoxes(props: EnvironmentBoxesProps) {
-  const { label = "Environments", description = "Keys of these may call its models." } = props;
+  const { label = "Environments", description = "Keys of these environments may call its models." } = props;
   const { value, mayBeEmpty = false, error, change } = props;
   return (
     <Checkbox.Group

@@ -66,6 +66,6 @@ function entryNamed<Entry extends { value: string; label: string }>(
 
 function notAdded(text: string, most: number | undefined): string {
   if (most !== undefined)
-    return `"${text}" was not added: ${most} entries are the most. Remove one, or clear the field.`;
-  return `"${text}" is not in the list, so it was not added. Choose an entry, or clear the field.`;
+    return `"${text}" was not added: the list may have at most ${most} entries. Remove an entry, or clear the field.`;
+  return `"${text}" was not added: it is not in the list. Choose an entry from the list, or clear the field.`;
 }

@@ -25,7 +25,7 @@ export function KeyFilter({ value, nameOf, choose }: KeyFilterProps) {
       {...{ label: "Key", value: value ?? "", choose }}
       data={[...names].map(([id, label]) => ({ value: id, label }))}
       all={{ short: "All", long: "All keys" }}
-      nothing="No such key"
+      nothing="No matching key"
       // The server has searched already, also by what a label does not show.
       filter={({ options }) => options}
       onSearchChange={setText}

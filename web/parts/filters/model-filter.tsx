@@ -18,7 +18,7 @@ export function ModelFilter({ value, choose }: ModelFilterProps) {
     <ChoiceFilter
       {...{ label: "Model", value, choose, data: [...ids] }}
       all={{ short: "All", long: "All models" }}
-      nothing="No such model"
+      nothing="No matching model"
     />
   );
 }

@@ -27,7 +27,7 @@ export function TagFilter({ value, choose }: TagFilterProps) {
     <ChoiceFilter
       {...{ label: "Tag", value, choose, data: [...tags] }}
       all={{ short: "All", long: "All tags" }}
-      nothing={used.length === 0 ? "No request had a tag lately" : "No such tag"}
+      nothing={used.length === 0 ? "No recent request has a tag" : "No matching tag"}
       onSearchChange={setTyped}
     />
   );

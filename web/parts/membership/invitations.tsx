@@ -23,22 +23,26 @@ interface InvitationsProps {
 export function Invitations({ path, listing, mayTakeBack }: InvitationsProps) {
   const removal = useQuestion(({ id }: Invitation) => call("DELETE", `${path}/${id}`), {
     stale: [path],
-    said: (_answer, { email }) => `The invitation of ${email} is taken back.`,
+    said: (_answer, { email }) => `The invitation for ${email} was revoked.`,
   });
   return (
     <Stack gap="sm">
-      <Title order={2}>Open invitations</Title>
+      <Title order={2}>Pending invitations</Title>
       <LongTable
-        label="Open invitations"
+        label="Pending invitations"
         listing={listing}
         columns={columnsOf(mayTakeBack, removal.ask)}
         keyOf={({ id }) => id}
         rowHeight={58}
         height="24rem"
-        empty={<Note>None. Whoever is invited is listed here until they follow their link, for a week at most.</Note>}
+        empty={
+          <Note>
+            No pending invitations. An invitation is listed here until the person accepts it, for at most a week.
+          </Note>
+        }
       />
-      <Confirm {...removal.dialog} title="Take the invitation back?" action="Take it back">
-        The link that {removal.about?.email} got no longer works. You can invite them again.
+      <Confirm {...removal.dialog} title="Revoke the invitation?" action="Revoke invitation">
+        The link that was sent to {removal.about?.email} stops working. You can invite this person again.
       </Confirm>
     </Stack>
   );
@@ -58,14 +62,14 @@ function columnsOf(
             {email}
           </Text>
           <SmallNote hiddenFrom="sm">
-            {roleNames[role]}, ends <Ago seconds={expires} />
+            {roleNames[role]}, expires <Ago seconds={expires} />
           </SmallNote>
         </>
       ),
     },
     { name: "role", head: "Role", cell: ({ role }) => roleNames[role], wideOnly: true, width: "7rem" },
     timeColumn({ name: "sent", head: "Invited", width: "10rem", at: ({ created_at }) => created_at }),
-    timeColumn({ name: "ends", head: "Ends", width: "10rem", at: ({ expires_at }) => expires_at }),
+    timeColumn({ name: "ends", head: "Expires", width: "10rem", at: ({ expires_at }) => expires_at }),
     {
       name: "take-back",
       head: "Action",
@@ -73,11 +77,11 @@ function columnsOf(
       width: "7rem",
       cell: (invitation) =>
         mayTakeBack(invitation.role) ? (
-          <SmallButton onClick={() => ask(invitation)} aria-label={`Take back the invitation of ${invitation.email}`}>
-            Take back
+          <SmallButton onClick={() => ask(invitation)} aria-label={`Revoke the invitation for ${invitation.email}`}>
+            Revoke{" "}
           </SmallButton>
         ) : (
-          <SmallNote>An owner's to take back</SmallNote>
+          <SmallNote>Only an owner can revoke</SmallNote>
         ),
     },
   ];

@@ -37,17 +37,17 @@ export function Invite({ opened, into, close, ...props }: InviteProps) {
   };
   return (
     <>
-      <Modal opened={opened} onClose={close} title={`Invite into ${into}`}>
+      <Modal opened={opened} onClose={close} title={`Invite to ${into}`}>
         <InviteForm {...props} close={close} done={done} />
       </Modal>
       <ShownOnce
-        title={`The link for ${shown?.email ?? ""}`}
+        title={`Invitation link for ${shown?.email ?? ""}`}
         secret={made?.link ?? undefined}
         label="Copy the link"
         close={() => setMade(undefined)}
       >
-        No mail was sent: give the link to {shown?.email} yourself, as you would a password. It works once, until{" "}
-        {shown ? at(shown.expires_at) : ""}.
+        No mail was sent. Send this link to {shown?.email} yourself, as safely as you would send a password. The link
+        works once, until {shown ? at(shown.expires_at) : ""}.
       </ShownOnce>
     </>
   );
@@ -77,7 +77,7 @@ function InviteForm({ path, usual, allowed = roles, close, done }: InviteFormPro
     >
       <TextInput
         label="E-mail address"
-        description="They get a link with which they set up their sign-in. It works once, for a week."
+        description="This person receives a link to set up their sign-in. The link works once, for a week."
         type="email"
         value={email}
         onChange={(event) => {
@@ -94,7 +94,7 @@ function InviteForm({ path, usual, allowed = roles, close, done }: InviteFormPro
         value={role}
         change={setRole}
         allowed={allowed}
-        {...(allowed.length < roles.length ? { why: "Only owners invite owners and admins." } : {})}
+        {...(allowed.length < roles.length ? { why: "Only owners can invite owners and admins." } : {})}
         error={problemOf(invite.error, "role")}
       />
     </Form>

@@ -9,7 +9,7 @@ export const roles = ["owner", "admin", "member"] as const satisfies readonly Ro
 export const roleNames: Record<Role, string> = { owner: "Owner", admin: "Admin", member: "Member" };
 
 export const roleMeanings: Record<Role, string> = {
-  owner: "Manages everything of the account, its owners and admins included.",
-  admin: "Manages all keys and apps of the account, and its members.",
-  member: "Has keys, apps and chats of their own, and sees nobody else's.",
+  owner: "Manages the whole account, including its owners and admins.",
+  admin: "Manages all keys, apps and members of the account.",
+  member: "Manages only their own keys, apps and chats.",
 };

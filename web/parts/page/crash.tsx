@@ -16,11 +16,11 @@ export class Crash extends Component<{ children: ReactNode }, { failed: boolean 
     return (
       <Page title="This page failed">
         <Empty
-          title="It could not be shown"
-          action={<Button onClick={() => window.location.reload()}>Load it again</Button>}
+          title="This page could not be displayed"
+          action={<Button onClick={() => window.location.reload()}>Reload the page</Button>}
         >
-          The dashboard is older than the server, the connection was lost, or there is a fault in it. Loading it again
-          helps in most cases.
+          The dashboard may be older than the server, the connection may have been lost, or the page has a fault. In
+          most cases, loading the page again helps.
         </Empty>
       </Page>
     );

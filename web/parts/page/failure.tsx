@@ -34,5 +34,5 @@ function titleOf({ status, code }: ApiFailure): string {
   if (status === 403) return "Not allowed";
   if (status === 404) return "Not found";
   if (status === 429) return "Too many requests";
-  return status >= 500 || status === 0 ? "The server has a problem" : "This did not work";
+  return status >= 500 || status === 0 ? "The server reported an error" : "The request failed";
 }

@@ -10,16 +10,18 @@ export function NoModels() {
   const here = environmentNames[environment];
   if (isOperator) {
     return (
-      <Empty title="No model runs yet" action={<LinkButton href="/admin/upstreams">Add an upstream</LinkButton>}>
-        Models come from upstreams: a model server in your network, or a provider with an API key. Add one, and all its
-        models are here. If there is one already, it may be out of reach, or not for the environment {here}.
+      <Empty title="No models yet" action={<LinkButton href="/admin/upstreams">Add an upstream</LinkButton>}>
+        Models come from upstreams: a model server in your network, or a provider with an API key. Add an upstream, and
+        its models appear here. If you have already added one, it may be unreachable, or not available in the
+        environment {here}.
       </Empty>
     );
   }
   return (
-    <Empty title="No model is open to you here">
-      This account may use none in the environment {here}. Choose another environment at the top ({others.join(" or ")}
-      ), or ask whoever operates this server to add a model or to open one for you.
+    <Empty title="No models available to you">
+      This account may not use any model in the environment {here}. Choose another environment at the top (
+      {others.join(" or ")}
+      ), or ask an operator of this server to add a model or to give you access to one.
     </Empty>
   );
 }

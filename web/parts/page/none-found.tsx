@@ -22,13 +22,13 @@ export function NoneFound({ what, patience, showAll, filtered, children }: NoneF
   if (patience?.isPaused) {
     return (
       <Empty title="Nothing found yet" action={<Button onClick={patience.goOn}>Search further back</Button>}>
-        Many {what}s were looked through. There are older ones.
+        The newest {what}s do not match. There are older ones.
       </Empty>
     );
   }
   if (!showAll) return children;
   return (
-    <Empty title={`No such ${what}`} action={<PlainButton onClick={showAll}>Show all {what}s</PlainButton>}>
+    <Empty title={`No matching ${what}`} action={<PlainButton onClick={showAll}>Show all {what}s</PlainButton>}>
       {filtered}
     </Empty>
   );

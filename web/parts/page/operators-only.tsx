@@ -13,15 +13,15 @@ export function operatorsOnly(title: string, Content: ComponentType): ComponentT
     return (
       <Page title={title}>
         <Empty
-          title="For operators of this server"
+          title="Only for operators of this server"
           action={
             <LinkButton href="/" mt="xs">
-              To the overview
+              Go to Overview
             </LinkButton>
           }
         >
-          This page concerns all accounts of the installation. Your own account is under Settings. Whoever is an
-          operator can make you one, under Administration, People.
+          This page covers all accounts of the server. You find your own account under Settings. An operator can give
+          you access under Administration, People.
         </Empty>
       </Page>
     );

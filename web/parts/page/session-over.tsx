@@ -45,8 +45,8 @@ export function SessionOver({ session, problem, look }: Over) {
           Your session has ended
         </Title>
         <Text size="sm">
-          Sign in as {session.person.email} in another tab, then come back here: the page goes on as it was, with what
-          you have written. Until then nobody sees it.
+          Sign in as {session.person.email} in another tab, then return to this tab. This page and your unsaved input
+          are kept, and stay hidden until then.
         </Text>
         {problem && (
           <Text size="sm" c="var(--mantine-color-error)" role="alert">
@@ -61,9 +61,9 @@ export function SessionOver({ session, problem, look }: Over) {
         </Group>
         <Text size="sm">
           <Anchor href={signInPath(window.location.pathname + window.location.search)} inherit underline="always">
-            Leave the page
-          </Anchor>
-          , and what you have written.
+            Leave this page{" "}
+          </Anchor>{" "}
+          and lose your unsaved input.
         </Text>
       </Stack>
     </dialog>

@@ -107,7 +107,7 @@ export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
     const rule = ruleOf(draft);
     const strange = draft.models.find((text) => !modelPattern.test(text));
     const kind = kindOf(rule);
-    if (!Number.isFinite(rule.amount)) return `quotas[${at}].amount: say how much.`;
+    if (!Number.isFinite(rule.amount)) return `quotas[${at}].amount: enter an amount.`;
     if (rule.unit !== "usd" && !Number.isInteger(rule.amount)) {
       return `quotas[${at}].amount: must be a whole number of ${rule.unit}.`;
     }
@@ -115,9 +115,10 @@ export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
       return `quotas[${at}].per: must be from one minute to 366 days.`;
     }
     if (strange !== undefined) {
-      return `quotas[${at}].models: ${strange} is no id of a model, and no beginning of ids such as gpt-*.`;
+      return `quotas[${at}].models: ${strange} is not a model id or a prefix such as gpt-*.`;
     }
-    if (seen.has(kind)) return `quotas[${at}].per: there is one of this kind already: change that one.`;
+    if (seen.has(kind))
+      return `quotas[${at}].per: the list already has a quota of this kind. Change that quota instead.`;
     seen.add(kind);
   }
   return undefined;

@@ -43,7 +43,7 @@ const spans = [
   { value: "day", label: "Day" },
   { value: "week", label: "Week" },
   { value: "month", label: "Month" },
-  { value: "other", label: "Other span" },
+  { value: "other", label: "Custom" },
 ] as const satisfies readonly { value: QuotaDraft["per"]; label: string }[];
 
 const windows = [
@@ -67,7 +67,7 @@ export function QuotaRuleFields(props: QuotaRuleFieldsProps) {
     <Paper withBorder p="sm" component="section" aria-label={`Quota ${number}`}>
       <Group justify="space-between" wrap="nowrap" align="start" gap="xs" mb={6}>
         <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }} miw={0}>
-          {isWhole ? quotaInWords(rule) : "A new quota"}
+          {isWhole ? quotaInWords(rule) : "New quota"}
         </Text>
         <SmallButton onClick={remove} aria-label={`Remove quota ${number}`} px={6}>
           <TrashIcon />
@@ -88,7 +88,7 @@ export function QuotaRuleFields(props: QuotaRuleFieldsProps) {
           error={errorOf("amount")}
         />
         <NativeSelect
-          label="Of"
+          label="Unit"
           data={units}
           value={unit}
           onChange={(event) => set({ unit: event.currentTarget.value as QuotaDraft["unit"] })}
@@ -136,7 +136,7 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
       <TagsInput
         className="quota-models"
         label="Models"
-        description="Ids, or beginnings with an asterisk such as gpt-*. None: all models."
+        description="Model ids or prefixes such as gpt-*. Leave empty to count all models."
         data={[...models]}
         value={quota.models}
         onChange={(chosen) => set({ models: chosen })}
@@ -150,7 +150,7 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
       <TextInput
         className="quota-tag"
         label="Tag"
-        description="Only requests that have it. Empty: all."
+        description="Counts only requests with this tag. Leave empty to count all."
         value={quota.tag}
         onChange={(event) => set({ tag: event.currentTarget.value })}
         maxLength={longestTag}
@@ -162,7 +162,7 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
         <Switch
           className="quota-stop"
           label="Hard stop"
-          description="An answer ends at the token where the quota is spent, as if it had reached its max_tokens. Otherwise it goes on to its own end."
+          description="On: an answer is cut off as soon as the quota is spent, as with max_tokens. Off: an answer that has started is completed."
           checked={quota.hardStop}
           onChange={(event) => set({ hardStop: event.currentTarget.checked })}
         />
@@ -184,7 +184,7 @@ function OtherSpan({ quota: { span, spanSeconds }, error, set }: OtherSpanProps)
   return (
     <>
       <NumberInput
-        label="How many"
+        label="Length"
         value={span}
         onChange={(value) => set({ span: value })}
         min={1}
@@ -194,7 +194,7 @@ function OtherSpan({ quota: { span, spanSeconds }, error, set }: OtherSpanProps)
         error={error}
       />
       <NativeSelect
-        label="Of these"
+        label="Time unit"
         data={spanUnits.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
         value={String(spanSeconds)}
         onChange={(event) => set({ spanSeconds: Number(event.currentTarget.value) })}

@@ -31,9 +31,9 @@ export function UsedQuotas({ quotas, ofMany = false }: UsedQuotasProps) {
 
 const owners: Record<UsedQuota["owner"], string> = {
   account: "",
-  key: ", of a key",
-  member: ", of you",
-  app: ", of an app",
+  key: ", key quota",
+  member: ", your quota",
+  app: ", app quota",
 };
 
 function ownerText({ owner }: UsedQuota): string {
@@ -72,17 +72,17 @@ export function UsedQuotaMeter({ quota, title = nameOfQuota(quota), mt }: UsedQu
         aria-label={`${title}, used`}
       />
       <SmallNote mt={2}>
-        {amount === 0 ? "None is allowed" : `${figure(used)} used (${percent(part)})`} · {openText(quota)}
+        {amount === 0 ? "No use allowed" : `${figure(used)} used (${percent(part)})`} · {openText(quota)}
       </SmallNote>
     </Box>
   );
 }
 
 function openText({ resets_at: opens, hard_stop: stops }: UsedQuota): string {
-  const stop = stops ? "a hard stop · " : "";
+  const stop = stops ? "hard stop · " : "";
   return stop + timeText(opens);
 }
 
 function timeText(opens: number | null): string {
-  return opens === null ? "begins with the next use" : `opens ${ago(opens)}, on ${at(opens)}`;
+  return opens === null ? "starts with the next use" : `resets ${ago(opens)}, on ${at(opens)}`;
 }

@@ -48,10 +48,10 @@ function ClientSetup({ client, ...props }: AgentSetupProps & { client: AgentClie
       {file !== null && text !== null && (
         <>
           <Text size="sm">
-            In <Code>{file}</Code>, beside what is there:
+            In <Code>{file}</Code>, add to the existing content:
           </Text>
           <CopyBlock value={configurationOf(text, props)} label={`Copy the configuration of ${name}`} />
-          <Text size="sm">Or this shows you the change and, once you agree, writes it:</Text>
+          <Text size="sm">Or run this command. It shows the change and writes it after you confirm:</Text>
           <CopyBlock value={commandOf(client, props)} label={`Copy the command for ${name}`} />
         </>
       )}

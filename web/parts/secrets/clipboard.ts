@@ -15,7 +15,7 @@ export function useCopying(text: string) {
       const isCopied = await copyText(text, near);
       clearTimeout(timer.current);
       setState(isCopied ? "copied" : "failed");
-      announce(isCopied ? "Copied" : "Not copied: the browser allows it to nobody here.");
+      announce(isCopied ? "Copied" : "Not copied: the browser does not allow this page to copy.");
       if (isCopied) timer.current = setTimeout(() => setState("ready"), shownMs);
       return isCopied;
     },

@@ -9,7 +9,7 @@ export function CopyNow({ what, where }: { what: string; where?: string }) {
       <Text size="sm" fw={600}>
         Copy {what} now
       </Text>
-      It is shown only this once: the server keeps no copy that anybody could read. Store it like a password
+      You see it only once: the server stores only a hash. Store it like a password
       {where === undefined ? "" : `, ${where}`}.
     </Alert>
   );

@@ -52,7 +52,7 @@ export function CopyBlock({ value, label, wrap = false }: CopyBlockProps) {
       <Group justify="end" mt={6} gap="xs">
         {state === "failed" && (
           <SmallNote>
-            The browser does not let this page copy. The text is selected: press Ctrl+C, or ⌘C on a Mac.
+            The browser does not allow this page to copy. The text is selected: press Ctrl+C, or ⌘C on a Mac.
           </SmallNote>
         )}
         <Button

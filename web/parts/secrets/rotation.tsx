@@ -56,7 +56,7 @@ export function Rotation<Rotated>(props: RotationProps<Rotated>) {
         >
           <Text size="sm">{about}</Text>
           <NativeSelect
-            label={`The old ${what} goes on working`}
+            label={`Keep the old ${what} working`}
             description={hint}
             value={overlap}
             onChange={(event) => setOverlap(event.currentTarget.value)}

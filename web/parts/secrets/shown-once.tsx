@@ -31,7 +31,7 @@ export function ShownOnce({ title, secret, label, children, close }: ShownOncePr
     >
       <Stack>
         <Alert icon={<AlertIcon />} color="yellow" variant="light">
-          It is shown only this once and not kept. {children}
+          You see it only once: the server does not store it. {children}
         </Alert>
         <CopyBlock value={shown ?? ""} label={label} />
         <Group justify="end">

@@ -119,9 +119,9 @@ function commandOf({ baseUrl, model, messages, parameters, stream, apiKey }: Sni
     // After --, what begins with a dash is no option; a dash alone would still be standard input.
     ...(prompt === "" ? [] : [`${prompt.startsWith("-") ? "-- " : ""}${shellWord(prompt === "-" ? " -" : prompt)}`]),
   ];
-  const unsaid = [...(turns.length > 1 ? ["the turns before"] : []), ...Object.keys(others)];
+  const unsaid = [...(turns.length > 1 ? ["earlier messages"] : []), ...Object.keys(others)];
   return [
-    ...(unsaid.length > 0 ? [`# Not said here, as the command has no option for it: ${unsaid.join(", ")}.`] : []),
+    ...(unsaid.length > 0 ? [`# Left out, because the command has no option for it: ${unsaid.join(", ")}.`] : []),
     `export HEADRACE_BASE_URL=${shellWord(baseUrl)}`,
     `export ${commandKeyVariable}=${apiKey === undefined ? `"$${keyVariable}"` : shellWord(apiKey)}`,
     words.join(" \\\n  "),

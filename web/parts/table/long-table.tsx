@@ -190,7 +190,7 @@ export function LongTable<Row>(props: LongTableProps<Row>) {
       <Group gap="xs">
         <Status>
           {status ??
-            (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in all`)}
+            (hasNextPage ? `${count(items.length)} so far; more as you scroll` : `${count(items.length)} in total`)}
         </Status>
         {isFetchingNextPage && <Loader size={14} aria-label="Loading more" />}
       </Group>

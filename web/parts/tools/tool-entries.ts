@@ -14,7 +14,7 @@ const entryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 export function toolListError(tools: ToolList): string | undefined {
   const strange = tools?.find((entry) => entry.length > 281 || !entryPattern.test(entry));
   if (strange === undefined) return undefined;
-  return `${strange} is no server such as crm, and no tool of one such as crm/search or crm/read_*.`;
+  return `${strange} is not the name of a server, such as crm, or of a tool, such as crm/search or crm/read_*.`;
 }
 
 /** `of`: what one may use oneself, or all servers of the installation. Asked for once somebody writes a list. */
@@ -29,6 +29,6 @@ export function useToolEntries(of: "own" | "installation", enabled: boolean): st
 }
 
 export function toolListWords(tools: ToolList): string {
-  if (tools === null) return "All that are offered";
+  if (tools === null) return "All available tools";
   return tools.length === 0 ? "None" : `Only ${tools.join(", ")}`;
 }

@@ -17,8 +17,8 @@ interface ToolListFieldProps {
 type Kind = "all" | "some" | "none";
 
 const kinds = [
-  { value: "all", label: "All that are offered" },
-  { value: "some", label: "Only these" },
+  { value: "all", label: "All available tools" },
+  { value: "some", label: "Selected tools" },
   { value: "none", label: "None" },
 ];
 
@@ -43,8 +43,8 @@ export function ToolListField(props: ToolListFieldProps) {
       />
       {kind === "some" && (
         <TagsInput
-          aria-label={`${label}, only these`}
-          description="A server, such as crm, for all of its tools; crm/search for one; an asterisk at the end for all that begin so. As long as nothing is named: none."
+          aria-label={`${label}, selected`}
+          description="Enter crm for all tools of the server crm, crm/search for one tool, crm/read_* for a prefix. While the list is empty, no tool is allowed."
           placeholder={value?.length ? "" : "crm"}
           value={[...(value ?? [])]}
           onChange={(chosen) => change(separate(chosen))}

@@ -23,7 +23,7 @@ function RateMeter({ title, rate }: { title: string; rate: Rate }) {
       title={title}
       left={`${short(rate.remaining)} of ${short(rate.limit)} left`}
       used={1 - rate.remaining / rate.limit}
-      note={isFull ? "All of it is there" : `All of it is there again in ${span(Math.max(1, rate.reset_seconds))}`}
+      note={isFull ? "Full" : `Full again in ${span(Math.max(1, rate.reset_seconds))}`}
     />
   );
 }
@@ -35,7 +35,7 @@ export function QuotaMeters({ quota }: { quota: AccountOverview["quota"] }) {
     <Stack gap="sm">
       <QuotaMeter title="Tokens this month" {...tokens} whose={whose} format={short} />
       <QuotaMeter title="Spend this month" {...spend} whose={whose} format={money} />
-      <SmallNote>Counted from zero again on {at(quota.period_end)}</SmallNote>
+      <SmallNote>Resets on {at(quota.period_end)}</SmallNote>
     </Stack>
   );
 }
@@ -57,7 +57,7 @@ function QuotaMeter({ title, limit, used, whose, format }: QuotaMeterProps) {
       title={title}
       left={`${format(left)} of ${format(limit)} left`}
       used={limit === 0 ? 1 : used / limit}
-      note={limit === 0 ? "None is allowed" : `${percent(Math.min(1, used / limit))} used`}
+      note={limit === 0 ? "No use allowed" : `${percent(Math.min(1, used / limit))} used`}
     />
   );
 }

@@ -103,11 +103,11 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
           sum((row) => row.total_tokens),
           "token",
         )}
-        ; {costsNothing(all) && isAllThatIsFree ? "no price, so no spend" : money(all.cost)}.
+        ; {costsNothing(all) && isAllThatIsFree ? "no price set" : money(all.cost)}.
       </Text>
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <TimeChart
-          title="Requests a day"
+          title="Requests per day"
           times={times}
           bucket="day"
           series={requests}
@@ -115,7 +115,15 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
           whole
           format={short}
         />
-        <TimeChart title="Tokens a day" times={times} bucket="day" series={tokens} kind="stack" whole format={short} />
+        <TimeChart
+          title="Tokens per day"
+          times={times}
+          bucket="day"
+          series={tokens}
+          kind="stack"
+          whole
+          format={short}
+        />
       </SimpleGrid>
     </Stack>
   );
@@ -124,6 +132,6 @@ function Figures({ rows, start, days, of: what }: FiguresProps) {
 function requestsText(all: number, failed: number): string {
   const requests = counted(all, "request");
   if (failed === 0) return `${requests}, none failed`;
-  if (failed === all) return all === 1 ? `${requests}, which failed` : `${requests}, all of which failed`;
-  return `${requests}, ${count(failed)} of which failed`;
+  if (failed === all) return all === 1 ? `${requests}, failed` : `${requests}, all failed`;
+  return `${requests}, ${count(failed)} failed`;
 }

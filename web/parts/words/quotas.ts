@@ -12,10 +12,10 @@ function spanOfQuota(per: Quota["per"]): string {
   return typeof per === "number" ? span(per) : (spans[per] ?? per);
 }
 
-/** "200 requests per 5 hours from the first use on", "$5.00 per day for gpt-* with the tag team-a". */
+/** "200 requests per 5 hours from first use", "$5.00 per day for gpt-* with the tag team-a". */
 export function quotaInWords({ unit, amount, per, window, models, tag, hard_stop: stops }: Quota): string {
   const figure = unit === "usd" ? money(amount) : `${count(amount)} ${unit}`;
-  return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}${stops ? ", a hard stop" : ""}`;
+  return `${figure} per ${spanOfQuota(per)}${kindText(per, window)}${whichText({ models, tag })}${stops ? ", hard stop" : ""}`;
 }
 
 /** "Requests per 5 hours", "Spend per day for gpt-*". */
@@ -36,7 +36,7 @@ export function quotasInWords(quotas: readonly Quota[]): string {
 
 /** Said where the span might be that of the calendar. */
 function kindText(per: Quota["per"], window: Quota["window"]): string {
-  return window === "rolling" && per !== "5h" && typeof per !== "number" ? " from the first use on" : "";
+  return window === "rolling" && per !== "5h" && typeof per !== "number" ? " from first use" : "";
 }
 
 interface Which {

@@ -4,20 +4,24 @@ import type { ApiKey } from "../../api/types.ts";
 export type Scope = ApiKey["scopes"][number];
 
 export const scopes: readonly { scope: Scope; title: string; meaning: string }[] = [
-  { scope: "chat:write", title: "Use models", meaning: "Chat, complete text, make embeddings. This is what costs." },
-  { scope: "models:read", title: "See models", meaning: "List the models that it can use." },
+  {
+    scope: "chat:write",
+    title: "Use models",
+    meaning: "Chat, complete text, create embeddings. Only this permission causes costs.",
+  },
+  { scope: "models:read", title: "See models", meaning: "List the models that the key can use." },
   { scope: "chat:read", title: "Read stored chats", meaning: "List, read, label and delete stored chats." },
-  { scope: "usage:read", title: "See usage", meaning: "Read requests, tokens, spend and limits." },
+  { scope: "usage:read", title: "See usage", meaning: "See requests, tokens, spend and limits." },
   {
     scope: "tools:use",
     title: "Use tools",
-    meaning: "List and call tools of MCP servers, which may act outside of here.",
+    meaning: "List and call tools of MCP servers. Tools may act on other systems.",
   },
-  { scope: "keys:manage", title: "Manage keys and apps", meaning: "Make, change and revoke other keys and apps." },
+  { scope: "keys:manage", title: "Manage keys and apps", meaning: "Create, change and revoke other keys and apps." },
   {
     scope: "admin:manage",
     title: "Operate the installation",
-    meaning: "Everything operators do: accounts, people, upstreams.",
+    meaning: "Manage everything that operators manage, such as accounts, people and upstreams.",
   },
 ];
 
