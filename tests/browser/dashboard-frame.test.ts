@@ -250,7 +250,7 @@ test("a hint comes to who points at a thing or is at it by keyboard, as its desc
   const hint = page.getByRole("tooltip");
   const state = page.locator("[data-hint]").filter({ hasText: "Working" }).first();
   await state.hover();
-  await hint.getByText("It answered when it was last asked.").waitFor();
+  await hint.getByText("The last health check succeeded.").waitFor();
   await page.mouse.move(0, 0);
   await hint.waitFor({ state: "detached" });
 

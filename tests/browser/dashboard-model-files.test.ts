@@ -65,10 +65,10 @@ test("an operator sees what files are, what they take of disk and memory and whe
   await row("small").getByText("4.6 MB, 4.3 M parameters, Q8_0, llama, 1,024 tokens of context").waitFor();
   await row("endless").getByText("Does not fit").waitFor();
   await row("half-a-model").getByText("Incomplete").waitFor();
-  await page.getByRole("img", { name: /^Models hold 159 MB, others/ }).waitFor();
+  await page.getByRole("img", { name: /^Models use 159 MB, other programs/ }).waitFor();
   await look(visitor, "model-files");
   await page.getByRole("button", { name: "Delete half-a-model" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Delete the files", exact: true }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete files", exact: true }).click();
   await row("half-a-model").waitFor({ state: "detached" });
   expect(existsSync(join(models, "half-a-model.gguf.part"))).toBe(false);
   expect(visitor.trouble).toEqual([]);
@@ -81,11 +81,11 @@ test("a model is looked up with its size, pulled with its progress, stopped, and
   await page.getByRole("button", { name: "Pull a model" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Model").fill("hf:acme/tiny-GGUF");
-  await dialog.getByRole("button", { name: "Look it up" }).click();
-  await dialog.getByText("Tiny-Q8_0.gguf is served as tiny-q8_0.", { exact: false }).waitFor();
+  await dialog.getByRole("button", { name: "Find model" }).click();
+  await dialog.getByText("Tiny-Q8_0.gguf will be served as tiny-q8_0.", { exact: false }).waitFor();
   await look(visitor, "model-files-pull");
   await dialog.getByRole("button", { name: "Pull 4.6 MB" }).click();
-  await page.getByRole("progressbar", { name: "How much of tiny-q8_0 is here" }).waitFor();
+  await page.getByRole("progressbar", { name: "Download of tiny-q8_0" }).waitFor();
   await page.getByText(/^[12]\.\d MB of 4\.6 MB/).waitFor();
   await look(visitor, "model-files-pulling");
   await page.getByRole("button", { name: "Stop and delete tiny-q8_0" }).click();

@@ -69,24 +69,24 @@ test("every policy is switched on, refused beside its field, saved, read as a se
   await press("Policies");
   await turn("Continue cut streams");
   await turn("Overflow");
-  await press("Add a place to overflow to");
+  await press("Add overflow server");
   await dialog.getByRole("combobox", { name: "Overflow to" }).selectOption("south");
   await fill("Cost of input", "0.1");
-  await fill("For prompts of more than", "30000");
-  const hours = dialog.getByRole("combobox", { name: "At these hours (UTC)" });
+  await fill("If the prompt exceeds", "30000");
+  const hours = dialog.getByRole("combobox", { name: "During these hours (UTC)" });
   await hours.fill("18-6");
   await page.keyboard.press("Enter");
-  await fill("At most for all", "50");
-  await turn("Give answers again");
-  await fill("Kept for", "7200");
-  await fill("Price of an answer given again", "7");
-  await choose("Compare by meaning with", "atlas-embed");
+  await fill("Maximum total cost", "50");
+  await turn("Response cache");
+  await fill("Lifetime", "7200");
+  await fill("Price of a cached response", "7");
+  await choose("Semantic matching with", "atlas-embed");
   await choose("Guardrails", "no-secrets");
   await page.keyboard.press("Escape");
   await turn("Shadow");
-  await choose("Model that gets them as well", "aurora-large");
+  await choose("Shadow model", "aurora-large");
   await turn("Split");
-  await choose("Model that answers", "ember-code");
+  await choose("Split model", "ember-code");
   await look(visitor, "model-policies-form");
 
   // One at a time is told, each where it is.
@@ -120,21 +120,24 @@ test("every policy is switched on, refused beside its field, saved, read as a se
   const sentences = dialog.locator("ul.model-policies li");
   await sentences.nth(6).waitFor();
   expect(await sentences.allTextContents()).toEqual([
-    "A stream that its server cuts goes on at another place, where it can be continued exactly.",
-    "south is asked where the others would keep a request waiting for 5 s, for prompts of more than 30,000 tokens or at 18:00-06:00 (UTC), for $50.00 a day at most.",
-    "Its overflow has cost $0.00 of $50.00 this day.",
-    "The same request of an account, of temperature 0, or that asks for it, is answered again for 2 h, at 7 % of the price. So is one that means the same, by atlas-embed from 0.95 on.",
-    "Its requests and answers are looked at by no-secrets.",
-    "5 % of its requests go to aurora-large as well; nobody sees those answers.",
-    "10 % of its requests are answered by ember-code.",
+    "If a server cuts a stream, another server continues it, where an exact continuation is possible.",
+    "south is used if other servers would make a request wait for 5 s, for prompts of more than 30,000 tokens or at 18:00-06:00 (UTC), for at most $50.00 per day.",
+    "Overflow has cost $0.00 of $50.00 this day.",
+    "A repeated request of an account, with temperature 0 or asking for the cache, gets the cached response for 2 h, at 7 % of the price. Requests with the same meaning match as well (atlas-embed, similarity from 0.95).",
+    "Guardrails check requests and answers: no-secrets.",
+    "5 % of the requests are also sent to aurora-large, for comparison only.",
+    "ember-code answers 10 % of the requests.",
   ]);
-  await dialog.getByText("aurora-large. There were none that both had in the last week.", { exact: false }).waitFor();
-  await dialog.getByText("ember-code. Neither answered any in the last week.", { exact: false }).waitFor();
+  await dialog
+    .getByText("aurora-large. No request was answered by both models in the last week.", { exact: false })
+    .waitFor();
+  await dialog
+    .getByText("of the requests. Neither model answered a request in the last week.", { exact: false })
+    .waitFor();
   await look(visitor, "model-policies");
 
   await press("Edit");
-  for (const name of ["Continue cut streams", "Overflow", "Give answers again", "Shadow", "Split"])
-    await turn(name, false);
+  for (const name of ["Continue cut streams", "Overflow", "Response cache", "Shadow", "Split"]) await turn(name, false);
   await press("Save");
   await isRead();
   expect(await policiesOf("governed")).toEqual({ guardrails: ["no-secrets"] });

@@ -72,7 +72,7 @@ test("filters choose models and stay in the address; none that fits leads back t
   await until(async () => (await chosen(visitor)).length === 2, "two models are left");
   await visitor.page.getByRole("combobox", { name: "Can do" }).click();
   await visitor.page.getByRole("option", { name: "Embeddings" }).click();
-  await visitor.page.getByRole("heading", { name: "No model matches" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "No matching model" }).waitFor();
   await visitor.page.waitForURL("**/catalog?search=aurora+north&use=embeddings");
   await visitor.press("Show all models");
   await until(async () => (await chosen(visitor)).length === 5, "all are there");
@@ -132,9 +132,9 @@ test("a place that is drained, or out of reach, says so in words", async () => {
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: true } });
   await using visitor = await ada();
   await row(visitor, "aurora-mini").getByText("Draining").waitFor();
-  await visitor.page.getByText("5 models, 2 with trouble").waitFor();
+  await visitor.page.getByText("5 models, 2 with problems").waitFor();
   await visitor.page.getByRole("combobox", { name: "Health" }).click();
-  await visitor.page.getByRole("option", { name: "With trouble" }).click();
+  await visitor.page.getByRole("option", { name: "With problems" }).click();
   await until(async () => (await chosen(visitor)).length === 2, "the two are left");
   await look(visitor, "models-trouble");
   await world.browser.ask("/v1/admin/upstreams/south", { method: "PATCH", body: { draining: false } });
@@ -164,7 +164,7 @@ test("a typed fallback adds the entry of exactly that name, and opens its closed
   await fallbacks.waitFor({ state: "hidden" });
   await press("Add model");
   await fallbacks.waitFor({ state: "visible" });
-  await dialog.getByText('"aurora-larg" is not in the list').waitFor();
+  await dialog.getByText('"aurora-larg" was not added: it is not in the list').waitFor();
 });
 
 test("an operator declares a model, gives it a price and a fallback, changes and removes it; what the file declares says so", async () => {
@@ -176,11 +176,11 @@ test("an operator declares a model, gives it a price and a fallback, changes and
   const dialog = page.getByRole("dialog").last();
   const press = (name: string) => dialog.getByRole("button", { name, exact: true }).click();
   const model = (id: string) => world.browser.ask(`/v1/admin/models/${encodeURIComponent(id)}`);
-  await page.getByText("What these models use is not counted as spend").waitFor();
-  await row(visitor, "ember-code").getByText("No price: spend is not counted").waitFor();
+  await page.getByText("Usage of these models is not counted as spend").waitFor();
+  await row(visitor, "ember-code").getByText("No price set: usage is not counted as spend").waitFor();
 
   await page.getByRole("button", { name: "Details of ember-code" }).click();
-  await dialog.getByText("is declared in headrace.yaml and is read-only here").waitFor();
+  await dialog.getByText("is set in headrace.yaml and read-only here").waitFor();
   expect(await dialog.getByRole("button", { name: "Set price and more" }).count()).toBe(0);
   await look(visitor, "model-of-the-file");
   await page.keyboard.press("Escape");
@@ -188,21 +188,21 @@ test("an operator declares a model, gives it a price and a fallback, changes and
   await visitor.press("Add model");
   await dialog.getByRole("textbox", { name: "Id" }).fill("team/fast");
   await dialog.getByRole("textbox", { name: "Price of input" }).fill("0.15");
-  await press("Add a place");
+  await press("Add deployment");
   await dialog.getByRole("combobox", { name: "Upstream" }).selectOption("north");
-  await dialog.getByRole("textbox", { name: "Its id there" }).fill("aurora-mini");
+  await dialog.getByRole("textbox", { name: "Model id there" }).fill("aurora-mini");
   await press("Add model");
-  await dialog.getByText("Give both prices, or none.").waitFor();
+  await dialog.getByText("Enter both prices, or neither.").waitFor();
   await dialog.getByRole("textbox", { name: "Price of output" }).fill("0.6");
-  await press("Add a place");
+  await press("Add deployment");
   await dialog.getByRole("combobox", { name: "Upstream" }).last().selectOption("north");
-  await dialog.getByRole("textbox", { name: "Its id there" }).last().fill("aurora-mini");
+  await dialog.getByRole("textbox", { name: "Model id there" }).last().fill("aurora-mini");
   await press("More settings");
   const fallbacks = dialog.getByRole("combobox", { name: "Fallback models" });
   // Typed text that names no model stays in the field, says so, and keeps the form from being sent.
   await fallbacks.fill("aurora-larg");
   await press("Add model");
-  await dialog.getByText('"aurora-larg" is not in the list').waitFor();
+  await dialog.getByText('"aurora-larg" was not added: it is not in the list').waitFor();
   expect(await fallbacks.inputValue()).toBe("aurora-larg");
   // A name that was typed in full is added as the field is left.
   await fallbacks.fill("aurora-large");
@@ -210,7 +210,7 @@ test("an operator declares a model, gives it a price and a fallback, changes and
   await dialog.getByText("Is the same upstream and model as an earlier deployment").waitFor();
   expect(visitor.trouble.splice(0)).toHaveLength(2);
   await look(visitor, "model-new");
-  await press("Remove place 2");
+  await press("Remove deployment 2");
   await press("Add model");
   await dialog.getByRole("heading", { name: "team/fast" }).waitFor();
   expect(visitor.path()).toBe("/catalog?model=team%2Ffast");
@@ -229,7 +229,7 @@ test("an operator declares a model, gives it a price and a fallback, changes and
   await press("Remove");
   await page
     .getByRole("dialog", { name: "Remove team/fast?" })
-    .getByRole("button", { name: "Remove it", exact: true })
+    .getByRole("button", { name: "Remove model", exact: true })
     .click();
   await row(visitor, "team/fast").waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/catalog");
@@ -248,8 +248,8 @@ test("a declared model whose upstream was removed is shown as running nowhere, w
   await world.browser.ask("/v1/admin/upstreams/brief", { method: "DELETE" });
   await using visitor = await ada("/catalog?model=stranded");
   const dialog = visitor.page.getByRole("dialog");
-  await dialog.getByText("It runs nowhere").waitFor();
-  await dialog.getByText("No matching upstream").waitFor();
+  await dialog.getByText("No upstream serves this model").waitFor();
+  await dialog.getByText("Unknown upstream").waitFor();
   await look(visitor, "model-nowhere");
   await world.browser.ask("/v1/admin/models/stranded", { method: "DELETE" });
   expect(visitor.trouble).toEqual([]);
@@ -275,7 +275,7 @@ test("while something is removed its question cannot be taken back, and what was
   await question.waitFor({ state: "detached" });
   expect(await page.getByRole("dialog").getByRole("heading", { name: "leaving" }).isVisible()).toBe(true);
   await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
-  await question.getByRole("button", { name: "Remove it", exact: true }).click();
+  await question.getByRole("button", { name: "Remove model", exact: true }).click();
   await question.getByRole("button", { name: "Cancel", disabled: true }).waitFor();
   expect(await question.locator("header button").isDisabled()).toBe(true);
   await page.keyboard.press("Escape");
@@ -287,7 +287,7 @@ test("while something is removed its question cannot be taken back, and what was
   await page.getByRole("button", { name: "Details of staying" }).click();
   await page.getByRole("dialog").getByRole("heading", { name: "staying" }).waitFor();
   gate.resolve();
-  await page.getByRole("alert").filter({ hasText: "What was declared of leaving here is removed." }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The dashboard settings of leaving were removed." }).waitFor();
   expect(visitor.path()).toBe("/catalog?model=staying");
   await world.browser.ask("/v1/admin/models/staying", { method: "DELETE" });
   expect(visitor.trouble).toEqual([]);

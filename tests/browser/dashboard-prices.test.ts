@@ -80,12 +80,12 @@ test("an operator gives a model a price of the list, which it has by that name, 
   await using visitor = await arrive("/prices?price=openai%2Fgpt-6.1-sol");
   const { page } = visitor;
   const drawer = page.getByRole("dialog").last();
-  await drawer.getByRole("combobox", { name: "Use it for a model of this server" }).fill("assist");
+  await drawer.getByRole("combobox", { name: "Use this price for" }).fill("assist");
   await page.getByRole("option", { name: "assistant" }).click();
-  await drawer.getByText("Now: no price").waitFor();
+  await drawer.getByText("Current price: no price").waitFor();
   await look(visitor, "prices-take");
   await visitor.press("Use this price");
-  await drawer.getByText("It has this price.").waitFor();
+  await drawer.getByText("This model has this price.").waitFor();
   expect(await model()).toMatchObject({
     ...{ price: { input: 2, cached_input: 0.1, output: 10 } },
     settings: { price: null, price_of: "openai/gpt-6.1-sol" },
@@ -97,9 +97,9 @@ test("an operator gives a model a price of the list, which it has by that name, 
   await drawer.getByText("Prompts of more than 272,000 tokens").first().waitFor();
   await look(visitor, "prices-model");
   await visitor.press("Edit");
-  await drawer.getByRole("combobox", { name: "Model of the price list" }).waitFor();
+  await drawer.getByRole("combobox", { name: "Model in the price list" }).waitFor();
   await look(visitor, "prices-model-list");
-  await visitor.press("Change its rates");
+  await visitor.press("Customize these rates");
   expect(await drawer.getByRole("textbox", { name: "Price of output" }).inputValue()).toBe("10");
   await drawer.getByRole("textbox", { name: "Price of output" }).fill("12");
   await look(visitor, "prices-model-own");
@@ -110,11 +110,11 @@ test("an operator gives a model a price of the list, which it has by that name, 
   expect((changed["price"] as { variants: unknown[] }).variants.length).toBeGreaterThan(0);
 
   await visitor.press("Edit");
-  await drawer.getByText("Of the price list", { exact: true }).click();
-  await drawer.getByRole("combobox", { name: "Model of the price list" }).fill("haiku-5-5");
+  await drawer.getByText("From the price list", { exact: true }).click();
+  await drawer.getByRole("combobox", { name: "Model in the price list" }).fill("haiku-5-5");
   await page.getByRole("option", { name: "anthropic/claude-haiku-5-5", exact: true }).click();
   await visitor.press("Save");
-  await drawer.getByText("has in the price list").waitFor();
+  await drawer.getByText("in the price list.").waitFor();
   expect(await model()).toMatchObject({ settings: { price: null, price_of: "anthropic/claude-haiku-5-5" } });
   expect(visitor.trouble).toEqual([]);
 }, 60_000);

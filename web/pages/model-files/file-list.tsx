@@ -32,13 +32,13 @@ export function FileList({ files, memory }: FileListProps) {
           <FileRow key={file.id} file={file} memory={memory} remove={() => removal.ask(file)} />
         ))}
       </Stack>
-      <Confirm {...removal.dialog} title={`Delete ${removal.about?.id}?`} action="Delete the files">
-        {removal.about && bytes(removal.about.bytes)} of the disk become free. It can no longer be called, unless an
-        upstream has it too.{" "}
+      <Confirm {...removal.dialog} title={`Delete ${removal.about?.id}?`} action="Delete files">
+        {removal.about && bytes(removal.about.bytes)} of disk space is freed. The model can no longer be called, unless
+        an upstream also serves it.{" "}
         {removal.about && removal.about.in_use > 0
-          ? `${counted(removal.about.in_use, "request")} that it works on now end as usual. `
+          ? `${counted(removal.about.in_use, "request")} running on it now will be completed. `
           : ""}
-        A pull fetches it again.
+        You can pull the model again.
       </Confirm>
     </>
   );
@@ -62,8 +62,10 @@ function FileRow({ file, memory, remove }: { file: PulledModel; memory: Memory; 
           {fit && <State kind={fitWords[fit][0]}>{fitWords[fit][1]}</State>}
         </Group>
         {state === "ready" && <SmallNote mt={4}>{whyFits(file, memory)}</SmallNote>}
-        {file.memory && <SmallNote>Counted for {shapeWords(file.memory)} at once.</SmallNote>}
-        {state === "incomplete" && <SmallNote mt={4}>It is not served; pull it again to go on.</SmallNote>}
+        {file.memory && <SmallNote>Memory is calculated for {shapeWords(file.memory)}.</SmallNote>}
+        {state === "incomplete" && (
+          <SmallNote mt={4}>This model is not served. Pull it again to complete the download.</SmallNote>
+        )}
       </div>
       <SmallButton
         c="var(--mantine-color-error)"

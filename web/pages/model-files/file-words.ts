@@ -9,32 +9,32 @@ type Fit = NonNullable<PulledModel["fit"]>;
 
 export const fitWords: Record<Fit, readonly [kind: StateKind, word: string]> = {
   now: ["good", "Fits"],
-  evicting: ["good", "Fits once idle ones leave"],
+  evicting: ["good", "Fits after idle models unload"],
   reduced: ["waiting", "Fits with less context"],
-  waiting: ["waiting", "Fits in its turn"],
+  waiting: ["waiting", "Fits after busy models finish"],
   never: ["bad", "Does not fit"],
 };
 
 export const useWords: Record<PulledModel["use"], readonly [kind: StateKind, word: string]> = {
-  unloaded: ["plain", "On the disk"],
+  unloaded: ["plain", "On disk"],
   loading: ["waiting", "Loading"],
   loaded: ["good", "In memory"],
-  failed: ["bad", "Did not load"],
+  failed: ["bad", "Failed to load"],
 };
 
 /** The numbers behind `fit`. */
 export function whyFits({ memory: need, fit }: PulledModel, memory: Memory): string {
-  if (!need) return "What memory it needs is not known.";
+  if (!need) return "Memory need unknown.";
   const { free_bytes: free, evictable_bytes: idle, total_bytes: total, pinned_bytes: pinned } = memory;
-  const needs = `It needs ${bytes(need.bytes)}`;
-  const most = `of ${bytes(total)}, models that are kept hold ${bytes(pinned)}`;
+  const needs = `Needs ${bytes(need.bytes)}`;
+  const most = `pinned models hold ${bytes(pinned)} of ${bytes(total)}`;
   if (fit === "now") return `${needs}; ${bytes(free)} are free.`;
   if (fit === "evicting") return `${needs}; ${bytes(free)} are free, and idle models hold ${bytes(idle)}.`;
   if (fit === "waiting")
-    return `${needs}; ${bytes(free + idle)} are free or held by idle models, the rest by those that work.`;
-  if (fit === "reduced") return `${needs}, and with the shortest context ${bytes(need.least_bytes)}; ${most}.`;
-  if (fit === "never") return `At the least it needs ${bytes(need.least_bytes)}; ${most}.`;
-  return `${needs}: weights ${bytes(need.weights)}, context ${bytes(need.cache)}, the rest ${bytes(need.compute)}.`;
+    return `${needs}; ${bytes(free + idle)} are free or held by idle models, and busy models hold the rest.`;
+  if (fit === "reduced") return `${needs}, or ${bytes(need.least_bytes)} with the shortest context; ${most}.`;
+  if (fit === "never") return `Needs at least ${bytes(need.least_bytes)}; ${most}.`;
+  return `${needs}: weights ${bytes(need.weights)}, context ${bytes(need.cache)}, compute buffers ${bytes(need.compute)}.`;
 }
 
 /** 596 M, 8.03 B: as makers of models count. */

@@ -12,7 +12,7 @@ export function MemoryPicture({ memory }: { memory: Memory }) {
   return (
     <Stack gap="sm">
       <StackedBar
-        label={`Models hold ${bytes(ofModels)}, others ${bytes(others)}, ${bytes(free)} of ${bytes(total)} are free.`}
+        label={`Models use ${bytes(ofModels)}, other programs use ${bytes(others)}, and ${bytes(free)} of ${bytes(total)} are free.`}
         parts={held.map(({ id, bytes: size }, color) => ({ name: id, size, color }))}
         others={others}
         // Estimates may be more than what is really taken.
@@ -52,7 +52,7 @@ function Part({ name, size, look }: { name: string; size: number; look: string }
 }
 
 function stateWords({ state, in_use: inUse, pinned }: Memory["held"][number]): string {
-  if (state !== "loaded") return state === "failed" ? "did not load" : state;
+  if (state !== "loaded") return state === "failed" ? "failed to load" : state;
   if (inUse > 0) return counted(inUse, "request");
-  return pinned ? "idle, kept" : "idle";
+  return pinned ? "idle, pinned" : "idle";
 }

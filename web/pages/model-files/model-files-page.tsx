@@ -30,7 +30,7 @@ function ModelFiles() {
   return (
     <Page
       title="Model files"
-      about="The GGUF files on this server's disk that its built-in engine runs: their size, the memory that they need, and whether they fit. Each replica has its own."
+      about="GGUF files on this server's disk, run by its built-in engine. Each replica has its own files."
       actions={pull}
     >
       {read.error && !read.data && <Failure error={read.error} retry={read.refetch} />}
@@ -47,18 +47,22 @@ function Found({ list: { data, pulls, memory }, pull }: { list: PulledModelList;
   const sum = data.reduce((total, model) => total + model.bytes, 0);
   return (
     <Stack gap="lg">
-      <Section title="Memory" about="What models hold of this server's memory. Idle ones leave when another needs it.">
+      <Section
+        title="Memory"
+        about="Memory of this server that models use. Idle models are unloaded when another model needs memory."
+      >
         <MemoryPicture memory={memory} />
       </Section>
       {pulls.length > 0 && <Pulls pulls={pulls} />}
       {data.length > 0 ? (
-        <Section title="Files" about={`${counted(data.length, "model")}, ${bytes(sum)} on the disk.`}>
+        <Section title="Files" about={`${counted(data.length, "model")}, ${bytes(sum)} on disk.`}>
           <FileList files={data} memory={memory} />
         </Section>
       ) : (
         pulls.length === 0 && (
-          <Empty title="No model was pulled yet" action={pull}>
-            Fetch one from the Hugging Face hub, such as hf:Qwen/Qwen3-0.6B-GGUF. It is served as soon as it is here.
+          <Empty title="No pulled models yet" action={pull}>
+            Pull a model from the Hugging Face Hub, such as hf:Qwen/Qwen3-0.6B-GGUF. The model is served as soon as its
+            download is complete.
           </Empty>
         )
       )}

@@ -32,7 +32,7 @@ export function PullModel({ close }: { close(): void }) {
     <Form
       sending={{ isPending: look.isPending || pull.isPending, error }}
       fields={["source", "name"]}
-      action={offer ? `Pull ${bytes(offer.missing_bytes)}` : "Look it up"}
+      action={offer ? `Pull ${bytes(offer.missing_bytes)}` : "Find model"}
       disabled={asked.source === "" || !hasRoom}
       submit={() => {
         if (offer) return pull.mutate(asked);
@@ -43,7 +43,7 @@ export function PullModel({ close }: { close(): void }) {
     >
       <TextInput
         label="Model"
-        description="A repository of the Hugging Face hub; behind a second colon a quantization, a file name or a path."
+        description="A Hugging Face repository. After a second colon you can add a quantization, a file name or a path."
         placeholder="hf:Qwen/Qwen3-0.6B-GGUF:Q8_0"
         value={source}
         onChange={(event) => setSource(event.currentTarget.value)}
@@ -55,7 +55,7 @@ export function PullModel({ close }: { close(): void }) {
       />
       <TextInput
         label="Id"
-        description="The name that clients send. Left empty: the file's name in lower case."
+        description="The model name that clients send. Leave empty to use the file name in lower case."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(error, "name")}
@@ -74,12 +74,13 @@ function Offer({ offer }: { offer: PullOffer }) {
     <Alert
       icon={fits ? <CheckCircleIcon /> : <AlertIcon />}
       color={fits ? "gray" : "red"}
-      title={missing > room ? "The disk has no room for it" : fitWords[fit][1]}
+      title={missing > room ? "Not enough disk space" : fitWords[fit][1]}
       role="status"
     >
-      {file} is served as {id}. It has {bytes(size)}
-      {quantization === null ? "" : `, stored as ${quantization}`}; {bytes(missing)} are to be fetched, and the disk has
-      room for {bytes(room)}. In memory it takes {bytes(offer.least_memory_bytes)} and more for its context.
+      {file} will be served as {id}. The file has {bytes(size)}
+      {quantization === null ? "" : `, stored as ${quantization}`}; {bytes(missing)} must be downloaded, and the disk
+      has {bytes(room)} free. The model needs at least {bytes(offer.least_memory_bytes)} of memory, plus memory for its
+      context.
     </Alert>
   );
 }

@@ -13,7 +13,7 @@ type Pull = PulledModelList["pulls"][number];
 
 export function Pulls({ pulls }: { pulls: readonly Pull[] }) {
   return (
-    <Section title="Being pulled">
+    <Section title="Downloads">
       <Stack component="ul" gap="md" className="model-places">
         {pulls.map((pull) => (
           <PullRow key={pull.id} pull={pull} />
@@ -26,7 +26,7 @@ export function Pulls({ pulls }: { pulls: readonly Pull[] }) {
 function PullRow({ pull: { id, source, bytes: done, total_bytes: total, failure } }: { pull: Pull }) {
   const stop = useToldChange(() => call("DELETE", `${filesPath}/${encodeURIComponent(id)}`), {
     stale: [filesPath],
-    said: () => `The pull of ${id} is stopped, and what was fetched deleted.`,
+    said: () => `The download of ${id} was stopped and deleted.`,
   });
   const again = useToldChange(() => call("POST", filesPath, { body: { source, name: id } }), {
     stale: [filesPath],
@@ -55,11 +55,7 @@ function PullRow({ pull: { id, source, bytes: done, total_bytes: total, failure 
           </SmallButton>
         </Group>
       </Group>
-      <Progress
-        value={100 * part}
-        aria-label={`How much of ${id} is here`}
-        {...(failure === null ? {} : { color: "red" })}
-      />
+      <Progress value={100 * part} aria-label={`Download of ${id}`} {...(failure === null ? {} : { color: "red" })} />
       {failure !== null && (
         <Text size="sm" c="var(--mantine-color-error)" mt={6} role="alert">
           {failure}

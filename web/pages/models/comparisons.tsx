@@ -16,10 +16,10 @@ const figures: readonly (readonly [name: string, of: (side: ComparedModel) => st
   ["First token, 95 %", ({ first_token_ms: { p95 } }) => timeText(p95)],
   ["Whole answer, median", ({ duration_ms: { p50 } }) => timeText(p50)],
   ["Whole answer, 95 %", ({ duration_ms: { p95 } }) => timeText(p95)],
-  ["Tokens a second", ({ tokens_per_second: speed }) => (speed === null ? "–" : perSecond(speed))],
-  ["Tokens of prompts", ({ prompt_tokens: tokens }) => count(tokens)],
-  ["Tokens of answers", ({ completion_tokens: tokens }) => count(tokens)],
-  ["Tokens of an answer", ({ answer_tokens: tokens }) => (tokens === null ? "–" : count(tokens))],
+  ["Tokens per second", ({ tokens_per_second: speed }) => (speed === null ? "–" : perSecond(speed))],
+  ["Prompt tokens", ({ prompt_tokens: tokens }) => count(tokens)],
+  ["Completion tokens", ({ completion_tokens: tokens }) => count(tokens)],
+  ["Completion tokens per answer", ({ answer_tokens: tokens }) => (tokens === null ? "–" : count(tokens))],
   ["Cost", ({ cost }) => (cost === null ? "–" : money(cost))],
 ];
 
@@ -35,15 +35,15 @@ function OneComparison({ comparison }: { comparison: Comparison }) {
   return (
     <Stack gap="xs">
       <Title order={3} size="sm">
-        {kind === "shadow" ? "Beside its shadow" : "Beside a part of its split"}
+        {kind === "shadow" ? "Comparison with its shadow" : "Comparison with a split model"}
       </Title>
       <SmallNote>
         {kind === "shadow"
-          ? `${percent} % of its requests also go to ${other.model}. ${isEmpty ? "There were none that both had" : "Those that both had"} in the last week${isEmpty ? "." : ":"}`
-          : `${percent} % of its requests are answered by ${other.model}. ${isEmpty ? "Neither answered any" : "What each answered"} in the last week${isEmpty ? "." : ":"}`}
+          ? `${percent} % of the requests are also sent to ${other.model}. ${isEmpty ? "No request was answered by both models" : "Requests answered by both models"} in the last week${isEmpty ? "." : ":"}`
+          : `${other.model} answers ${percent} % of the requests. ${isEmpty ? "Neither model answered a request" : "Requests answered by each model"} in the last week${isEmpty ? "." : ":"}`}
       </SmallNote>
       {!isEmpty && <Figures sides={[own, other]} />}
-      {partial && <SmallNote>Only the newest were looked at, as there are very many.</SmallNote>}
+      {partial && <SmallNote>These figures cover only the newest requests, because there are very many.</SmallNote>}
     </Stack>
   );
 }

@@ -22,13 +22,13 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
   const add = () => change([...deployments, { key, upstream: upstreams[0] ?? "", model: "", weight: 1 }]);
   const set = (changed: FormDeployment) => change(deployments.map((one) => (one.key === changed.key ? changed : one)));
   return (
-    <Fieldset legend="Where it runs">
+    <Fieldset legend="Served by">
       <Stack>
         {deployments.length === 0 && (
           <Note>
             {isNew
-              ? "Wherever a model of this id is found. For a new name, add the place and the id that the model has there."
-              : "Wherever a model of this id is found: at upstreams, nodes and the built-in engine."}
+              ? "Without deployments, every upstream that lists this model id serves it. For a new name, add a deployment with the id that the model has there."
+              : "Every upstream or node that lists this model id serves it, and the built-in engine if it has the model."}
           </Note>
         )}
         {deployments.map((deployment, index) => (
@@ -50,7 +50,7 @@ export function DeploymentFields({ deployments, isNew, error, change }: Deployme
         )}
         <Group>
           <SmallButton leftSection={<PlusIcon />} onClick={add}>
-            Add a place
+            Add deployment
           </SmallButton>
         </Group>
       </Stack>
@@ -77,8 +77,8 @@ function Place({ deployment, number, hasOthers, upstreams, change, remove }: Pla
         onChange={(event) => change({ ...deployment, upstream: event.currentTarget.value })}
       />
       <TextInput
-        label="Its id there"
-        placeholder="the same"
+        label="Model id there"
+        placeholder="same id"
         value={deployment.model}
         onChange={(event) => change({ ...deployment, model: event.currentTarget.value })}
         maxLength={256}
@@ -93,7 +93,7 @@ function Place({ deployment, number, hasOthers, upstreams, change, remove }: Pla
           max={1_000_000}
         />
       )}
-      <PlainButton onClick={remove} aria-label={`Remove place ${number}`} px="xs">
+      <PlainButton onClick={remove} aria-label={`Remove deployment ${number}`} px="xs">
         <TrashIcon />
       </PlainButton>
     </div>

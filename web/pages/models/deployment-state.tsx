@@ -4,10 +4,10 @@ import { State } from "../../parts/words/state.tsx";
 import { placeStates } from "./managed-words.ts";
 
 const meanings: Record<DeploymentStatus["state"], string> = {
-  ok: "It answered when it was last asked.",
-  cooling_down: "It failed a moment ago, so others are tried first.",
-  draining: "An operator took it out: open requests end, no new ones are sent.",
-  unreachable: "It did not answer when it was last asked. It is asked again by itself.",
+  ok: "The last health check succeeded.",
+  cooling_down: "This server failed recently, so other servers are tried first.",
+  draining: "An operator drained this server: running requests are completed, and no new requests are sent.",
+  unreachable: "The last health check failed. Checks are repeated automatically.",
 };
 
 export function DeploymentState({ state }: { state: DeploymentStatus["state"] }) {

@@ -47,7 +47,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
     },
   );
   const isHalf = form.priced === "own" && (form.input === "") !== (form.output === "");
-  const halfPrice = tried && isHalf ? "Give both prices, or none." : undefined;
+  const halfPrice = tried && isHalf ? "Enter both prices, or neither." : undefined;
   const priceProblem = halfPrice ?? problemOf(save.error, "price");
   const ref = useFirstProblem(
     problemOf(save.error, "id"),
@@ -76,7 +76,7 @@ export function EditModel({ model, ids, done }: EditModelProps) {
       ) : (
         <TextInput
           label="Id"
-          description="What clients send: a new name for a model of an upstream, or the id under which one lists it."
+          description="The model name that clients send: a new name, or the id that an upstream lists."
           placeholder="fast"
           value={id}
           onChange={(event) => setId(event.currentTarget.value)}

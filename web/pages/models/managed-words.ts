@@ -6,15 +6,15 @@ import type { StateKind } from "../../parts/words/state.tsx";
 
 export const sourceNames: Record<ManagedModel["source"], string> = {
   file: "headrace.yaml",
-  database: "Declared here",
-  upstream: "As its upstream lists it",
+  database: "Set in the dashboard",
+  upstream: "From the upstream",
 };
 
 export const statusNames: Record<ManagedModel["status"], readonly [StateKind, string]> = {
   ok: ["good", "Working"],
-  partly: ["warning", "Works in part"],
+  partly: ["warning", "Partly working"],
   down: ["bad", "Not working"],
-  nowhere: ["bad", "Runs nowhere"],
+  nowhere: ["bad", "Not served"],
 };
 
 type PlaceState = ManagedModel["deployments"][number]["state"];
@@ -24,20 +24,20 @@ export const placeStates: Record<PlaceState, readonly [StateKind, string]> = {
   cooling_down: ["waiting", "Cooling down"],
   draining: ["warning", "Draining"],
   unreachable: ["bad", "Unreachable"],
-  missing: ["bad", "No such upstream"],
+  missing: ["bad", "Unknown upstream"],
 };
 
-const noPriceText = "No price: spend is not counted";
+const noPriceText = "No price set: usage is not counted as spend";
 
 export function priceText(price: ManagedModel["price"]): string {
   if (!price) return noPriceText;
   const cached = price.cached_input === undefined ? "" : ` (${rate(price.cached_input)} cached)`;
-  const more = price.variants?.length ? ", other rates at times" : "";
+  const more = price.variants?.length ? ", other rates may apply" : "";
   return `${rate(price.input)} in${cached}, ${rate(price.output)} out per million tokens${more}`;
 }
 
 export function abilityText({ capabilities }: Pick<ManagedModel, "capabilities">): string {
   const known = abilities.filter((use) => capabilities?.[use] !== undefined);
   const texts = known.map((use) => (capabilities?.[use] ? abilityNames[use] : `no ${abilityNames[use].toLowerCase()}`));
-  return texts.join(", ") || "Nobody says";
+  return texts.join(", ") || "Abilities unknown";
 }

@@ -42,7 +42,7 @@ export function ModelFilters({ search, use, health, change }: ReturnType<typeof 
       />
       <Choice
         label="Can do"
-        data={[{ value: "", label: "Anything" }, ...abilities.map((value) => ({ value, label: abilityNames[value] }))]}
+        data={[{ value: "", label: "All" }, ...abilities.map((value) => ({ value, label: abilityNames[value] }))]}
         value={use ?? ""}
         onChange={(value) => change({ use: value ?? "" })}
         allowDeselect={false}
@@ -52,7 +52,7 @@ export function ModelFilters({ search, use, health, change }: ReturnType<typeof 
         label="Health"
         data={[
           { value: "", label: "Any" },
-          { value: "trouble", label: "With trouble" },
+          { value: "trouble", label: "With problems" },
         ]}
         value={health ?? ""}
         onChange={(value) => change({ health: value ?? "" })}

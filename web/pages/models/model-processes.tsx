@@ -42,7 +42,7 @@ export function ModelProcesses() {
   return (
     <Section
       title="Model processes"
-      about={`Commands of headrace.yaml that are started for requests. Memory that is set aside: ${shares.join(", ")}.`}
+      about={`Commands from headrace.yaml that start when a request needs them. Reserved memory: ${shares.join(", ")}.`}
     >
       <Stack component="ul" gap="sm" className="model-places">
         {read.data.data.map((process) => (
@@ -58,11 +58,11 @@ function Process({ process, change }: { process: ModelProcess; change(change: Ch
   const { name, state, pinned } = process;
   const isOff = state === "off" || state === "failed" || state === "asleep";
   const load = isOff
-    ? { word: "Load", body: { loaded: true }, said: `${name} is being loaded.` }
-    : { word: "Stop", body: { loaded: false }, said: `${name} stops once nothing is in flight.` };
+    ? { word: "Load", body: { loaded: true }, said: `${name} is loading.` }
+    : { word: "Stop", body: { loaded: false }, said: `${name} will stop after its running requests.` };
   const pin = pinned
-    ? { word: "Unpin", body: { pinned: false }, said: `${name} may be stopped for others.` }
-    : { word: "Pin", body: { pinned: true }, said: `${name} stays loaded until the server ends.` };
+    ? { word: "Unpin", body: { pinned: false }, said: `${name} may now be stopped to free memory for other models.` }
+    : { word: "Pin", body: { pinned: true }, said: `${name} stays loaded until the server stops.` };
   return (
     <li>
       <Group justify="space-between" gap="xs">
@@ -106,7 +106,7 @@ function factsOf(process: ModelProcess): string {
     `${waiting} waiting${whose}`,
     ...(behind.length > 0 ? [`waits for ${behind.join(", ")}`] : []),
     ...(pinned ? ["pinned"] : []),
-    ...(isNext ? ["next to leave"] : []),
+    ...(isNext ? ["next to be unloaded"] : []),
   ].join(" · ");
 }
 

@@ -40,25 +40,23 @@ export const ModelRow = memo(function ModelRow({ model, managed, isHere, show }:
           {known.map((use) => (
             <Tag key={use}>{abilityNames[use]}</Tag>
           ))}
-          {known.length === 0 && <SmallNote>Nobody says what it can do</SmallNote>}
+          {known.length === 0 && <SmallNote>Abilities unknown</SmallNote>}
           <SmallNote className="numeric">
             {context_length === undefined ? "Context unknown" : `${count(context_length)} tokens of context`}
           </SmallNote>
         </Group>
-        <SmallNote style={{ whiteSpace: "normal" }}>
-          {price || managed ? priceText(price) : "No price: costs nothing"}
-        </SmallNote>
+        <SmallNote style={{ whiteSpace: "normal" }}>{price || managed ? priceText(price) : "No price: free"}</SmallNote>
         {managed && <SmallNote>{sourceNames[managed.source]}</SmallNote>}
       </Stack>
-      <Stack component="ul" gap="xs" className="model-places" aria-label={`Where ${id} runs`}>
+      <Stack component="ul" gap="xs" className="model-places" aria-label={`Deployments of ${id}`}>
         {deployments.map((place) => (
           <Place key={`${place.upstream} ${place.model}`} place={place} of={id} />
         ))}
         {deployments.length === 0 && (
           <Text component="li" size="sm" c="dimmed">
             {isHere || managed?.status === "nowhere"
-              ? "It runs nowhere at the moment"
-              : `Not open here: only to keys of ${environmentList(managed?.environments ?? [])}`}
+              ? "Not served at the moment"
+              : `Not available in this environment, only in ${environmentList(managed?.environments ?? [])}`}
           </Text>
         )}
       </Stack>
@@ -129,7 +127,7 @@ function lineWords({ waiting_by_priority: counts, expected_wait_ms: waits }: Dep
 
 function Speed({ place: { tokens_per_second, first_token_ms } }: { place: DeploymentStatus }) {
   if (tokens_per_second === null && first_token_ms === null) {
-    return <SmallNote>Speed not measured</SmallNote>;
+    return <SmallNote>No speed measured yet</SmallNote>;
   }
   return (
     <div>

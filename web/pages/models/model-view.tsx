@@ -37,16 +37,17 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
         <State kind={kind}>{word}</State>
       </Group>
       {status === "nowhere" && (
-        <Alert icon={<AlertIcon />} color="red" title="It runs nowhere">
+        <Alert icon={<AlertIcon />} color="red" title="No upstream serves this model">
           {model.deployments.length > 0
-            ? "The upstreams that it names are not there any more: requests for it get 503, unless a model stands in for it. Name others, or add the upstream again."
-            : "No upstream lists a model of this id at the moment, so that it is not on offer. Name places where it runs, or remove it."}
+            ? "Its upstreams were removed. Requests for this model fail with status 503, unless it has a fallback model. Choose other upstreams, or add the upstream again."
+            : "No upstream lists a model with this id at the moment. Add deployments, or remove the model."}
         </Alert>
       )}
       {source === "file" && (
         <Alert icon={<InfoIcon />} color="gray">
-          This model is declared in headrace.yaml and is read-only here: change it under models in that file.
-          {hidesOne && " One of this id was declared here, too; it does not count while the file has the id."}
+          This model is set in headrace.yaml and read-only here. Change it under models in that file.
+          {hidesOne &&
+            " The dashboard has settings for the same id. They have no effect while the file has this model."}
         </Alert>
       )}
       <Facts facts={factsOf(model)} />
@@ -56,8 +57,8 @@ export function ModelView({ model, ids, close, edit }: ModelViewProps) {
       {status === "ok" && <Comparisons model={id} />}
       {strangers.length > 0 && (
         <Note>
-          {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} on offer nowhere at the moment, and cannot
-          stand in.
+          {strangers.join(", ")} {strangers.length === 1 ? "is" : "are"} not available at the moment, and cannot be used
+          as a fallback.
         </Note>
       )}
       <Group gap="xs">
@@ -78,7 +79,7 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
   return (
     <div>
       <Title order={3} size="sm" mb="xs">
-        Where it runs
+        Served by
       </Title>
       <Stack component="ul" gap="xs" className="model-places">
         {deployments.map(({ upstream, model, weight, state, listed }) => (
@@ -91,7 +92,7 @@ function Places({ model: { id, deployments } }: { model: ManagedModel }) {
               )}
               <SmallNote>
                 {[
-                  model === id ? "under the same id" : `as ${model}`,
+                  model === id ? "same id" : `as ${model}`,
                   ...(deployments.length > 1 ? [`${Math.round((100 * weight) / weights)} % of the requests`] : []),
                   ...(listed === false ? ["not in its list of models"] : []),
                 ].join(", ")}
@@ -114,7 +115,7 @@ function factsOf(model: ManagedModel) {
     ["Fallback models", fallbacks.join(", ") || "none"],
     ["Aliases", aliases.join(", ") || "none"],
     ["Owner", owner ?? "unknown"],
-    ["Comes from", sourceNames[source]],
+    ["Source", sourceNames[source]],
     ...(at === null ? [] : [["Since", <Ago key="declared" seconds={at} />] as const]),
   ] as const;
 }
@@ -125,17 +126,17 @@ function RemoveModel({ model, close }: { model: ManagedModel; close(): void }) {
   return (
     <Removal
       {...{ name: id, path: managedPathOf(id), stale: staleWithModels, close }}
-      {...(isHidden ? { label: "Remove the one declared here" } : {})}
-      action="Remove it"
-      done={`What was declared of ${id} here is removed.`}
+      {...(isHidden ? { label: "Remove dashboard settings" } : {})}
+      action="Remove model"
+      done={`The dashboard settings of ${id} were removed.`}
     >
       {isHidden
-        ? "What was declared of it here is removed. The model of headrace.yaml stays as it is."
-        : `Its price and whatever else was declared of it here is removed. ${
+        ? "The dashboard settings of this model are removed. The model in headrace.yaml stays unchanged."
+        : `The price and all other settings of this model are removed. ${
             places > 0
-              ? "It can no longer be called, unless an upstream lists a model of this id."
-              : "It is offered on as its upstreams list it, and what it uses is not counted as spend."
-          } Requests under way end as usual, and its usage stays.`}
+              ? "The model can no longer be called, unless an upstream lists the same id."
+              : "The model stays available as its upstreams list it, but its usage is not counted as spend."
+          } Running requests are completed. Past usage is kept.`}
     </Removal>
   );
 }

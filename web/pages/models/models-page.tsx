@@ -51,7 +51,7 @@ export function ModelsPage() {
   return (
     <Page
       title="Models"
-      about="What you may use, where it runs, and how it does there; refreshed every few seconds."
+      about="Models that you may use, their servers, and the current load. Refreshed every few seconds."
       actions={
         isOperator && (
           <PlainButton leftSection={<PlusIcon />} onClick={() => put("new", "")}>
@@ -112,8 +112,8 @@ function Found({ models, drawn, show }: FoundProps) {
           ))}
         </Paper>
       ) : (
-        <Empty title="No model matches" action={<Button onClick={filters.clear}>Show all models</Button>}>
-          None has this name, can do this and is in this state.
+        <Empty title="No matching model" action={<Button onClick={filters.clear}>Show all models</Button>}>
+          No model matches the search, the ability and the health.
         </Empty>
       )}
     </Stack>
@@ -133,17 +133,17 @@ function MissingPrices({ models, tiers }: MissingPricesProps) {
   const names = free.slice(0, 3).map(({ id }) => id);
   const more = free.length > names.length ? ` and ${count(free.length - names.length)} more` : "";
   return (
-    <Alert icon={<InfoIcon />} color="yellow" title="What these models use is not counted as spend">
+    <Alert icon={<InfoIcon />} color="yellow" title="Usage of these models is not counted as spend">
       {names.join(", ")}
-      {more} {free.length === 1 ? "has" : "have"} no price, so that the monthly spend of the{" "}
-      {tiers.length === 1 ? "tier" : "tiers"} {tiers.join(", ")} does not bound {free.length === 1 ? "its" : "their"}{" "}
-      use. Set a price, of 0 for what is meant to be free.
+      {more} {free.length === 1 ? "has" : "have"} no price. The monthly spend limit of the{" "}
+      {tiers.length === 1 ? "tier" : "tiers"} {tiers.join(", ")} does not apply to{" "}
+      {free.length === 1 ? "this model" : "these models"}. Set a price, or 0 for a free model.
     </Alert>
   );
 }
 
 function troubleIn(models: readonly ShownModel[]): string {
   const troubled = models.filter(({ health }) => health !== "ok").length;
-  if (troubled > 0) return `, ${count(troubled)} with trouble`;
+  if (troubled > 0) return `, ${count(troubled)} with problems`;
   return models.length > 0 ? ", all working" : "";
 }

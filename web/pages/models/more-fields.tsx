@@ -18,7 +18,7 @@ interface MoreFieldsProps {
 }
 
 const sayings = [
-  { value: "", label: "As its upstream says" },
+  { value: "", label: "From the upstream" },
   { value: "yes", label: "Yes" },
   { value: "no", label: "No" },
 ];
@@ -43,7 +43,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
       />
       <TagsInput
         label="Aliases"
-        description="Other names by which clients may ask for it, such as gpt-5, or claude-* for all that begin so. Press Enter after each."
+        description="Other names that clients can send, such as gpt-5, or a prefix such as claude-*. Press Enter after each."
         value={form.aliases}
         onChange={(aliases) => change({ aliases })}
         maxTags={32}
@@ -67,7 +67,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
       </Group>
       <WholeNumber
         label="Context in tokens"
-        description="Of prompt and answer together. Empty: as its upstream says."
+        description="Prompt and answer together. Defaults to the upstream's value."
         value={form.context}
         onChange={(context) => change({ context })}
         max={1_000_000_000}
@@ -75,7 +75,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
         error={problemOf(error, "context_length")}
       />
       <EnvironmentBoxes
-        description="Keys of these may use it. None chosen: as its upstreams allow."
+        description="Keys of these environments may use this model. Defaults to the environments of its upstreams."
         value={form.environments}
         change={(environments) => change({ environments })}
         mayBeEmpty
@@ -83,7 +83,7 @@ export function MoreFields({ form, ids, error, change }: MoreFieldsProps) {
       />
       <TextInput
         label="Owner"
-        description="A label in the list of models. Empty: as its upstream says."
+        description="Shown in the list of models. Defaults to the upstream's value."
         value={form.ownedBy}
         onChange={(event) => change({ ownedBy: event.currentTarget.value })}
         maxLength={256}

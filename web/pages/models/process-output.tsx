@@ -11,9 +11,9 @@ const mostLines = 200;
 export function ProcessOutput({ name, path }: { name: string; path: string }) {
   const { data } = useRead<ModelProcessOutput>(path, {}, { everyMs });
   const lines = (data?.data ?? []).slice(-mostLines);
-  if (lines.length === 0) return <SmallNote>It has written nothing yet.</SmallNote>;
+  if (lines.length === 0) return <SmallNote>No output yet.</SmallNote>;
   return (
-    <ScrollRegion label={`What ${name} has written`} className="process-output">
+    <ScrollRegion label={`Output of ${name}`} className="process-output">
       <pre>{lines.map(({ text }) => text).join("\n")}</pre>
     </ScrollRegion>
   );

@@ -22,7 +22,7 @@ export function CacheFields({ cache, ids, error, change }: CacheFieldsProps) {
   return (
     <>
       <NativeSelect
-        label="Which requests"
+        label="Cache responses to"
         data={choices}
         value={cache.requests}
         onChange={(event) => set({ requests: event.currentTarget.value as CachedRequests })}
@@ -30,8 +30,8 @@ export function CacheFields({ cache, ids, error, change }: CacheFieldsProps) {
       />
       <div className="model-policy-pair">
         <WholeNumber
-          label="Kept for"
-          description="From when it was answered. Empty: an hour."
+          label="Lifetime"
+          description="Counted from the first answer. Defaults to one hour."
           value={cache.ttlSeconds}
           onChange={(ttlSeconds) => set({ ttlSeconds })}
           suffix=" s"
@@ -40,8 +40,8 @@ export function CacheFields({ cache, ids, error, change }: CacheFieldsProps) {
           error={problemAt(error, `${at}.ttl_seconds`)}
         />
         <NumberInput
-          label="Price of an answer given again"
-          description="Of what it cost the first time. 0: nothing."
+          label="Price of a cached response"
+          description="Share of the original cost. 0 means free."
           value={cache.price}
           onChange={(price) => set({ price })}
           suffix=" %"
@@ -54,8 +54,8 @@ export function CacheFields({ cache, ids, error, change }: CacheFieldsProps) {
       </div>
       <div className="model-policy-pair">
         <Select
-          label="Compare by meaning with"
-          description="An embedding model. Empty: only the very same request."
+          label="Semantic matching with"
+          description="An embedding model. Leave empty to match only identical requests."
           data={[...new Set([...ids, ...(cache.embedder === "" ? [] : [cache.embedder])])]}
           value={cache.embedder === "" ? null : cache.embedder}
           onChange={(embedder) => set({ embedder: embedder ?? "" })}
@@ -66,7 +66,7 @@ export function CacheFields({ cache, ids, error, change }: CacheFieldsProps) {
         />
         {cache.embedder !== "" && (
           <NumberInput
-            label="The same from"
+            label="Minimum similarity"
             description="Cosine similarity, up to 1."
             value={cache.threshold}
             onChange={(threshold) => set({ threshold })}

@@ -27,8 +27,8 @@ export function OverflowFields({ overflow, places, error, change }: OverflowFiel
       <Targets {...{ overflow, places, error, change }} />
       <div className="model-policy-pair">
         <NumberInput
-          label="After a wait of"
-          description="As it is expected at the others. Empty: a wait is no reason."
+          label="If the wait exceeds"
+          description="Expected wait at the other servers. Leave empty to ignore waiting."
           value={overflow.afterSeconds}
           onChange={(afterSeconds) => set({ afterSeconds })}
           suffix=" s"
@@ -39,8 +39,8 @@ export function OverflowFields({ overflow, places, error, change }: OverflowFiel
           error={problemAt(error, `${at}.after_seconds`)}
         />
         <WholeNumber
-          label="For prompts of more than"
-          description="Empty: their length is no reason."
+          label="If the prompt exceeds"
+          description="Leave empty to ignore the prompt length."
           value={overflow.promptTokens}
           onChange={(promptTokens) => set({ promptTokens })}
           suffix=" tokens"
@@ -50,8 +50,8 @@ export function OverflowFields({ overflow, places, error, change }: OverflowFiel
         />
       </div>
       <TagsInput
-        label="At these hours (UTC)"
-        description="Then they are asked as any other place. Write 18:00-06:00, and press Enter after each. None: never."
+        label="During these hours (UTC)"
+        description="During these hours they are used like any other server. Enter 18:00-06:00, for example, and press Enter after each. Leave empty for no hours."
         value={overflow.hours}
         onChange={(hours) => set({ hours })}
         maxTags={8}
@@ -76,8 +76,8 @@ function Targets({ overflow: { to, ...rest }, places, error, change }: OverflowF
   return (
     <>
       <SmallNote>
-        These places come behind all others, the cheapest first. Say what they cost you, in USD per million tokens, or
-        leave it out: then it is the price of the model.
+        These servers are used after all others, the cheapest first. Enter what they cost you, in USD per million
+        tokens. Defaults to the price of the model.
       </SmallNote>
       {to.map((target, index) => (
         <Target
@@ -98,7 +98,7 @@ function Targets({ overflow: { to, ...rest }, places, error, change }: OverflowF
       )}
       {free !== undefined && (
         <SmallButton leftSection={<PlusIcon />} onClick={() => add(free)} style={{ alignSelf: "start" }}>
-          Add a place to overflow to
+          Add overflow server
         </SmallButton>
       )}
     </>
@@ -119,7 +119,7 @@ function Target({ target, number, upstreams, error, change, remove }: TargetProp
   const cost = (label: string, name: "input" | "output") => (
     <NumberInput
       label={label}
-      placeholder={target.costOf === null ? "as priced" : "as listed"}
+      placeholder={target.costOf === null ? "model price" : "list price"}
       value={target[name]}
       onChange={(usd) => change({ ...target, [name]: usd })}
       prefix="$"
@@ -166,8 +166,8 @@ function Bounds({ overflow, error, set }: BoundsProps) {
     <div className="model-policy-pair">
       <NumberInput
         {...usd}
-        label="At most for one request"
-        description="As it is expected to cost there. Empty: any."
+        label="Maximum cost per request"
+        description="Expected cost of the request. Leave empty for no limit."
         value={overflow.mostUsd}
         onChange={(mostUsd) => set({ mostUsd })}
         error={problemAt(error, `${at}.most_usd_per_request`)}
@@ -175,14 +175,14 @@ function Bounds({ overflow, error, set }: BoundsProps) {
       <div className="model-policy-spend">
         <NumberInput
           {...usd}
-          label="At most for all"
-          description="Together, by the calendar in UTC. Empty: any."
+          label="Maximum total cost"
+          description="All requests together, per calendar period in UTC. Leave empty for no limit."
           value={overflow.spendUsd}
           onChange={(spendUsd) => set({ spendUsd })}
           error={problemAt(error, `${at}.spend`)}
         />
         <NativeSelect
-          aria-label="At most for all, in"
+          aria-label="Maximum total cost, per"
           data={[...spans]}
           value={overflow.spendPer}
           onChange={(event) => set({ spendPer: event.currentTarget.value as Span })}

@@ -32,21 +32,21 @@ export function PolicyFields({ policies, places, ids, error, change }: PolicyFie
     <MoreSettings label="Policies" shown={hasSome} hasProblem={problemOf(error, "policies") !== undefined}>
       <Switch
         label="Continue cut streams"
-        description="A stream that its server cuts goes on at another place, where the text can be continued exactly."
+        description="If a server cuts a stream, another server continues the text, where an exact continuation is possible."
         checked={continuation}
         onChange={(event) => set({ continuation: event.currentTarget.checked })}
       />
       <Policy
         label="Overflow"
-        description="Some places, such as a cloud, are asked only where the others keep requests waiting, or as you say."
+        description="Some servers, such as a cloud provider, are used only if the other servers are busy, or under conditions that you set."
         isOn={overflow !== null}
         change={(isOn) => set({ overflow: isOn ? newOverflow : null })}
       >
         {overflow && <OverflowFields {...{ overflow, places, error }} change={(one) => set({ overflow: one })} />}
       </Policy>
       <Policy
-        label="Give answers again"
-        description="An answer is kept, and given again to the same account for the same request."
+        label="Response cache"
+        description="Stores responses and returns them when the same account repeats a request."
         isOn={cache !== null}
         change={(isOn) => set({ cache: isOn ? newCache : null })}
       >
@@ -55,7 +55,7 @@ export function PolicyFields({ policies, places, ids, error, change }: PolicyFie
       <Guardrails guardrails={guardrails} error={error} change={(names) => set({ guardrails: names })} />
       <Policy
         label="Shadow"
-        description="Another model gets a share of the requests as well. Nobody sees its answers; operators compare them."
+        description="A second model also receives a share of the requests. Its answers are only for comparison and reach no client."
         isOn={shadow !== null}
         change={(isOn) => set({ shadow: isOn ? { key: 0, model: "", percent: 5 } : null })}
       >
@@ -63,7 +63,7 @@ export function PolicyFields({ policies, places, ids, error, change }: PolicyFie
       </Policy>
       <Policy
         label="Split"
-        description="Other models answer a share of the requests in its place. The rest stays with it."
+        description="Other models answer a share of the requests. This model answers the rest."
         isOn={split.length > 0}
         change={(isOn) => set({ split: isOn ? [{ key: 0, model: "", percent: 10 }] : [] })}
       >
@@ -113,8 +113,8 @@ function Guardrails({ guardrails, error, change }: GuardrailsProps) {
       label="Guardrails"
       description={
         known !== undefined && data.length === 0
-          ? "They look at requests and answers. There are none: add some under guardrails in headrace.yaml."
-          : "They look at its requests and answers, in this order. None chosen: nothing does."
+          ? "Guardrails check requests and answers. None are configured. Add some under guardrails in headrace.yaml."
+          : "The chosen guardrails check requests and answers in this order. Leave empty for no checks."
       }
       data={data}
       value={guardrails}

@@ -11,57 +11,57 @@ export function policySentences({
   const { continuation, overflow, cache, guardrails, shadow, split } = settings?.policies ?? {};
   return [
     ...(continuation
-      ? ["A stream that its server cuts goes on at another place, where it can be continued exactly."]
+      ? ["If a server cuts a stream, another server continues it, where an exact continuation is possible."]
       : []),
     ...(overflow ? [overflowSentence(overflow)] : []),
-    ...(spend ? [`Its overflow has cost ${money(spend.spent)} of ${money(spend.limit)} this ${spend.per}.`] : []),
+    ...(spend ? [`Overflow has cost ${money(spend.spent)} of ${money(spend.limit)} this ${spend.per}.`] : []),
     ...(cache ? [cacheSentence(cache)] : []),
-    ...(guardrails?.length ? [`Its requests and answers are looked at by ${listed(guardrails)}.`] : []),
-    ...(shadow
-      ? [`${shadow.percent} % of its requests go to ${shadow.model} as well; nobody sees those answers.`]
-      : []),
-    ...(split ?? []).map(({ model, percent }) => `${percent} % of its requests are answered by ${model}.`),
+    ...(guardrails?.length ? [`Guardrails check requests and answers: ${listed(guardrails)}.`] : []),
+    ...(shadow ? [`${shadow.percent} % of the requests are also sent to ${shadow.model}, for comparison only.`] : []),
+    ...(split ?? []).map(({ model, percent }) => `${model} answers ${percent} % of the requests.`),
   ];
 }
 
 function overflowSentence(overflow: NonNullable<Policies["overflow"]>): string {
   const { to, after_seconds: after, prompt_tokens_above: tokens, hours, most_usd_per_request: most, spend } = overflow;
   const reasons = [
-    ...(after == null ? [] : [`where the others would keep a request waiting for ${after} s`]),
+    ...(after == null ? [] : [`if other servers would make a request wait for ${after} s`]),
     ...(tokens == null ? [] : [`for prompts of more than ${count(tokens)} tokens`]),
     ...(hours == null ? [] : [`at ${listed(hours)} (UTC)`]),
   ];
   const bounds = [
-    ...(most == null ? [] : [`${money(most)} a request`]),
-    ...(spend == null ? [] : [`${money(spend.usd)} a ${spend.per}`]),
+    ...(most == null ? [] : [`${money(most)} per request`]),
+    ...(spend == null ? [] : [`${money(spend.usd)} per ${spend.per}`]),
   ];
   const isOne = to.length === 1;
   const asked =
     reasons.length > 0
-      ? `${isOne ? "is" : "are"} asked ${listed(reasons, "or")}`
-      : `${isOne ? "comes" : "come"} behind all others`;
+      ? `${isOne ? "is" : "are"} used ${listed(reasons, "or")}`
+      : `${isOne ? "is" : "are"} used after all other servers`;
   const places = to.map(({ upstream }) => upstream);
-  return `${listed(places)} ${asked}${bounds.length > 0 ? `, for ${listed(bounds)} at most` : ""}.`;
+  return `${listed(places)} ${asked}${bounds.length > 0 ? `, for at most ${listed(bounds)}` : ""}.`;
 }
 
 export const cachedWords: Readonly<Record<CachedRequests, string>> = {
-  deterministic: "Temperature 0, or asked for",
-  asked: "Only where a request asks for it",
+  deterministic: "Temperature 0, or if the request asks for it",
+  asked: "Only if the request asks for it",
   all: "Every request",
 };
 
 const which: Readonly<Record<CachedRequests, string>> = {
-  deterministic: "of temperature 0, or that asks for it",
-  asked: "that asks for it",
+  deterministic: "with temperature 0 or asking for the cache",
+  asked: "asking for the cache",
   all: "of any kind",
 };
 
 function cacheSentence(cache: NonNullable<Policies["cache"]>): string {
   const { requests, ttl_seconds: seconds, price_factor: factor, semantic } = cache;
-  const price = factor ? `at ${Number((factor * 100).toFixed(6))} % of the price` : "for nothing";
-  const alike = semantic ? ` So is one that means the same, by ${semantic.model} from ${semantic.threshold} on.` : "";
+  const price = factor ? `at ${Number((factor * 100).toFixed(6))} % of the price` : "for free";
+  const alike = semantic
+    ? ` Requests with the same meaning match as well (${semantic.model}, similarity from ${semantic.threshold}).`
+    : "";
   const time = span(seconds ?? 0);
-  return `The same request of an account, ${which[requests ?? "deterministic"]}, is answered again for ${time}, ${price}.${alike}`;
+  return `A repeated request of an account, ${which[requests ?? "deterministic"]}, gets the cached response for ${time}, ${price}.${alike}`;
 }
 
 function listed(words: readonly string[], last = "and"): string {

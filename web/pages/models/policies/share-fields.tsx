@@ -16,7 +16,7 @@ interface ShadowFieldsProps {
 }
 
 export function ShadowFields({ shadow, ids, error, change }: ShadowFieldsProps) {
-  return <Share {...{ ids, error, change, share: shadow }} at="policies.shadow" label="Model that gets them as well" />;
+  return <Share {...{ ids, error, change, share: shadow }} at="policies.shadow" label="Shadow model" />;
 }
 
 interface SplitFieldsProps {
@@ -38,7 +38,7 @@ export function SplitFields({ split, ids, error, change }: SplitFieldsProps) {
           key={share.key}
           {...{ ids, error, share }}
           at={`policies.split[${index}]`}
-          label="Model that answers"
+          label="Split model"
           change={(changed) => change(split.map((one) => (one === share ? changed : one)))}
         >
           <PlainButton

@@ -44,7 +44,7 @@ export function ListedPrices({ listing, list, search, vendor, change, show }: Li
       (name): Column<ListedPrice> => ({
         ...{ name, head: heads[name], numeric: true },
         ...(name === "input" || name === "output" ? { width: "5.25rem" } : { width: "6.5rem", wideOnly: true }),
-        cell: ({ price }) => (price[name] === undefined ? "as input" : rate(price[name])),
+        cell: ({ price }) => (price[name] === undefined ? "same as input" : rate(price[name])),
       }),
     ),
     {
@@ -89,7 +89,7 @@ export function ListedPrices({ listing, list, search, vendor, change, show }: Li
           <NoneFound
             what="price"
             showAll={search === "" && vendor === "" ? undefined : () => change({ search: "", vendor: "" })}
-            filtered="No model of the list has all of these words in its name."
+            filtered="No model name in the price list contains all of these words."
           >
             {null}
           </NoneFound>
@@ -103,7 +103,7 @@ const heads = { input: "Input", cached_input: "Cached", cache_write: "Cache writ
 
 function aboutText({ source, date, vendors }: PriceList): string {
   const models = vendors.reduce((sum, vendor) => sum + vendor.models, 0);
-  return `What public models cost at those who sell their use, in USD per million tokens: ${count(models)} prices of ${count(vendors.length)} vendors, as of ${date}, from ${source}. The list comes with this version and asks nothing over a network. A model here has such a price only where an operator says so.`;
+  return `Prices of public models in USD per million tokens: ${count(models)} prices of ${count(vendors.length)} vendors, as of ${date}, from ${source}. The list is part of this version and needs no network. A model uses a listed price only if an operator sets it.`;
 }
 
 /** How many rates beside the four of the table. */

@@ -20,11 +20,11 @@ export function ModelPrice({ model }: { model: ManagedModel }) {
       {price === null ? (
         <Stack gap={4}>
           <Text size="sm">
-            What it uses is not counted as spend, and no quota in USD bounds it. A price of 0 says that it is meant to
-            be free.
+            No price is set. Usage is not counted as spend, and USD limits don't apply. Set a price of 0 for a free
+            model.
           </Text>
           <PlainLink href={`/prices?search=${encodeURIComponent(deployments[0]?.model ?? id)}`}>
-            Look for it in the price list
+            Find in price list
           </PlainLink>
         </Stack>
       ) : (
@@ -33,13 +33,13 @@ export function ModelPrice({ model }: { model: ManagedModel }) {
             {priceText(price)}.{" "}
             {listed ? (
               <>
-                As <TextLink href={`/prices?price=${encodeURIComponent(listed)}`}>{listed}</TextLink> has in the price
-                list.
+                Same price as <TextLink href={`/prices?price=${encodeURIComponent(listed)}`}>{listed}</TextLink> in the
+                price list.
               </>
             ) : source === "file" ? (
               "Set in headrace.yaml."
             ) : (
-              "Set here."
+              "Set in the dashboard."
             )}
           </Text>
           {hasMore(price) && <PriceRates price={price} />}

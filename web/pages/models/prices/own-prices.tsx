@@ -36,14 +36,14 @@ export function OwnPrices({ models, isOperator, show }: OwnPricesProps) {
     { ...figure("Cached", ({ price }) => price && cachedText(price)), wideOnly: true },
     figure("Output", ({ price }) => price && rate(price.output)),
     {
-      ...{ name: "whence", head: "Its price is", wideOnly: true, width: "14rem" },
+      ...{ name: "whence", head: "Price source", wideOnly: true, width: "14rem" },
       cell: ({ status, managed }) => <Whence managed={managed} hasPrice={status.price !== null} show={show} />,
     },
   ];
   return (
     <Section
       title="Models of this server"
-      about="USD per million tokens. Usage of a model without a price is not counted as spend, and no quota in USD applies to it."
+      about="USD per million tokens. Usage of a model without a price is not counted as spend, and USD limits don't apply to it."
     >
       <LongTable
         label="Prices of this server"
@@ -52,7 +52,7 @@ export function OwnPrices({ models, isOperator, show }: OwnPricesProps) {
         keyOf={({ status }) => status.id}
         height="24rem"
         fixed
-        empty={<Empty title="No models">There is none yet whose price could be shown.</Empty>}
+        empty={<Empty title="No models">This server has no models yet.</Empty>}
       />
     </Section>
   );
@@ -63,7 +63,7 @@ function figure(head: string, cell: (status: ShownModel["status"]) => ReactNode)
 }
 
 function cachedText({ cached_input: cached }: Price): string {
-  return cached === undefined ? "as input" : rate(cached);
+  return cached === undefined ? "same as input" : rate(cached);
 }
 
 interface WhenceProps {
@@ -73,8 +73,9 @@ interface WhenceProps {
 }
 
 function Whence({ managed, hasPrice, show }: WhenceProps) {
-  if (!hasPrice) return <Text size="sm">{managed ? "to be set" : "not set"}</Text>;
+  if (!hasPrice) return <Text size="sm">not set</Text>;
   const listed = managed && !managed.settings?.price ? managed.settings?.price_of : undefined;
-  if (!listed) return <Text size="sm">{managed?.source === "file" ? "set in headrace.yaml" : "set here"}</Text>;
+  if (!listed)
+    return <Text size="sm">{managed?.source === "file" ? "set in headrace.yaml" : "set in the dashboard"}</Text>;
   return <NameButton show={() => show(listed)}>{listed}</NameButton>;
 }

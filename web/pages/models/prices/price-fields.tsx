@@ -31,8 +31,8 @@ export function PriceFields({ form, problem, error, change }: PriceFieldsProps) 
           value={form.priced}
           onChange={(priced) => change({ priced: priced as ModelForm["priced"] })}
           data={[
-            { value: "own", label: "Own rates" },
-            { value: "list", label: "Of the price list" },
+            { value: "own", label: "Custom" },
+            { value: "list", label: "From the price list" },
           ]}
         />
       </Input.Wrapper>
@@ -48,7 +48,7 @@ export function PriceFields({ form, problem, error, change }: PriceFieldsProps) 
           />
           <Usd
             label="Price of cached input"
-            hint="Empty: as input."
+            hint="Defaults to the input price."
             value={form.cachedInput}
             error={problemOf(error, "cached_input")}
             change={(cachedInput) => change({ cachedInput })}
@@ -62,7 +62,7 @@ export function PriceFields({ form, problem, error, change }: PriceFieldsProps) 
         </Group>
       )}
       {form.priced === "own" && Object.keys(form.otherRates).length > 0 && (
-        <SmallNote>It has other rates as well, which stay. They are set over the API.</SmallNote>
+        <SmallNote>This model has other rates, which are kept. Change them through the API.</SmallNote>
       )}
     </Stack>
   );
@@ -82,8 +82,8 @@ function FromList({ form, error, change }: FromListProps) {
   return (
     <>
       <Select
-        label="Model of the price list"
-        description={`Vendor and model${found.data ? `; prices of ${found.data.date}` : ""}. A new version of the program may bring other figures.`}
+        label="Model in the price list"
+        description={`Vendor and model${found.data ? `; prices of ${found.data.date}` : ""}. A new version of Headrace may change them.`}
         placeholder="openai gpt"
         // What is chosen stays, whatever is searched for meanwhile.
         data={[...new Set([...names, ...(form.priceOf === "" ? [] : [form.priceOf])])]}
@@ -94,7 +94,7 @@ function FromList({ form, error, change }: FromListProps) {
         onChange={(name) => change({ priceOf: name ?? "" })}
         searchable
         clearable
-        nothingFoundMessage="No model of the list has these words in its name"
+        nothingFoundMessage="No model name in the price list contains these words"
         comboboxProps={{ keepMounted: false }}
         error={error}
       />
@@ -109,7 +109,7 @@ function FromList({ form, error, change }: FromListProps) {
               change({ priced: "own", input, cachedInput, output, otherRates });
             }}
           >
-            Change its rates
+            Customize these rates
           </Button>
         </Group>
       )}
@@ -126,7 +126,7 @@ interface UsdProps {
   change(value: TypedNumber): void;
 }
 
-function Usd({ label, hint = "Empty: no price.", value, error, change }: UsdProps) {
+function Usd({ label, hint = "Leave empty for no price.", value, error, change }: UsdProps) {
   return (
     <NumberInput
       label={label}

@@ -24,8 +24,8 @@ export function PriceRates({ price }: { price: Price }) {
         </div>
       )}
       <SmallNote>
-        USD per million tokens, or for each one. What is not said has the rate of what it is a part of: cached and
-        written tokens that of the input, reasoning that of the output.
+        USD per million tokens, or per unit where the name says so. Cached and written tokens without a rate cost the
+        same as input, and reasoning tokens the same as output.
       </SmallNote>
     </Stack>
   );

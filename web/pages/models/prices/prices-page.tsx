@@ -33,7 +33,7 @@ export function PricesPage() {
   const failed = models.error ?? managed.error ?? about.error;
   const show = (id: string) => change({ price: id });
   return (
-    <Page title="Prices" about="What the models of this server cost, and what public models cost at their vendors.">
+    <Page title="Prices" about="Prices of the models on this server and of public models at their vendors.">
       <Stack gap="lg">
         {failed && <Failure error={failed} retry={() => void Promise.all([models.refetch(), about.refetch()])} />}
         {own ? <OwnPrices models={own} isOperator={isOperator} show={show} /> : !failed && <Waiting heights={[220]} />}

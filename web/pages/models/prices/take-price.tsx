@@ -26,12 +26,13 @@ export function TakePrice({ listed, models }: TakePriceProps) {
       const body: UpdateManagedModelRequest = { price: null, price_of: listed.id };
       return call<ManagedModel>("PATCH", managedPathOf(id), { body });
     },
-    { stale: staleWithModels, said: (saved) => `${saved.id} costs what ${listed.id} does, from the next request on.` },
+    {
+      stale: staleWithModels,
+      said: (saved) => `${saved.id} now has the price of ${listed.id}, starting with the next request.`,
+    },
   );
   if (open.length === 0) {
-    return (
-      <Note>Every model here is declared in headrace.yaml: there it gets this price by price_of: {listed.id}</Note>
-    );
+    return <Note>All models are set in headrace.yaml. To use this price, add it there as price_of: {listed.id}</Note>;
   }
   const hasIt = model?.settings?.price_of === listed.id && model.settings.price === null;
   return (
@@ -43,19 +44,19 @@ export function TakePrice({ listed, models }: TakePriceProps) {
       submit={() => model && take.mutate(model.id)}
     >
       <Choice
-        label="Use it for a model of this server"
-        description="Nothing gets a price by itself: a model of the same name may run on your own machine."
+        label="Use this price for"
+        description="Choose a model of this server. Prices are never set automatically, because a model with the same name may run on your own machine."
         data={open.map(({ id }) => id)}
         value={chosen}
         onChange={setChosen}
         searchable
         limit={50}
-        nothingFoundMessage="No model of this name"
+        nothingFoundMessage="No matching model"
         error={problemOf(take.error, "price_of")}
       />
       {model && (
         <Text size="sm" style={{ overflowWrap: "anywhere" }}>
-          {hasIt ? "It has this price." : `Now: ${priceText(model.price).toLowerCase()}.`}
+          {hasIt ? "This model has this price." : `Current price: ${priceText(model.price).toLowerCase()}.`}
         </Text>
       )}
     </Form>
