@@ -95,7 +95,7 @@ test("thousands of events are scrolled through to the first, with a few dozen dr
   await using visitor = await arrive("/settings/audit-log");
   const { page } = visitor;
   await rows(page).first().waitFor();
-  const whole = page.getByText(/^2,\d\d\d in all/);
+  const whole = page.getByText(/^2,\d\d\d in total/);
   let most = 0;
   await until(
     async () => {

@@ -186,7 +186,7 @@ test("what is wrong with a field is said there, and the keyboard goes to it", as
   await page.getByRole("combobox", { name: "Allowed IP addresses" }).pressSequentially("203.0.113.300,");
   await visitor.press("Create key");
   await page.getByText("Enter a name, such as the program").waitFor();
-  await page.getByText("203.0.113.300 is no IPv4 or IPv6 address").waitFor();
+  await page.getByText("203.0.113.300 is not an IPv4 or IPv6 address").waitFor();
   await expect(field(page, "Name").evaluate((input) => input === document.activeElement)).resolves.toBe(true);
   await page.keyboard.type("sk_dev_hr_0123456789ABCDEFGHIJ");
   await page.getByRole("button", { name: "Remove" }).or(dialog(page).locator(".mantine-Pill-remove")).first().click();
@@ -221,12 +221,12 @@ test("among ten thousand keys one is found by its name and state, by an address 
   await page.waitForURL(`**${place}?search=worker+0123`);
   await page.getByRole("combobox", { name: "State" }).selectOption({ label: "Active" });
   await page.waitForURL(`**${place}?search=worker+0123&status=active`);
-  await page.getByText(/^[\d,]+ in all$/).waitFor();
+  await page.getByText(/^[\d,]+ in total$/).waitFor();
   const names = await page.locator("tbody a").allInnerTexts();
   expect(names.length).toBeGreaterThan(0);
   for (const name of names) expect(name).toStartWith("Worker 0123");
   await page.reload();
-  await page.getByText(/^[\d,]+ in all$/).waitFor();
+  await page.getByText(/^[\d,]+ in total$/).waitFor();
   expect(await page.locator("tbody a").allInnerTexts()).toEqual(names);
   await page.getByRole("searchbox", { name: "Search keys" }).fill("nothing has this name");
   await visitor.press("Show all keys");
@@ -289,7 +289,7 @@ test("a new key is given its models, its tags and a note, and that its requests 
   await typed("Tags").pressSequentially("team-a env:prod,");
   await field(page, "Note").fill("For the night batch.");
   await visitor.press("Create key");
-  await page.getByText("a*b is no id and no beginning of ids").waitFor();
+  await page.getByText("a*b is not a model id or a prefix").waitFor();
   await look(visitor, "keys-create-reach");
   await dialog(page).locator(".mantine-Pill-remove").nth(1).click();
   const made = page.waitForRequest((request) => request.method() === "POST");
@@ -439,7 +439,7 @@ test("every setting of a new key reaches the API, and a folded section with a mi
     await dialog(page).getByText(summary).waitFor();
   }
   await visitor.press("Create key");
-  await page.getByText("203.0.113.300 is no IPv4 or IPv6 address").waitFor();
+  await page.getByText("203.0.113.300 is not an IPv4 or IPv6 address").waitFor();
   const isThere = await typed("Allowed IP addresses").evaluate((input) => input === document.activeElement);
   expect(isThere).toBe(true);
   await page.keyboard.press("Backspace");

@@ -123,7 +123,7 @@ test("a list of hundreds of models is all there, the last as the first", async (
 test("a model is tried in the playground", async () => {
   await using visitor = await ada();
   await visitor.page.getByRole("link", { name: "Try ember-code" }).click();
-  await visitor.page.getByRole("heading", { name: "Ask ember-code something" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Ask ember-code a question" }).waitFor();
   expect(visitor.path()).toBe("/playground?model=ember-code");
   expect(visitor.trouble).toEqual([]);
 });

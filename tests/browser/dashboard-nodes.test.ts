@@ -51,12 +51,12 @@ test("a machine joins by the command of the dialog, which waits for it; it serve
   await page.getByText("No nodes yet").waitFor();
   await look(visitor, "nodes-empty");
   await visitor.press("Add a node");
-  await dialog(page).getByRole("radio", { name: "Models that I name" }).check();
-  await press(page, "Make the command");
-  await dialog(page).getByText("Name at least one model").waitFor();
+  await dialog(page).getByRole("radio", { name: "Selected models" }).check();
+  await press(page, "Create command");
+  await dialog(page).getByText("Enter at least one model").waitFor();
   await look(visitor, "nodes-add");
-  await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).check();
-  await press(page, "Make the command");
+  await dialog(page).getByRole("radio", { name: "None before I approve them" }).check();
+  await press(page, "Create command");
   await dialog(page).getByText("Waiting for the machine to join").waitFor();
   const command = (await dialog(page).getByLabel("Copy the command", { exact: true }).textContent()) ?? "";
   const [, url = "", token = ""] = /^npx headrace node join (\S+) --token (\S+)$/.exec(command) ?? [];
@@ -66,8 +66,8 @@ test("a machine joins by the command of the dialog, which waits for it; it serve
   await dialog(page).getByText("attic has joined").waitFor();
   await dialog(page).getByText("announces 2 models").waitFor();
   await look(visitor, "nodes-joined");
-  await press(page, "Choose what it serves");
-  await dialog(page).getByText("It waits for your approval").waitFor();
+  await press(page, "Choose models");
+  await dialog(page).getByText("This node waits for your approval").waitFor();
   expect(visitor.path()).toBe(`/admin/nodes?node=${joined.id}`);
   await dialog(page).getByRole("checkbox", { name: "attic-large" }).check();
   await press(page, "Approve");
@@ -87,18 +87,18 @@ test("who waits for approval stands at the top; all now and later includes what 
   const { page } = visitor;
   await page.getByText("workstation waits for your approval").waitFor();
   const { token } = await newToken({ approved_models: ["*"] });
-  await page.getByText("Open join tokens").waitFor();
+  await page.getByText("Pending join tokens").waitFor();
   await page.getByText(`…${token.slice(-4)}`).waitFor();
   await look(visitor, "nodes");
   await visitor.press("Review workstation");
-  await dialog(page).getByRole("switch", { name: "All that it announces, now and later" }).check();
+  await dialog(page).getByRole("switch", { name: "All announced models, now and later" }).check();
   await press(page, "Approve");
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await page.getByText("workstation waits for your approval").waitFor({ state: "detached" });
   waiting.announce(["ws-mini", "ws-large"]);
   await dialog(page).getByText("ws-large").waitFor();
   await until(() => offers("ws-large"), "what is announced later can be called");
-  await dialog(page).getByRole("switch", { name: "All that it announces, now and later" }).uncheck();
+  await dialog(page).getByRole("switch", { name: "All announced models, now and later" }).uncheck();
   await dialog(page).getByRole("checkbox", { name: "ws-large" }).uncheck();
   await press(page, "Save");
   await page.getByText("workstation serves 1 model now").waitFor();
@@ -125,8 +125,8 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   expect(visitor.trouble.splice(0)).toHaveLength(2);
   await name.fill("cellar");
   await dialog(page).getByRole("checkbox", { name: "Test" }).check();
-  await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("3");
-  await dialog(page).getByRole("switch", { name: "It is local" }).click();
+  await dialog(page).getByRole("textbox", { name: "Max concurrent requests" }).fill("3");
+  await dialog(page).getByRole("switch", { name: "Local server" }).click();
   await look(visitor, "node-edit");
   await press(page, "Save");
   await dialog(page).getByRole("heading", { name: "cellar" }).waitFor();
@@ -140,9 +140,9 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   await press(page, "Resume");
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await press(page, "Remove");
-  await page.getByText("Its connection ends at once").waitFor();
+  await page.getByText("The node is disconnected immediately").waitFor();
   await look(visitor, "node-remove");
-  await answer(page, "Remove cellar?", "Remove the node");
+  await answer(page, "Remove cellar?", "Remove node");
   await page.getByText("The node cellar is removed").waitFor();
   await page.getByRole("button", { name: "cellar", exact: true }).waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/admin/nodes");
@@ -153,17 +153,17 @@ test("a node is changed, drained and removed; its machine is let in no more, and
 test("a token that nobody has used is withdrawn, and a dialog that waits for it says so", async () => {
   await using visitor = await arrive("/admin/nodes?new");
   const { page } = visitor;
-  await press(page, "Make the command");
+  await press(page, "Create command");
   const command = (await dialog(page).getByLabel("Copy the command", { exact: true }).textContent()) ?? "";
   const token = command.split(" ").at(-1) ?? "";
   await using other = await arrive("/admin/nodes");
-  await other.press(`Withdraw the token …${token.slice(-4)}`);
-  await answer(other.page, "Withdraw the join token?", "Withdraw it");
-  await other.page.getByText(`The join token …${token.slice(-4)} is withdrawn`).waitFor();
+  await other.press(`Revoke the token …${token.slice(-4)}`);
+  await answer(other.page, "Revoke the join token?", "Revoke token");
+  await other.page.getByText(`The join token …${token.slice(-4)} was revoked`).waitFor();
   await dialog(page).getByText("The command no longer works").waitFor();
   expect(joinNode({ url: world.server.url, token, name: "late" })).rejects.toThrow("lets nobody in");
-  await press(page, "Make another");
-  await dialog(page).getByRole("radio", { name: "Nothing before I approve it" }).waitFor();
+  await press(page, "Create another command");
+  await dialog(page).getByRole("radio", { name: "None before I approve them" }).waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -175,7 +175,7 @@ test("a node that is away says since when; among the upstreams it leads to its p
   await dialog(page).getByRole("link", { name: "Show the node" }).click();
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await gone[Symbol.asyncDispose]();
-  await dialog(page).getByText("It is not connected").waitFor();
+  await dialog(page).getByText("This node is not connected").waitFor();
   await look(visitor, "node-offline");
   expect(visitor.trouble).toEqual([]);
 });
@@ -198,7 +198,7 @@ test("where there are several replicas it is said which of them holds a connecti
   await page.getByRole("cell", { name: "10.0.0.7:7700" }).waitFor();
   await look(visitor, "nodes-replicas");
   await page.getByRole("button", { name: "shed" }).click();
-  await dialog(page).getByText("Held by replica").waitFor();
+  await dialog(page).getByText("Connected to replica").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 

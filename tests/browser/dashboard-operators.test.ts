@@ -157,25 +157,25 @@ test("a person is found, made an operator and none again, given a way back in, a
   await look(visitor, "person");
   await press(page, "Make an operator");
   await answer(page, "Make Joan Clarke an operator?", "Make an operator");
-  await told(page, "is an operator now");
-  await press(page, "Make no operator any more");
-  await answer(page, "Take the operator's role from Joan Clarke?", "Take it away");
-  await told(page, "is no operator any more");
+  await told(page, "is now an operator");
+  await press(page, "Remove operator role");
+  await answer(page, "Remove the operator role from Joan Clarke?", "Remove role");
+  await told(page, "is no longer an operator");
 
-  await press(page, "Make a reset link");
-  await answer(page, "Make a reset link for Joan Clarke?", "Make the link");
+  await press(page, "Create reset link");
+  await answer(page, "Create a reset link for Joan Clarke?", "Create link");
   await press(page, "Copy the link");
   expect(await copied(page)).toStartWith(`${url}/reset/`);
   await press(page, "Done");
 
-  await press(page, "Delete the person");
+  await press(page, "Delete person");
   const question = page.getByRole("dialog", { name: "Delete Joan Clarke?" });
-  const remove = question.getByRole("button", { name: "Delete the person" });
+  const remove = question.getByRole("button", { name: "Delete person" });
   expect(await remove.isDisabled()).toBe(true);
   await question.getByRole("textbox").fill(leaver.email);
   await look(visitor, "person-delete");
   await remove.click();
-  await page.getByText("Nobody has this e-mail address").waitFor();
+  await page.getByText("No person with this e-mail address").waitFor();
   await look(visitor, "people-none");
   await visitor.press("Show all people");
   await page.getByRole("button", { name: "Grace Hopper" }).waitFor();

@@ -32,14 +32,14 @@ const reading = (visitor: Visitor, title: string) => chart(visitor, title).getAt
 test("an account without requests sees three steps; a call that fails is told of, and the first that works is noticed", async () => {
   await using visitor = await arrive("/");
   const { page } = visitor;
-  await page.getByText("Waiting for the first call.").waitFor();
+  await page.getByText("Waiting for the first call…").waitFor();
   expect(await page.getByRole("link", { name: "Create a key" }).getAttribute("href")).toBe(
     "/settings/api-keys?create=1",
   );
   await page.getByText('"model": "aurora-large"').first().waitFor();
   await look(visitor, "overview-first-steps");
   expect((await ask("gale-preview")).status).toBe(502);
-  await page.getByText("A call came in, but it failed (upstream_error).").waitFor();
+  await page.getByText("A call arrived, but it failed (upstream_error).").waitFor();
   expect((await ask("aurora-mini")).status).toBe(200);
   await page.getByRole("heading", { name: "The first call worked" }).waitFor();
   expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("The first call worked");
@@ -58,8 +58,8 @@ test("the figures of a day are there with their change, and grow while somebody 
     // What was there before is shown until it is asked for again.
     await tile(visitor, name).getByText("in the 24 hours before").first().waitFor({ state: "attached" });
   }
-  await page.getByRole("region", { name: "Throttled" }).getByText("refused").first().waitFor();
-  await page.getByRole("region", { name: "Limits and quota" }).getByText("Tokens this month").waitFor();
+  await page.getByRole("region", { name: "Rate-limited requests" }).getByText("refused").first().waitFor();
+  await page.getByRole("region", { name: "Limits and quotas" }).getByText("Tokens this month").waitFor();
   const error = page
     .getByRole("region", { name: "Recent errors" })
     .getByRole("link", { name: "upstream_error" })
@@ -213,7 +213,7 @@ test("each chart has the groups with the most of what it shows, so that what cos
 
 test("a member who used nothing yet is shown how to, and sees the figures of the account once an owner lets them", async () => {
   await using visitor = await arrive("/", colleagues.member.email);
-  await visitor.page.getByText("Waiting for the first call.").waitFor();
+  await visitor.page.getByText("Waiting for the first call…").waitFor();
   const { people } = world.server.people;
   const person = await people.findByEmail(colleagues.member.email);
   const [membership] = await people.membershipsOf(person?.id ?? "");
@@ -224,7 +224,7 @@ test("a member who used nothing yet is shown how to, and sees the figures of the
   await visitor.go("/");
   await chart(visitor, "Requests").waitFor();
   await visitor.page
-    .getByRole("region", { name: "Limits and quota" })
+    .getByRole("region", { name: "Limits and quotas" })
     .getByText("No rate limits apply in Development")
     .waitFor();
   expect(visitor.trouble).toEqual([]);

@@ -99,8 +99,8 @@ test("what nobody touched is not sent, and what was set is", async () => {
   await conversation(visitor).getByText("Finished").waitFor();
   expect(Object.keys(lastRequest()).toSorted()).toEqual(["messages", "model", "stream", "stream_options"]);
   await visitor.fill({ "System prompt": "Be brief.", Temperature: "0.3", "Max tokens": "64", Seed: "7" });
-  await visitor.page.getByRole("combobox", { name: "Stop at" }).fill("\\n");
-  await visitor.page.getByRole("combobox", { name: "Stop at" }).press("Enter");
+  await visitor.page.getByRole("combobox", { name: "Stop sequences" }).fill("\\n");
+  await visitor.page.getByRole("combobox", { name: "Stop sequences" }).press("Enter");
   await visitor.press("Clear");
   await ask(visitor, "Two");
   await conversation(visitor).getByText("Finished").waitFor();
@@ -118,7 +118,7 @@ test("what nobody touched is not sent, and what was set is", async () => {
 
 test("an answer that was asked to be kept is among the chats", async () => {
   await using visitor = await ada();
-  await visitor.page.getByLabel("Keep it under Chats").check({ force: true });
+  await visitor.page.getByLabel("Save to Chats").check({ force: true });
   await ask(visitor, "Keep this one");
   await conversation(visitor).getByText("Finished").waitFor();
   const kept = await until(async () => {
@@ -196,7 +196,7 @@ test("a stream that breaks off says why, keeps what came, and can be asked again
   next();
   await conversation(visitor).getByText("Half of it").waitFor();
   next();
-  const alert = conversation(visitor).getByRole("alert", { name: "The answer broke off" });
+  const alert = conversation(visitor).getByRole("alert", { name: "The answer was cut off" });
   await alert.waitFor();
   expect(await conversation(visitor).getByText("Half of it").count()).toBe(1);
   answers(plain);
@@ -211,16 +211,16 @@ test("where nobody is free it says for how long, counts down, and asks again whe
   await using visitor = await ada();
   await visitor.page.clock.install();
   await ask(visitor, "Hurry");
-  const said = conversation(visitor).getByText(/^The server asks to wait \d+ s\.$/);
+  const said = conversation(visitor).getByText(/^Try again in \d+ s\.$/);
   await said.waitFor();
   const before = Number.parseInt((await said.textContent())?.replace(/\D/g, "") ?? "", 10);
   expect(before).toBeWithin(2, 61);
   await visitor.page.clock.fastForward(2_000);
   await conversation(visitor)
-    .getByText(`The server asks to wait ${before - 2} s.`)
+    .getByText(`Try again in ${before - 2} s.`)
     .waitFor();
   await visitor.page.clock.fastForward(60_000);
-  await conversation(visitor).getByText("The wait is over.").waitFor();
+  await conversation(visitor).getByText("You can try again now.").waitFor();
   answers(plain);
   await visitor.press("Try again");
   await conversation(visitor).getByText("Water turns the wheel.").waitFor();
@@ -244,7 +244,7 @@ test("a look at another page leaves the conversation as it is, and its model", a
   expect(await message(visitor).inputValue()).toBe("A draft");
   expect(await message(visitor).getAttribute("aria-label")).toBe("Message to ember-code");
   await visitor.press("Clear");
-  await visitor.press("Bring the cleared conversation back");
+  await visitor.press("Restore the cleared conversation");
   await conversation(visitor).getByText("Water turns the wheel.").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
@@ -272,7 +272,7 @@ test("a reload of the tab keeps the conversation, its marks are shown as they we
   expect(await conversation(visitor).locator("td").allTextContents()).toEqual(["1", "2"]);
   await visitor.press("Clear");
   await visitor.page.reload();
-  await visitor.page.getByText("Ask aurora-large something").waitFor();
+  await visitor.page.getByText("Ask aurora-large a question").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -296,12 +296,12 @@ test("a long answer is followed only while somebody looks at its end", async () 
   );
   expect(await behind()).toBeLessThan(2);
   await conversation(visitor).evaluate((it) => it.scrollTo(0, 100));
-  await visitor.page.getByRole("button", { name: "To the end" }).waitFor();
+  await visitor.page.getByRole("button", { name: "Go to the end" }).waitFor();
   next();
   next();
   await conversation(visitor).getByText("last", { exact: false }).last().waitFor();
   expect(await conversation(visitor).evaluate((it) => it.scrollTop)).toBe(100);
-  await visitor.press("To the end");
+  await visitor.press("Go to the end");
   await until(async () => (await behind()) < 2, "the end is in view");
   expect(visitor.trouble).toEqual([]);
 });
@@ -316,7 +316,7 @@ test("a model that makes embeddings is tried by how alike texts are to it", asyn
   await using visitor = await ada("/playground?model=atlas-embed");
   await visitor.fill({ Texts: "river\ninvoice\nstream\n" });
   await visitor.press("Compare");
-  await visitor.page.getByRole("heading", { name: "Likeness to “river”" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Similarity to “river”" }).waitFor();
   expect(await visitor.page.locator("tbody tr").allTextContents()).toEqual(["stream0.800", "invoice0.000"]);
   await look(visitor, "playground-embeddings");
 });
@@ -334,7 +334,7 @@ test("a model that does not chat goes on from a text, and from that alone", asyn
   await conversation(visitor).getByText("there was a mill.").waitFor();
   expect(lastRequest()["prompt"]).toBe("Once upon a time");
   await conversation(visitor).getByText("Finished").waitFor();
-  await visitor.page.getByRole("textbox", { name: "Beginning of a text for quill-base" }).fill("Again");
+  await visitor.page.getByRole("textbox", { name: "Text for quill-base to continue" }).fill("Again");
   await visitor.press("Send");
   await until(() => lastRequest()["prompt"] === "Again", "it was asked");
   expect(await visitor.page.getByRole("button", { name: "Code" }).count()).toBe(0);
@@ -343,14 +343,14 @@ test("a model that does not chat goes on from a text, and from that alone", asyn
 
 test("a model that is not there any more is told apart from none", async () => {
   await using visitor = await ada("/playground?model=gone-7b");
-  await visitor.page.getByRole("heading", { name: "There is no model gone-7b" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Model gone-7b not found" }).waitFor();
   expect(await visitor.page.getByRole("combobox", { name: "Model" }).inputValue()).toBe("");
   await look(visitor, "playground-gone");
 });
 
 test("the playground can be seen, read and used by everybody", async () => {
   await using visitor = await ada();
-  await visitor.page.getByRole("heading", { name: "Ask aurora-large something" }).waitFor();
+  await visitor.page.getByRole("heading", { name: "Ask aurora-large a question" }).waitFor();
   await look(visitor, "playground-empty");
   answers(
     chatScript([

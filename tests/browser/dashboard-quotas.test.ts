@@ -253,7 +253,7 @@ test("a person says how much an app may use in their name, and what it used is t
   await add(page, 1, { amount: "50", per: "day", models: "aurora-mini" });
   await look(visitor, "quotas-app");
   await visitor.press("Save quotas");
-  await told(page, "What Desk Assistant may use is saved.");
+  await told(page, "The limits of Desk Assistant were saved");
   const desk = page.getByRole("list", { name: "Apps I allowed" }).locator("> li", { hasText: "Desk Assistant" });
   await desk.getByText("Requests per day for aurora-mini").waitFor();
   await desk.getByText("50 of 50 left").waitFor();

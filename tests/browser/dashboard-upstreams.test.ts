@@ -61,7 +61,7 @@ test("a model server is tested before it is added, and its models can then be ca
   expect(await name.inputValue()).toBe(new URL(lab.url).host.replace(":", "-"));
   await name.fill("north");
   await press(page, "More settings");
-  await dialog(page).getByRole("textbox", { name: "Most requests at once" }).fill("4");
+  await dialog(page).getByRole("textbox", { name: "Max concurrent requests" }).fill("4");
   await look(visitor, "upstreams-new");
   const refused = page.waitForResponse((response) => response.status() === 400);
   await press(page, "Add upstream");

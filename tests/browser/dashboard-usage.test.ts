@@ -170,7 +170,7 @@ test("a result that is too large to show says so, and its sums are still whole",
   await visitor.go("/usage?group=key&range=90d");
   await visitor.page.getByText("There is more than a page can show").waitFor();
   expect(await total(visitor, "Requests")).toContain("3,000");
-  await visitor.page.getByText(/^\d\d,\d{3} in all$/).waitFor();
+  await visitor.page.getByText(/^\d\d,\d{3} in total$/).waitFor();
   // Only the rows in view are drawn.
   expect(await table(visitor).locator("tbody tr").count()).toBeLessThan(80);
 });

@@ -155,7 +155,7 @@ test("the list of a key is written in its form, which says what is no entry", as
     .check();
   await writeList(page, "crm", "Not-one!");
   await ada.press("Create key");
-  await told(ada, "Not-one! is no server such as crm");
+  await told(ada, "Not-one! is not the name of a server");
   await look(ada, "keys-tools");
   await dialog(page).getByLabel("Tools, selected").press("Backspace");
   await ada.press("Create key");

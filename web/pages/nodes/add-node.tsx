@@ -61,7 +61,7 @@ function NodeForm({ creation, close }: NodeFormProps) {
   const [life, setLife] = useState(3_600);
   const [missing, setMissing] = useState(false);
   const modelsProblem =
-    missing && models.length === 0 ? "Name at least one model." : problemOf(creation.error, "approved_models");
+    missing && models.length === 0 ? "Enter at least one model." : problemOf(creation.error, "approved_models");
   const form = useFirstProblem(modelsProblem, ...fieldNames.slice(1).map((field) => problemOf(creation.error, field)));
   const submit = () => {
     if (serving === "some" && models.length === 0) return setMissing(true);
@@ -75,21 +75,20 @@ function NodeForm({ creation, close }: NodeFormProps) {
       fields={fieldNames}
       gap="lg"
       noValidate
-      action="Make the command"
+      action="Create command"
       disabled={environments.length === 0}
       submit={submit}
       cancel={close}
       isHeld
     >
       <Text size="sm">
-        The machine runs Headrace, too, beside the models that it has. It opens one connection to this server and needs
-        no open port of its own.
+        The machine runs Headrace next to its models. It opens one connection to this server and needs no open port.
       </Text>
       <ServingChoice value={serving} change={setServing} />
       {serving === "some" && (
         <TagsInput
           label="Models"
-          description="Their ids, as the machine announces them."
+          description="Model ids as the machine announces them."
           placeholder={models.length === 0 ? "qwen3:8b" : ""}
           value={models}
           onChange={(next) => {
@@ -109,8 +108,8 @@ function NodeForm({ creation, close }: NodeFormProps) {
         error={problemOf(creation.error, "environments")}
       />
       <NativeSelect
-        label="The command works for"
-        description="Once, and within this time. The node stays until you remove it."
+        label="Command valid for"
+        description="The command works once within this time. The node stays until you remove it."
         value={String(life)}
         onChange={(event) => setLife(Number(event.currentTarget.value))}
         data={lives.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
@@ -122,20 +121,20 @@ function NodeForm({ creation, close }: NodeFormProps) {
 
 function ServingChoice({ value, change }: { value: Serving; change(serving: Serving): void }) {
   return (
-    <Radio.Group label="What it may serve at once" value={value} onChange={(chosen) => change(chosen as Serving)}>
+    <Radio.Group label="Models it may serve immediately" value={value} onChange={(chosen) => change(chosen as Serving)}>
       <Stack gap="xs" mt="xs">
         <Radio
           value="nothing"
-          label="Nothing before I approve it"
-          description="You see what it announces and choose then."
+          label="None before I approve them"
+          description="You choose from the announced models later."
           data-autofocus
         />
         <Radio
           value="all"
-          label="All that it announces, now and later"
-          description="For machines whose owners you trust: what they load is called by your users at once."
+          label="All announced models, now and later"
+          description="Only for machines whose owners you trust: your users can call every model that is loaded there."
         />
-        <Radio value="some" label="Models that I name" description="Whatever else it announces waits for approval." />
+        <Radio value="some" label="Selected models" description="All other announced models wait for approval." />
       </Stack>
     </Radio.Group>
   );

@@ -9,8 +9,8 @@ export function isEvery(approved: readonly string[]): boolean {
 
 /** In words, for a token or a node. */
 export function approvalText(approved: readonly string[]): string {
-  if (isEvery(approved)) return "All that it announces";
-  return approved.length === 0 ? "Nothing before approval" : approved.join(", ");
+  if (isEvery(approved)) return "All announced models";
+  return approved.length === 0 ? "None before approval" : approved.join(", ");
 }
 
 /** Those that it announces come as it names them; those that it no longer does, behind. */

@@ -26,8 +26,8 @@ export function ApproveModels({ node }: { node: Node }) {
   return (
     <Stack gap="sm">
       <Switch
-        label="All that it announces, now and later"
-        description="Also models that somebody loads there tomorrow. For machines whose owners you trust."
+        label="All announced models, now and later"
+        description="Includes models that are loaded there later. Only for machines whose owners you trust."
         checked={isAll}
         onChange={(event) =>
           change(
@@ -39,7 +39,7 @@ export function ApproveModels({ node }: { node: Node }) {
       {isAll && announced.length > 0 && <Announced models={announced} />}
       {!isAll && ids.length > 0 && (
         <Checkbox.Group
-          label="Models that it may serve"
+          label="Approved models"
           value={[...chosen]}
           onChange={(next) => change(ids.filter((one) => next.includes(one)))}
         >
@@ -70,7 +70,7 @@ export function ApproveModels({ node }: { node: Node }) {
         )}
         {wanted && (
           <Button variant="subtle" onClick={() => setWanted(undefined)}>
-            Leave it as it is
+            Discard changes
           </Button>
         )}
       </Group>
@@ -82,7 +82,7 @@ function Announced({ models }: { models: readonly NodeModel[] }) {
   return (
     <div>
       <Text size="sm" fw={500} id="announced">
-        It announces now
+        Announced now
       </Text>
       <List aria-labelledby="announced" listStyleType="none" size="sm" mt={4} spacing={4}>
         {models.map((model) => (
@@ -97,21 +97,21 @@ function Announced({ models }: { models: readonly NodeModel[] }) {
 }
 
 function servesText({ name, approved_models: approved, announced_models: announced }: Node): string {
-  if (isEvery(approved)) return `${name} may serve whatever it announces.`;
+  if (isEvery(approved)) return `${name} may serve all announced models.`;
   const served = announced.filter((model) => model.approved).length;
-  return served === 0 ? `${name} serves nothing now.` : `${name} serves ${modelCount(served)} now.`;
+  return served === 0 ? `${name} now serves no models.` : `${name} now serves ${modelCount(served)}.`;
 }
 
 function noModelsText({ connected_at: connected }: Node): string {
   return connected === null
-    ? "It has not said yet what it serves. Its models are listed here once it connects."
-    : "It announces no model yet. They are listed here as soon as it has some.";
+    ? "The node has not connected yet. Its models appear here after it connects."
+    : "The node announces no models yet. Models appear here when it announces them.";
 }
 
 function aboutModel(model: NodeModel | undefined): string {
-  if (!model) return "Not announced at present";
+  if (!model) return "Not announced at the moment";
   const can = abilities.filter((use) => model.capabilities?.[use]);
   const context = model.context === null ? [] : [`context of ${count(model.context)} tokens`];
   const text = [...can, ...context].join(", ");
-  return text === "" ? "It does not say what it can do" : text.charAt(0).toUpperCase() + text.slice(1);
+  return text === "" ? "Abilities unknown" : text.charAt(0).toUpperCase() + text.slice(1);
 }

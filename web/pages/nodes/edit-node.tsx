@@ -35,7 +35,7 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
       <RecordTitle>{node.name}</RecordTitle>
       <TextInput
         label="Name"
-        description="Lower-case letters, digits, dots, underscores and hyphens. Usage and logs of before keep the old name."
+        description="Lower-case letters, digits, dots, underscores and hyphens. Earlier usage and logs keep the old name."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(save.error, "name")}
@@ -46,14 +46,14 @@ export function EditNode({ node, done }: { node: Node; done(): void }) {
       />
       <EnvironmentBoxes value={environments} change={setEnvironments} error={problemOf(save.error, "environments")} />
       <Switch
-        label="It is local"
-        description="Keys whose requests never leave may use it: nothing that it is sent goes further, by none of its models."
+        label="Local server"
+        description="Local-only keys may use this node. Turn this on only if the node never sends requests on to another server."
         checked={local}
         onChange={(event) => setLocal(event.currentTarget.checked)}
       />
       <WholeNumber
-        label="Most requests at once"
-        description="Empty: as it announces, else as many as it turns out to bear. More wait in the queue."
+        label="Max concurrent requests"
+        description="Further requests wait. Defaults to the announced number, or is measured automatically."
         value={most}
         onChange={setMost}
         max={1_000_000}

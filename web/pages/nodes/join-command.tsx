@@ -34,7 +34,7 @@ export function JoinCommand({ created, again, close, show }: JoinCommandProps) {
         <Progress step={step} node={node} expiresAt={created.expires_at} />
       </div>
       <Group justify="end">
-        {isOver(step) && <Button onClick={again}>Make another</Button>}
+        {isOver(step) && <Button onClick={again}>Create another command</Button>}
         <PlainButton onClick={close}>{isOver(step) ? "Close" : "Done"}</PlainButton>
       </Group>
     </FirstButton>
@@ -51,11 +51,12 @@ function Command({ token }: { token: string }) {
   return (
     <>
       <Alert color="yellow" icon={<AlertIcon />} title="Copy the command now">
-        It is shown only this once. Whoever has it can let one machine in, so send it as you would a password.
+        You see it only once. Anyone with this command can add one machine, so handle it like a password.
       </Alert>
       <Text size="sm">
-        Run it on the machine that is to join. It needs Node.js there, and goes on to serve the models that it finds;
-        after a restart of the machine <Code>npx headrace serve</Code> connects again.
+        Run this command on the machine that should join. The machine needs Node.js. The command keeps running and
+        serves the models that it finds. After a restart of the machine, run <Code>npx headrace serve</Code> to connect
+        again.
       </Text>
       <CopyBlock
         value={`npx headrace node join ${shellWord(origin)} --token ${shellWord(token)}`}
@@ -64,8 +65,8 @@ function Command({ token }: { token: string }) {
       />
       {isThisMachine(hostname) && (
         <Alert icon={<AlertIcon />} color="yellow">
-          <Code>{hostname}</Code> means the machine itself wherever the command is run. For another machine put the
-          address in its place at which it reaches this one.
+          <Code>{hostname}</Code> always means the machine that runs the command. For another machine, replace it with
+          an address at which that machine reaches this server.
         </Alert>
       )}
     </>
@@ -102,16 +103,16 @@ function Progress({ step, node, expiresAt }: { step: Step; node: Node | undefine
     return (
       <Alert icon={<AlertIcon />} color="red" title="The command no longer works">
         {step === "expired"
-          ? "No machine joined with it in time."
-          : "Its token was withdrawn, or the node that joined with it was removed."}
+          ? "No machine joined in time."
+          : "Its token was revoked, or the node that used it was removed."}
       </Alert>
     );
   }
   if (step === "waiting") {
     return (
       <Waiting>
-        Waiting for the machine to join… The command works once, until {at(expiresAt)}. You may leave this dialog
-        meanwhile.
+        Waiting for the machine to join… The command works once, until {at(expiresAt)}. You can close this dialog in the
+        meantime.
       </Waiting>
     );
   }
@@ -120,18 +121,16 @@ function Progress({ step, node, expiresAt }: { step: Step; node: Node | undefine
 
 function Joined({ node, close, show }: { node: Node; close(): void; show(id: string): void }) {
   const { name, client_address: address, announced_models: announced } = node;
-  const models = announced.length === 0 ? "no model yet" : modelCount(announced.length);
+  const models = announced.length === 0 ? "no models yet" : modelCount(announced.length);
   return (
     <FirstButton>
       <Alert icon={<CheckCircleIcon />} color="green" title={`${name} has joined`} role="status">
-        It is connected{address === null ? "" : ` from ${address}`} and announces {models}.
-        {waitsForApproval(node) && " It gets no request before you choose what it may serve."}
+        The node is connected{address === null ? "" : ` from ${address}`} and announces {models}.
+        {waitsForApproval(node) && " It receives no requests until you choose its models."}
       </Alert>
       <Group justify="end">
         <PlainButton onClick={close}>Done</PlainButton>
-        <Button onClick={() => show(node.id)}>
-          {waitsForApproval(node) ? "Choose what it serves" : "Show the node"}
-        </Button>
+        <Button onClick={() => show(node.id)}>{waitsForApproval(node) ? "Choose models" : "Show the node"}</Button>
       </Group>
     </FirstButton>
   );

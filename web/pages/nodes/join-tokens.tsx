@@ -19,15 +19,15 @@ export function JoinTokens() {
   const listing = useList<NodeJoinToken>(tokensPath, {}, { everyMs: 5_000 });
   const withdrawal = useQuestion(({ id }: NodeJoinToken) => call("DELETE", `${tokensPath}/${encodeURIComponent(id)}`), {
     stale: [tokensPath],
-    said: (_answer, { last4 }) => `The join token …${last4} is withdrawn.`,
+    said: (_answer, { last4 }) => `The join token …${last4} was revoked.`,
   });
   const open = listing.items.filter(({ status }) => status === "active");
   if (open.length === 0 && !withdrawal.dialog.opened && !listing.error) return null;
   return (
     <Stack gap="sm">
-      <Title order={2}>Open join tokens</Title>
+      <Title order={2}>Pending join tokens</Title>
       <LongTable
-        label="Open join tokens"
+        label="Pending join tokens"
         listing={{ ...listing, items: open }}
         columns={columnsOf(withdrawal.ask)}
         keyOf={({ id }) => id}
@@ -35,8 +35,8 @@ export function JoinTokens() {
         height="24rem"
         empty={null}
       />
-      <Confirm {...withdrawal.dialog} title="Withdraw the join token?" action="Withdraw it">
-        The command with the token …{withdrawal.about?.last4} lets no machine in any more. Nodes that are there stay.
+      <Confirm {...withdrawal.dialog} title="Revoke the join token?" action="Revoke token">
+        The command with the token …{withdrawal.about?.last4} stops working. Existing nodes stay.
       </Confirm>
     </Stack>
   );
@@ -60,7 +60,7 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
     },
     {
       name: "serves",
-      head: "May serve at once",
+      head: "Models",
       cell: ({ approved_models: approved }) => <Text size="sm">{approvalText(approved)}</Text>,
     },
     {
@@ -69,16 +69,16 @@ function columnsOf(ask: (token: NodeJoinToken) => void): Column<NodeJoinToken>[]
       wideOnly: true,
       cell: ({ environments }) => environmentList(environments),
     },
-    { name: "made", head: "Made", wideOnly: true, cell: ({ created_at: made }) => <Ago seconds={made} /> },
-    { name: "ends", head: "Ends", wideOnly: true, cell: ({ expires_at: expires }) => <Ago seconds={expires} /> },
+    { name: "made", head: "Created", wideOnly: true, cell: ({ created_at: made }) => <Ago seconds={made} /> },
+    { name: "ends", head: "Expires", wideOnly: true, cell: ({ expires_at: expires }) => <Ago seconds={expires} /> },
     {
       name: "withdraw",
       head: "Action",
       numeric: true,
       width: "7rem",
       cell: (token) => (
-        <SmallButton onClick={() => ask(token)} aria-label={`Withdraw the token …${token.last4}`}>
-          Withdraw
+        <SmallButton onClick={() => ask(token)} aria-label={`Revoke the token …${token.last4}`}>
+          Revoke{" "}
         </SmallButton>
       ),
     },

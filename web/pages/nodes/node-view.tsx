@@ -74,7 +74,7 @@ function Overview({ node, replicaName, isBack, edit, close }: OverviewProps) {
         <DrainNode node={node} />
         <RemoveNode node={node} close={close} />
       </Group>
-      <DrawerPart title="What it may serve">
+      <DrawerPart title="Approved models">
         <ApproveModels node={node} />
       </DrawerPart>
       <Group gap={2} wrap="nowrap">
@@ -90,29 +90,30 @@ function Told({ node }: { node: Node }) {
   const { status, draining, last_seen_at: seen } = node;
   if (waitsForApproval(node)) {
     return (
-      <Alert icon={<ClockIcon />} color="yellow" title="It waits for your approval">
-        It is connected and gets no request before you choose below what it may serve.
+      <Alert icon={<ClockIcon />} color="yellow" title="This node waits for your approval">
+        The node is connected but receives no requests until you choose its models below.
       </Alert>
     );
   }
   if (status === "offline") {
     return (
-      <Alert icon={<AlertIcon />} color="red" title="It is not connected">
+      <Alert icon={<AlertIcon />} color="red" title="This node is not connected">
         {seen === null ? (
-          "It joined and has not connected yet."
+          "The node joined but has not connected yet."
         ) : (
           <>
-            It was last seen <Ago seconds={seen} />.
+            The node was last seen <Ago seconds={seen} />.
           </>
         )}{" "}
-        Requests go elsewhere meanwhile. It connects by itself as soon as Headrace runs there and reaches this server.
+        Until it connects, requests go to other servers. It connects automatically when Headrace runs there and reaches
+        this server.
       </Alert>
     );
   }
   if (status === "draining" && !draining) {
     return (
       <Alert icon={<InfoIcon />} color="gray">
-        It says itself that it takes nothing new: somebody ends or updates it there.
+        The node itself accepts no new requests, because it is being stopped or updated.
       </Alert>
     );
   }
@@ -124,18 +125,18 @@ function factsOf(node: Node, replicaName: ReplicaName | undefined) {
   return [
     ["Running now", runningText(node)],
     ["Waiting", count(waiting)],
-    ...(node.draining && node.status === "offline" ? [["Once it is back", "it stays drained"] as const] : []),
-    ["Most at once", most === null ? "as it says, else measured" : count(most)],
+    ...(node.draining && node.status === "offline" ? [["After it reconnects", "stays drained"] as const] : []),
+    ["Max concurrency", most === null ? "automatic" : count(most)],
     ["Environments", environmentList(node.environments)],
-    ["Requests that never leave", node.local ? "may go there, as it is local" : "do not go there"],
+    ["Local server", node.local ? "yes" : "no, not used for local-only keys"],
     ...(node.tool_servers.length === 0
       ? []
       : [["MCP servers", node.tool_servers.map((server) => server.name).join(", ")] as const]),
-    ["Version", node.version ?? "not known yet"],
+    ["Version", node.version ?? "unknown"],
     ...(node.connected_at === null
       ? [["Last seen", <Ago key="seen" seconds={node.last_seen_at} />] as const]
       : [["Connected", <Ago key="connected" seconds={node.connected_at} />] as const]),
-    ...(replica === null || !replicaName ? [] : [["Held by replica", replicaName(replica)] as const]),
+    ...(replica === null || !replicaName ? [] : [["Connected to replica", replicaName(replica)] as const]),
     ["Joined", <Ago key="joined" seconds={node.created_at} />],
   ] as const;
 }
@@ -149,8 +150,8 @@ function DrainNode({ node: { id, name, draining, running } }: { node: Node }) {
       change={(isDraining) => call("PATCH", nodePath(id), { body: { draining: isDraining } })}
       purpose="so that the machine can be updated or switched off"
     >
-      Requests for its models go elsewhere. Where nothing else has them, they get an error with status 503. It stays
-      drained, also when it connects anew, until you send requests to it again.
+      Requests for its models go to other servers. If no other server has a model, its requests fail with status 503.
+      The node stays drained, even after a reconnect, until you resume it.
     </Draining>
   );
 }
@@ -161,21 +162,20 @@ function RemoveNode({ node, close }: { node: Node; close(): void }) {
   return (
     <Removal
       {...{ name, path: nodePath(id), stale: touchedPaths, close }}
-      action="Remove the node"
-      done={`The node ${name} is removed.`}
+      action="Remove node"
+      done={`The node ${name} was removed.`}
     >
       {node.connected_at === null
-        ? "It is let in no more, and what you approved for it is forgotten."
-        : "Its connection ends at once and it is let in no more."}
-      {served > 0 && ` Its ${modelCount(served)} can be called no more where nothing else has ${them(served)}.`}
+        ? "The node can no longer connect, and its approvals are deleted."
+        : "The node is disconnected immediately and can no longer connect."}
+      {served > 0 && ` Its ${modelCount(served)} can no longer be called, unless another server has ${them(served)}.`}
       {running > 0 && (
         <Text size="sm" mt="xs">
-          What runs on it, {counted(running, "request")}, ends with an error. Drain it first to let {them(running)} end
-          well.
+          {counted(running, "running request")} will fail. Drain the node first to complete {them(running)}.
         </Text>
       )}
       <Text size="sm" mt="xs">
-        Usage and logs that name it stay. To have it back, somebody joins that machine anew with another token.
+        Usage and logs of this node are kept. To add it again, join the machine with a new token.
       </Text>
     </Removal>
   );

@@ -40,7 +40,7 @@ function Nodes() {
   return (
     <Page
       title="Nodes"
-      about="Machines elsewhere that serve their models through this server, over a connection that they open themselves."
+      about="Other machines that serve their models through this server. Each node opens the connection itself."
       actions={listing.items.length > 0 && add}
     >
       <WaitingNodes nodes={listing.items.filter(waitsForApproval)} choose={choose} />
@@ -53,9 +53,8 @@ function Nodes() {
         choose={choose}
         empty={
           <Empty title="No nodes yet" action={add}>
-            A node is another machine, such as a workstation with a graphics card, that runs Headrace and serves its
-            models through this server. It joins with one command, connects outwards from behind any router, and gets
-            the requests for the models that you approve.
+            A node is another machine that runs Headrace, such as a workstation with a graphics card. It joins with one
+            command, connects from behind any router, and serves the models that you approve.
           </Empty>
         }
       />
@@ -84,7 +83,7 @@ function columnsOf(choose: (node: Node) => void, replicaName: ReplicaName | unde
       ),
     },
     { name: "state", head: "Status", cell: (node) => <NodeState node={node} /> },
-    { name: "models", head: "Models approved", numeric: true, wideOnly: true, cell: approvedText },
+    { name: "models", head: "Approved models", numeric: true, wideOnly: true, cell: approvedText },
     { name: "running", head: "Running", numeric: true, wideOnly: true, cell: runningText },
     { name: "waiting", head: "Waiting", numeric: true, wideOnly: true, cell: ({ waiting }) => count(waiting) },
     { name: "version", head: "Version", wideOnly: true, cell: ({ version }) => version ?? "" },

@@ -19,8 +19,8 @@ export function WaitingNodes({ nodes, choose }: { nodes: readonly Node[]; choose
     <Alert icon={<ClockIcon />} color="yellow" title={title} role="status">
       <Stack gap="xs" align="start">
         {nodes.length === 1
-          ? `It is connected${announced === 0 ? "" : ` and announces ${modelCount(announced)}`}. It gets no request before you choose what it may serve.`
-          : "They are connected, and get no request before you choose what they may serve."}
+          ? `The node is connected${announced === 0 ? "" : ` and announces ${modelCount(announced)}`}. It receives no requests until you choose its models.`
+          : "These nodes are connected but receive no requests until you choose their models."}
         <Group gap="xs">
           {nodes.slice(0, mostNamed).map((node) => (
             <Button key={node.id} size="xs" onClick={() => choose(node)}>

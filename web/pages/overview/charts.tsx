@@ -52,10 +52,10 @@ function UsageChart({ name, usage, names, by, bucket, times }: ChartsProps & { n
 const emptyTexts: Readonly<Record<MetricName, string>> = {
   requests: "No requests in this time.",
   tokens: "No tokens in this time.",
-  cost: "No spend was counted: what models without a price use is not.",
+  cost: "No spend. Usage of models without a price is not counted.",
   errors: "No request failed.",
-  wait: "Nothing was streamed in this time, which is what this is measured of.",
-  speed: "Nothing was streamed in this time, which is what this is measured of.",
+  wait: "No streamed requests in this time. Only streamed requests are measured.",
+  speed: "No streamed requests in this time. Only streamed requests are measured.",
 };
 
 export function WaitingCharts() {

@@ -27,7 +27,7 @@ export function FirstSteps({ done }: { done(): void }) {
   const hasNoModel = models.data !== undefined && model === undefined;
   if (hasSucceeded) return <Succeeded done={done} />;
   return (
-    <Page title="Overview" about="Three steps to the first answer. This page notices it by itself.">
+    <Page title="Overview" about="Make your first call in three steps. This page updates when the call arrives.">
       <Stack gap="md" maw="52rem">
         <Paper withBorder p="md" role="status">
           {hasFailed ? (
@@ -35,19 +35,19 @@ export function FirstSteps({ done }: { done(): void }) {
           ) : (
             <Group gap="sm" wrap="nowrap">
               <Loader size="sm" />
-              <Text size="sm">Waiting for the first call. It shows here within seconds.</Text>
+              <Text size="sm">Waiting for the first call…</Text>
             </Group>
           )}
         </Paper>
         {hasNoModel && (
-          <Alert color="yellow" title="There is no model yet">
+          <Alert color="yellow" title="No models yet">
             {isOperator ? (
               <>
-                Start a model server on this machine, which is found by itself, or{" "}
+                Start a model server on this machine, which Headrace finds automatically, or{" "}
                 <TextLink href="/admin/upstreams">add an upstream</TextLink>.
               </>
             ) : (
-              "Ask whoever operates this server to add one."
+              "Ask an operator of this server to add a model."
             )}
           </Alert>
         )}
@@ -56,13 +56,12 @@ export function FirstSteps({ done }: { done(): void }) {
           title="Create an API key"
           action={<LinkButton href="/settings/api-keys?create=1">Create a key</LinkButton>}
         >
-          Programs show it with every request. It is displayed once, when it is made: keep it where your program finds
-          it.
-          {(keys.data?.data.length ?? 0) > 0 && " There is a key already; where you have it at hand, go on with that."}
+          Your program sends the key with each request. You see the key only once, so store it safely.
+          {(keys.data?.data.length ?? 0) > 0 && " Already have a key? Skip this step."}
         </Step>
         <Step number={2} title="Make a call">
           <Text size="sm" mb="xs" component="div">
-            Put the key into the environment variable OPENAI_API_KEY, then run one of these.
+            Set the environment variable OPENAI_API_KEY to your key, then run one of these examples.
           </Text>
           <Snippets
             baseUrl={baseUrlHere()}
@@ -73,10 +72,10 @@ export function FirstSteps({ done }: { done(): void }) {
         </Step>
         <Step
           number={3}
-          title="Or try it here first"
+          title="Or try a model here first"
           action={<PlainLinkButton href="/playground">Open the playground</PlainLinkButton>}
         >
-          Chat with {model ?? "a model"} in the browser, without a key, and copy what you did as code.
+          Chat with {model ?? "a model"} in the browser, without a key. You can copy the conversation as code.
         </Step>
       </Stack>
     </Page>
@@ -121,9 +120,9 @@ function FailedCall() {
   const last = useLastRequest();
   return (
     <Text size="sm">
-      A call came in, but it failed{last?.error_code ? ` (${last.error_code})` : ""}.{" "}
-      <TextLink href={last ? `/requests/${last.id}` : "/requests"}>See what happened</TextLink>, then try again: this
-      page goes on waiting.
+      A call arrived, but it failed{last?.error_code ? ` (${last.error_code})` : ""}.{" "}
+      <TextLink href={last ? `/requests/${last.id}` : "/requests"}>See what happened</TextLink>, then try again. This
+      page keeps waiting.
     </Text>
   );
 }
@@ -145,16 +144,16 @@ function Succeeded({ done }: { done(): void }) {
           <Note>
             {last ? (
               <>
-                {last.model} answered with {counted(last.total_tokens, "token")} in all, <Ago seconds={last.at} />.
+                {last.model} answered with {counted(last.total_tokens, "token")} , <Ago seconds={last.at} />.
               </>
             ) : (
-              "An answer was given."
+              "The model answered."
             )}{" "}
-            From now on this page shows how the account does.
+            This page will now show the activity of the account.
           </Note>
           <Group justify="center">
             <Button onClick={done} leftSection={<CheckCircleIcon />}>
-              To the overview
+              Go to Overview
             </Button>
             {last && <PlainLinkButton href={`/requests/${last.id}`}>See it in Logs</PlainLinkButton>}
           </Group>

@@ -10,15 +10,14 @@ import { SmallNote } from "../../parts/words/note.tsx";
 
 export function LimitsCard({ account: { tier, rate, quota, quotas, environment } }: { account: AccountOverview }) {
   return (
-    <Card title="Limits and quota" more={<PlainLink href="/settings/limits">Limits</PlainLink>}>
+    <Card title="Limits and quotas" more={<PlainLink href="/settings/limits">Limits</PlainLink>}>
       <Stack gap="md">
         <RateMeters rate={rate} />
         <QuotaMeters quota={quota} />
         {quotas.length > 0 && <UsedQuotas quotas={quotas} ofMany />}
         {rate.requests === null && rate.tokens === null && (
           <SmallNote>
-            No rate limits apply in {environmentNames[environment]}: those of your tier, {tier}, are for other
-            environments or not set.
+            No rate limits apply in {environmentNames[environment]}. Your tier, {tier}, sets none here.
           </SmallNote>
         )}
       </Stack>

@@ -41,7 +41,7 @@ export function OverviewPage() {
   return (
     <Page
       title="Overview"
-      about="Requests, tokens and spend of the account, how fast answers come, and what limits hold back."
+      about="Requests, tokens, spend, speed and rate-limited requests of the account."
       actions={
         <Group gap="md">
           <Switch
@@ -88,7 +88,7 @@ function Content({ overview, by, choose }: { overview: Overview; by: (typeof bys
             { value: "model", label: "Model" },
             { value: "key", label: "Key" },
             { value: "app", label: "App" },
-            { value: "all", label: "Together" },
+            { value: "all", label: "Total" },
           ]}
         />
       </Group>

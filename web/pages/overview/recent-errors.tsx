@@ -16,7 +16,7 @@ interface RecentErrorsProps {
 export function RecentErrors({ errors, nameOf }: RecentErrorsProps) {
   return (
     <Card title="Recent errors" more={<PlainLink href="/requests?outcome=failed">All in Logs</PlainLink>}>
-      {errors.length === 0 && <Note>No request failed lately.</Note>}
+      {errors.length === 0 && <Note>No recent errors.</Note>}
       <Stack gap="xs">
         {errors.map(({ id, at, model, key, error_code }) => (
           <Group key={id} justify="space-between" gap="xs" wrap="nowrap">

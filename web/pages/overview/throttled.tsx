@@ -18,15 +18,18 @@ const mostLines = 4;
 
 export function Throttled({ throttled, nameOf }: ThrottledProps) {
   return (
-    <Card title="Throttled" more={throttled.length > 0 && <PlainLink href="/settings/limits">Limits</PlainLink>}>
+    <Card
+      title="Rate-limited requests"
+      more={throttled.length > 0 && <PlainLink href="/settings/limits">Limits</PlainLink>}
+    >
       {throttled.length === 0 ? (
-        <Note>No limit refused a request in this time.</Note>
+        <Note>No rate-limited requests in this time.</Note>
       ) : (
         <div className="meanings">
           {throttled.slice(0, mostLines).map((line) => (
             <div key={line.reason}>
               <RefusedFor reason={line.reason} requests={line.requests}>
-                Most of all {said(line, nameOf)}; last <Ago seconds={line.last_at} />.
+                Mostly {said(line, nameOf)}; last one <Ago seconds={line.last_at} />.
               </RefusedFor>
             </div>
           ))}
@@ -42,5 +45,5 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
 /** Whose most of the requests were. */
 function said({ key, model }: Line, nameOf: ThrottledProps["nameOf"]): string {
   const parts = [key === null ? undefined : nameOf(key), model === null ? undefined : `with ${model}`];
-  return parts.filter((part) => part !== undefined).join(" ") || "many at once";
+  return parts.filter((part) => part !== undefined).join(" ") || "several keys and models";
 }

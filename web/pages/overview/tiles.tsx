@@ -79,7 +79,7 @@ interface ChangeProps {
 
 function Change({ tile, value, before, length }: ChangeProps) {
   if (value === null || before === null || (before === 0 && !tile.points)) {
-    return <SmallNote>{value === null ? "nothing to measure" : "nothing to compare with"}</SmallNote>;
+    return <SmallNote>{value === null ? "no data" : "no earlier data"}</SmallNote>;
   }
   const change = tile.points ? value - before : value / before - 1;
   const isSame = Math.abs(change) < (tile.points ? 0.0005 : 0.005);
@@ -91,7 +91,7 @@ function Change({ tile, value, before, length }: ChangeProps) {
       ? `${Math.round(Math.abs(change) + 1)}×`
       : percent(Math.abs(change));
   const words = isSame
-    ? "as before"
+    ? "no change"
     : `${amount} ${change > 0 ? "more" : "less"}${isGood === null ? "" : isGood ? ", better" : ", worse"}`;
   return (
     <Group
@@ -103,7 +103,7 @@ function Change({ tile, value, before, length }: ChangeProps) {
     >
       <Arrow size={14} />
       <Text size="xs" className="numeric" component="span" aria-hidden="true">
-        {isSame ? "as before" : amount}
+        {isSame ? "no change" : amount}
       </Text>
       <VisuallyHidden>{`${words}; ${tile.format(before)} in the ${length} before`}</VisuallyHidden>
     </Group>

@@ -58,8 +58,8 @@ function People() {
       title="People"
       about={
         <>
-          Everybody who can sign in. People come by invitation: open an{" "}
-          <TextLink href="/admin/accounts">account</TextLink> and invite them there.
+          All people who can sign in. To add a person, open an <TextLink href="/admin/accounts">account</TextLink> and
+          invite the person there.
         </>
       }
     >
@@ -72,9 +72,8 @@ function People() {
         rowHeight={60}
         choose={({ id }) => choose(id)}
         empty={
-          <Empty title="Nobody has this e-mail address">
-            It has to be the whole address. Somebody who was invited and has not followed the link yet is listed at the
-            account.
+          <Empty title="No person with this e-mail address">
+            Enter the whole address. People with a pending invitation are listed on the account's page.
           </Empty>
         }
       />

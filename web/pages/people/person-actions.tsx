@@ -22,13 +22,13 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
   const client = useQueryClient();
   const operate = useQuestion(() => call<PersonDetails>("PATCH", path, { body: { is_operator: !isOperator } }), {
     stale: [peoplePath],
-    said: (changed) => (changed.is_operator ? `${name} is an operator now.` : `${name} is no operator any more.`),
+    said: (changed) => (changed.is_operator ? `${name} is now an operator.` : `${name} is no longer an operator.`),
   });
   const reset = useQuestion(() => call<ResetLink>("POST", `${path}/reset-link`), { done: setMade });
   const removal = useQuestion(() => call("DELETE", path), {
     stale: ["/v1/admin/accounts"],
     leave: close,
-    said: () => `${name} is deleted.`,
+    said: () => `${name} was deleted.`,
     // Not the person's own record, which this drawer still shows as it closes.
     done: () => void client.invalidateQueries({ predicate: ({ queryKey: [shown] }) => shown === peoplePath }),
   });
@@ -38,57 +38,50 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
         title="Operator"
         about={
           isOperator
-            ? "Sees and changes everything under Administration, for all accounts."
-            : "An operator sees and changes everything under Administration, for all accounts."
+            ? "This person can see and change everything under Administration, for all accounts."
+            : "An operator can see and change everything under Administration, for all accounts."
         }
       >
         {isMe ? (
-          <Text size="sm">You are one yourself; another operator can take it from you.</Text>
+          <Text size="sm">You are an operator. Only another operator can remove this role from you.</Text>
         ) : (
           <PlainButton onClick={() => operate.ask()}>
-            {isOperator ? "Make no operator any more" : "Make an operator"}
+            {isOperator ? "Remove operator role" : "Make an operator"}
           </PlainButton>
         )}
       </Action>
-      <Action title="Lost password" about="A link with which they set another one. You hand it over yourself.">
-        <PlainButton onClick={() => reset.ask()}>Make a reset link</PlainButton>
+      <Action title="Lost password" about="Create a link to set a new password, and send it to the person yourself.">
+        <PlainButton onClick={() => reset.ask()}>Create reset link</PlainButton>
       </Action>
-      <Action title="Delete" about="Ends what they are in all accounts.">
+      <Action title="Delete" about="Deletes the person from all accounts.">
         {isOperator ? (
-          <Text size="sm">An operator cannot be deleted. Take that away first.</Text>
+          <Text size="sm">An operator cannot be deleted. Remove the operator role first.</Text>
         ) : (
           <PlainButton c="var(--mantine-color-error)" onClick={() => removal.ask()}>
-            Delete the person
+            Delete person{" "}
           </PlainButton>
         )}
       </Action>
       <Confirm
         {...operate.dialog}
-        title={isOperator ? `Take the operator's role from ${name}?` : `Make ${name} an operator?`}
-        action={isOperator ? "Take it away" : "Make an operator"}
-        stay="Leave it as it is"
+        title={isOperator ? `Remove the operator role from ${name}?` : `Make ${name} an operator?`}
+        action={isOperator ? "Remove role" : "Make an operator"}
         final={isOperator}
       >
         {isOperator
-          ? "They no longer see Administration, at once. API keys with the permission to operate this server that they made stay: revoke them at their account."
-          : "They can then change every account, its limits and keys, the upstreams, and who else is an operator."}
+          ? "This person immediately loses access to Administration. API keys with the permission to operate this server that this person created keep working. Revoke them on the account's page."
+          : "This person can then change all accounts, limits, keys and upstreams, and make other people operators."}
       </Confirm>
-      <Confirm
-        {...reset.dialog}
-        title={`Make a reset link for ${name}?`}
-        action="Make the link"
-        stay="Cancel"
-        final={false}
-      >
-        Whoever has the link sets the password of {email}. It works once, for an hour; once it is used, all of their
-        sessions and command line logins end.
+      <Confirm {...reset.dialog} title={`Create a reset link for ${name}?`} action="Create link" final={false}>
+        Anyone with the link can set the password of {email}. The link works once, for one hour. Using it ends all
+        sessions and command line logins of this person.
       </Confirm>
-      <Confirm {...removal.dialog} title={`Delete ${name}?`} action="Delete the person" typed={email}>
-        Their memberships, sessions and passkeys end at once, with the keys that they made as a member and the apps that
-        they allowed. What they made as an owner or admin stays with the account, and so does what was used.
+      <Confirm {...removal.dialog} title={`Delete ${name}?`} action="Delete person" typed={email}>
+        Memberships, sessions, passkeys, keys created as a member, and app access of this person end immediately. Keys
+        and apps created as an owner or admin stay with the account, and past usage is kept.
       </Confirm>
       <ShownOnce
-        title={`A new password for ${name}`}
+        title={`Reset link for ${name}`}
         secret={made?.link}
         label="Copy the link"
         close={() => {
@@ -96,7 +89,7 @@ export function PersonActions({ person, close }: { person: PersonDetails; close(
           setMade(undefined);
         }}
       >
-        Give it to {email} by a way that you trust. It works once, until {made ? at(made.expires_at) : ""}.
+        Send this link to {email} in a safe way. The link works once, until {made ? at(made.expires_at) : ""}.
       </ShownOnce>
     </Stack>
   );

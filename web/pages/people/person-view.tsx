@@ -25,7 +25,7 @@ export function PersonView({ id, close }: { id: string; close(): void }) {
         <Note style={{ overflowWrap: "anywhere" }}>{person.email}</Note>
       </div>
       <Text size="sm" c="dimmed" component="div">
-        Here since {day(person.created_at)}
+        Since {day(person.created_at)}
         <Group gap={2} wrap="nowrap" style={{ overflowWrap: "anywhere" }}>
           {person.id}
           <CopyAction value={person.id} label="Copy the id of the person" />
@@ -35,7 +35,7 @@ export function PersonView({ id, close }: { id: string; close(): void }) {
         <Title order={3} size="h5">
           Member of
         </Title>
-        {person.memberships.length === 0 && <Note>No account: they can sign in, and do nothing.</Note>}
+        {person.memberships.length === 0 && <Note>No account. This person can sign in but cannot use anything.</Note>}
         {person.memberships.map(({ id: membership, account_id, account_name, role }) => (
           <Text size="sm" key={membership}>
             <PlainLink href={`/admin/accounts/${account_id}?tab=members`}>{account_name}</PlainLink>, as {role}

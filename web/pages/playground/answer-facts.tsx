@@ -7,8 +7,8 @@ import { RequestLink } from "./request-link.tsx";
 
 const endings: Record<string, string> = {
   stop: "Finished",
-  length: "Cut off at the most tokens",
-  content_filter: "Withheld by a filter",
+  length: "Cut off at the token limit",
+  content_filter: "Blocked by a filter",
   tool_calls: "Called a tool",
 };
 
@@ -34,7 +34,7 @@ function factsOf(answer: Answer, price: ModelStatus["price"]) {
   const facts: string[] = [];
   if (usage) facts.push(`${told(usage.prompt_tokens, usage)} in`, `${about(usage.completion_tokens, usage)} out`);
   if (firstTokenMs !== null) facts.push(`first token in ${duration(firstTokenMs)}`);
-  if (durationMs !== null) facts.push(`${duration(durationMs)} in all`);
+  if (durationMs !== null) facts.push(`${duration(durationMs)} in total`);
   if (tokensPerSecond !== null) facts.push(`${perSecond(tokensPerSecond)} tokens/s`);
   // What has rates of its own for parts of an answer is in the log, to the last digit.
   if (usage && price && Object.keys(price).length === 2) {

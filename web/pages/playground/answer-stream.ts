@@ -68,13 +68,13 @@ function take(
 ): void {
   const { error, usage, choices } = chunk;
   if (isFields(error)) {
-    const message = typeof error["message"] === "string" ? error["message"] : "The server does not say why.";
+    const message = typeof error["message"] === "string" ? error["message"] : "The server gave no reason.";
     throw broken(message, typeof error["code"] === "string" ? error["code"] : "upstream_error");
   }
-  if (!Array.isArray(choices)) throw new Malformed("The stream has an event that is no chunk.");
+  if (!Array.isArray(choices)) throw new Malformed("The stream is invalid: an event is not a chunk.");
   if (usage !== undefined && usage !== null) end.usage = usageOf(usage);
   for (const choice of choices as unknown[]) {
-    if (!isFields(choice)) throw new Malformed("The stream has a choice that is none.");
+    if (!isFields(choice)) throw new Malformed("The stream is invalid: a choice has the wrong form.");
     const { delta, text, finish_reason } = choice;
     const said = isFields(delta) ? delta : {};
     observer.thought(textOf(said["reasoning_content"] ?? said["reasoning"]));
@@ -94,22 +94,22 @@ function parsed(data: string): Fields {
   try {
     value = JSON.parse(data);
   } catch {
-    throw new Malformed("The stream has an event that is no JSON.");
+    throw new Malformed("The stream is invalid: an event is not JSON.");
   }
-  if (!isFields(value)) throw new Malformed("The stream has an event that is no object.");
+  if (!isFields(value)) throw new Malformed("The stream is invalid: an event is not an object.");
   return value;
 }
 
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return "";
-  if (typeof value !== "string") throw new Malformed("The stream has a piece that is no text.");
+  if (typeof value !== "string") throw new Malformed("The stream is invalid: a part is not text.");
   return value;
 }
 
 function usageOf(value: unknown): Usage {
   const counts = ["prompt_tokens", "completion_tokens", "total_tokens"];
   if (!isFields(value) || counts.some((name) => typeof value[name] !== "number")) {
-    throw new Malformed("The stream reports its tokens in no known way.");
+    throw new Malformed("The stream is invalid: its token counts have an unknown form.");
   }
   return value as Usage;
 }

@@ -18,7 +18,7 @@ export function CodeDialog({ opened, model, messages, parameters, close }: CodeD
     <Modal opened={opened} onClose={close} title="Copy as code" size="xl">
       <Stack gap="sm">
         <Note>
-          This conversation with its parameters, for your own program. It needs an API key of yours:{" "}
+          This conversation with its parameters, for your own program. The code needs an API key:{" "}
           <TextLink href="/settings/api-keys">create one</TextLink>.
         </Note>
         <Snippets {...{ model, messages, parameters }} baseUrl={baseUrlHere()} stream />

@@ -28,7 +28,7 @@ export function Composer({ field, label, value, running, children, change, send,
       <Textarea
         ref={field}
         aria-label={label}
-        placeholder={hasKeyboard() ? `${label} – Enter sends, Shift and Enter begin a new line` : label}
+        placeholder={hasKeyboard() ? `${label} – Enter sends, Shift+Enter starts a new line` : label}
         value={value}
         onChange={(event) => change(event.currentTarget.value)}
         onKeyDown={(event) => {

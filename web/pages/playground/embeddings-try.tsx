@@ -30,15 +30,15 @@ export function EmbeddingsTry({ model }: { model: string }) {
       <Paper withBorder p="md">
         <Stack gap="sm">
           <Text size="sm">
-            {model} makes vectors of texts, for search and comparison; it does not chat. Write some texts to see how
-            alike they are to it.
+            {model} turns texts into vectors for search and comparison. It does not chat. Enter some texts to see how
+            similar they are.
           </Text>
           <Textarea
             label="Texts"
-            description={`One in a line, at most ${most}.`}
+            description={`One text per line, at most ${most}.`}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
-            error={texts.length > most ? `These are ${texts.length} texts; take away ${texts.length - most}.` : null}
+            error={texts.length > most ? `${texts.length} texts are too many. Remove ${texts.length - most}.` : null}
             autosize
             minRows={4}
             maxRows={20}
@@ -70,7 +70,7 @@ function ResultView({ result: { texts, vectors, tokens, durationMs, requestId } 
     <Paper withBorder p="md">
       <Stack gap="sm">
         <Title order={2} size="md">
-          Likeness to “{first.text}”
+          Similarity to “{first.text}”
         </Title>
         {rows.length > 0 ? (
           <Table>
@@ -92,12 +92,12 @@ function ResultView({ result: { texts, vectors, tokens, durationMs, requestId } 
             </Table.Tbody>
           </Table>
         ) : (
-          <Note>Add a second line to compare it with the first.</Note>
+          <Note>Add a second line to compare it with the first line.</Note>
         )}
         <Group gap="4px 14px" fz="xs" c="dimmed" className="numeric">
           <span>{count(first.vector.length)} dimensions</span>
           <span>{count(tokens)} tokens in</span>
-          <span>{duration(durationMs)} in all</span>
+          <span>{duration(durationMs)} in total</span>
           {requestId !== null && <RequestLink id={requestId} />}
         </Group>
       </Stack>

@@ -22,12 +22,12 @@ export function FirstQuestion({ model, isChat, ask, bringBack }: FirstQuestionPr
   return (
     <Stack align="center" gap="xs" py="xl" ta="center">
       <Title order={2} size="lg">
-        {isChat ? `Ask ${model} something` : `Let ${model} go on with a text`}
+        {isChat ? `Ask ${model} a question` : `Let ${model} continue a text`}
       </Title>
       <Note maw="32rem">
         {isChat
-          ? "Write below, or begin with one of these. What you ask counts as usage of this account."
-          : "It does not chat: it goes on from what you write, and knows nothing of the texts before. Write below, or begin with one of these."}
+          ? "Write a message below, or start with one of these examples. Requests count as usage of this account."
+          : "This model does not chat. It continues your text and does not see earlier texts. Write below, or start with one of these examples."}
       </Note>
       <Group gap="xs" justify="center" mt="xs">
         {(isChat ? chats : beginnings).map((question) => (
@@ -38,7 +38,7 @@ export function FirstQuestion({ model, isChat, ask, bringBack }: FirstQuestionPr
       </Group>
       {bringBack && (
         <Button variant="subtle" size="xs" mt="md" onClick={bringBack}>
-          Bring the cleared conversation back
+          Restore the cleared conversation
         </Button>
       )}
     </Stack>

@@ -12,7 +12,7 @@ interface ModelChoiceProps {
 
 export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
   const groups = [...abilities, undefined].map((use) => ({
-    group: use ? abilityNames[use] : "Neither",
+    group: use ? abilityNames[use] : "Other",
     items: models.filter((model) => mainAbilityOf(model) === use).map(({ id }) => id),
   }));
   return (
@@ -25,7 +25,7 @@ export function ModelChoice({ models, value, choose }: ModelChoiceProps) {
       allowDeselect={false}
       searchable
       {...replaceOnTyping}
-      nothingFoundMessage="No model has this name."
+      nothingFoundMessage="No matching model"
       maxDropdownHeight={400}
       w={{ base: "100%", sm: 280 }}
     />

@@ -47,8 +47,9 @@ function Bench({ models }: { models: readonly ModelStatus[] }) {
       {model ? (
         <Trial model={model} models={models} place={place} />
       ) : (
-        <Empty title={chosen === null ? "No model is chosen" : `There is no model ${chosen}`}>
-          It may have been taken away, or is not open to this account in this environment. Choose another above.
+        <Empty title={chosen === null ? "No model chosen" : `Model ${chosen} not found`}>
+          The model may have been removed, or this account may not use it in this environment. Choose another model
+          above.
         </Empty>
       )}
     </Page>
@@ -61,7 +62,7 @@ function Trial({ model, models, place }: { model: ModelStatus; models: readonly 
   if (use === undefined) {
     return (
       <Empty title={`${model.id} cannot be tried here`}>
-        Whoever added it says that it neither chats, nor writes texts on, nor makes embeddings. Choose another above.
+        This model does not support chat, text completion or embeddings. Choose another model above.
       </Empty>
     );
   }

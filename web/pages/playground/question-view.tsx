@@ -69,7 +69,7 @@ export function QuestionView({ question, hasLater, askAnew }: QuestionViewProps)
         autoFocus
       />
       <Group justify="end" gap="xs">
-        {hasLater && <SmallNote>What came after it is dropped.</SmallNote>}
+        {hasLater && <SmallNote>All later messages are removed.</SmallNote>}
         <SmallButton onClick={() => setWritten(undefined)}>Cancel</SmallButton>
         <Button size="xs" onClick={send} disabled={isEmpty || !askAnew}>
           Send again

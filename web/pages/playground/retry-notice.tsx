@@ -20,7 +20,7 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
   const seconds = useSecondsUntil(retryAfterSeconds === null ? 0 : failedAtMs + retryAfterSeconds * 1000);
   return (
     <Stack gap="xs">
-      <Failure error={failure} {...(hasBegun ? { title: "The answer broke off" } : {})} />
+      <Failure error={failure} {...(hasBegun ? { title: "The answer was cut off" } : {})} />
       {retry && (
         <Group gap="sm">
           <Button size="xs" variant={seconds > 0 ? "default" : "filled"} onClick={retry}>
@@ -29,7 +29,7 @@ export function RetryNotice({ failure, failedAtMs, hasBegun, retry }: RetryNotic
           {/* Outside of the alert: who listens would hear every second of it. */}
           {retryAfterSeconds !== null && (
             <Text size="sm" className="numeric">
-              {seconds > 0 ? `The server asks to wait ${span(seconds)}.` : "The wait is over."}
+              {seconds > 0 ? `Try again in ${span(seconds)}.` : "You can try again now."}
             </Text>
           )}
         </Group>

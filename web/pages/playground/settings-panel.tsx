@@ -23,7 +23,7 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
       {isChat && (
         <Textarea
           label="System prompt"
-          description="What the model is told before the conversation."
+          description="Instructions that the model gets before the conversation."
           placeholder="None"
           value={system}
           onChange={(event) => change({ ...settings, system: event.currentTarget.value })}
@@ -43,8 +43,8 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
         ))}
       </SimpleGrid>
       <TagsInput
-        label="Stop at"
-        description="Texts that end the answer, each by Enter. \n is a new line."
+        label="Stop sequences"
+        description="The answer ends at any of these texts. Press Enter after each. \n is a new line."
         placeholder={stop.length === 0 ? "None" : ""}
         value={[...stop]}
         onChange={(value) => change({ ...settings, stop: value })}
@@ -53,15 +53,15 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
       />
       {isChat && (
         <Switch
-          label="Keep it under Chats"
-          description={store === undefined ? "As the account says, unless you choose." : "For messages from now on."}
+          label="Save to Chats"
+          description={store === undefined ? "Uses the account's default." : "Applies to new messages."}
           checked={store ?? account.data?.store_chats ?? false}
           onChange={(event) => change({ ...settings, store: event.currentTarget.checked })}
         />
       )}
       <Group justify="end">
         <SmallButton disabled={!isTouched} onClick={() => change({ ...untouched, system })}>
-          Reset the parameters
+          Reset parameters
         </SmallButton>
       </Group>
     </Stack>

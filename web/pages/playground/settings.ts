@@ -15,16 +15,16 @@ export interface NumberParameter {
 const penalty = { hint: "-2 to 2", min: -2, max: 2, step: 0.1 };
 
 export const numberParameters: readonly NumberParameter[] = [
-  { name: "temperature", label: "Temperature", hint: "0 steady, 2 varied", min: 0, max: 2, step: 0.1 },
-  { name: "top_p", label: "Top P", hint: "Share of tokens, to 1", min: 0.01, max: 1, step: 0.05 },
+  { name: "temperature", label: "Temperature", hint: "0 = focused, 2 = random", min: 0, max: 2, step: 0.1 },
+  { name: "top_p", label: "Top P", hint: "0 to 1", min: 0.01, max: 1, step: 0.05 },
   {
-    ...{ name: "max_tokens", label: "Max tokens", hint: "Cuts the answer off", whole: true },
+    ...{ name: "max_tokens", label: "Max tokens", hint: "Maximum answer length", whole: true },
     ...{ min: 1, max: 10_000_000, step: 64 },
   },
   { name: "frequency_penalty", label: "Frequency penalty", ...penalty },
   { name: "presence_penalty", label: "Presence penalty", ...penalty },
   {
-    ...{ name: "seed", label: "Seed", hint: "To repeat an answer", whole: true },
+    ...{ name: "seed", label: "Seed", hint: "For repeatable answers", whole: true },
     ...{ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER, step: 1 },
   },
 ];

@@ -76,7 +76,7 @@ export function Talk({ conversation, models, model, isChat }: TalkProps) {
         />
         <Composer
           field={field}
-          label={isChat ? `Message to ${model}` : `Beginning of a text for ${model}`}
+          label={isChat ? `Message to ${model}` : `Text for ${model} to continue`}
           value={draft}
           running={running}
           change={(value) => conversation.update({ draft: value })}

@@ -80,7 +80,7 @@ export function Transcript({ conversation, running, priceOf, askAgain, empty }: 
       </ScrollRegion>
       {isAway && (
         <PlainButton size="compact-xs" leftSection={<ArrowDownIcon />} onClick={toEnd} className="to-end">
-          To the end
+          Go to the end
         </PlainButton>
       )}
       <VisuallyHidden aria-live="polite">{last ? heard(last.answer) : ""}</VisuallyHidden>
