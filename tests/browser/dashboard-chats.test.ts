@@ -164,7 +164,7 @@ test("one is deleted where it is read, several from the list, and only those", a
   await visitor.go(`/chats/${one}?labels=batch%3Ddeleting`);
   await drawer(page).getByRole("button", { name: "Delete" }).click();
   const sure = page.getByRole("dialog", { name: "Delete the chat" });
-  await sure.getByRole("button", { name: "Keep" }).click();
+  await sure.getByRole("button", { name: "Cancel" }).click();
   await sure.waitFor({ state: "detached" });
   expect(await isStored(one ?? "")).toBe(true);
   await drawer(page).getByRole("button", { name: "Delete" }).click();

@@ -467,7 +467,7 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
   await visitor.press("Rotate");
   await page.getByRole("combobox", { name: "Keep the old key working" }).selectOption({ label: "for 7 days" });
   await look(visitor, "keys-rotate");
-  await visitor.press("Rotate the key");
+  await visitor.press("Rotate key");
   await page.getByText("Replace the old key before then").waitFor();
   expect(await focused(page)).toBe("Copy the key");
   await page.keyboard.press("Escape");

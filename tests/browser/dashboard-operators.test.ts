@@ -193,7 +193,7 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   await visitor.press("Create tier");
   const name = dialog(page).getByRole("textbox", { name: "Name" });
   await name.fill("pro");
-  await dialog(page).getByText("There is a tier of this name").waitFor();
+  await dialog(page).getByText("A tier with this name exists").waitFor();
   await name.fill("start-up");
   await dialog(page).getByRole("textbox", { name: "Requests" }).fill("300");
   await dialog(page).getByRole("combobox", { name: "Spend per month" }).selectOption({ label: "Limit" });
@@ -209,8 +209,8 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await named("start-up")).toMatchObject({ requests_per_minute: null });
   await page.getByRole("button", { name: "start-up" }).click();
-  await press(page, "Delete the tier");
-  await answer(page, /^Delete the tier/, "Delete the tier");
+  await press(page, "Delete tier");
+  await answer(page, /^Delete the tier/, "Delete tier");
   await page.getByRole("button", { name: "start-up" }).waitFor({ state: "detached" });
 
   await page.getByRole("button", { name: "campus" }).click();
@@ -222,12 +222,12 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   await page.getByRole("button", { name: "pro", exact: true }).click();
   await dialog(page).getByRole("textbox", { name: "Requests" }).fill("150");
   await press(page, "Save");
-  await page.getByRole("cell", { name: "Made here" }).waitFor();
+  await page.getByRole("cell", { name: "Set in the dashboard" }).waitFor();
   expect(await named("pro")).toMatchObject({ requests_per_minute: 150, source: "database" });
   await page.getByRole("button", { name: "pro", exact: true }).click();
-  await press(page, "Delete the tier");
-  await answer(page, /^Delete the tier/, "Delete the tier");
-  await page.getByRole("cell", { name: "Made here" }).waitFor({ state: "detached" });
+  await press(page, "Delete tier");
+  await answer(page, /^Delete the tier/, "Delete tier");
+  await page.getByRole("cell", { name: "Set in the dashboard" }).waitFor({ state: "detached" });
   expect(await named("pro")).toMatchObject({ requests_per_minute: 100, source: "built-in" });
   expect(visitor.trouble).toEqual([]);
 });
@@ -236,9 +236,9 @@ test("before the signing key is replaced it is said that no token ends; the next
   await using visitor = await arrive("/admin/signing-keys");
   const { page } = visitor;
   await visitor.press("Rotate");
-  await dialog(page).getByText("No token ends").waitFor();
+  await dialog(page).getByText("Existing tokens stay valid").waitFor();
   await look(visitor, "signing-keys-rotate");
-  await answer(page, "Rotate the signing key?", "Rotate the key");
+  await answer(page, "Rotate the signing key?", "Rotate key");
   await page.getByText("Upcoming", { exact: true }).waitFor();
   await page.getByText("Signing", { exact: true }).waitFor();
   expect(await page.getByRole("button", { name: "Rotate" }).isDisabled()).toBe(true);

@@ -32,10 +32,10 @@ test("the system page lists the replicas, and says what is done without Redis", 
   const { page } = visitor;
   await signIn({ people: one.people, url: all.url }, visitor.context, operator.email);
   await visitor.go("/admin/system");
-  await page.getByText("All is well").waitFor();
+  await page.getByText("All checks passed").waitFor();
   const table = page.getByRole("region", { name: "Replicas" });
   expect(await table.getByRole("row").count()).toBe(3);
-  expect(await table.getByText("answered this").count()).toBe(1);
+  expect(await table.getByText("shown here").count()).toBe(1);
   expect(await page.getByText("PostgreSQL", { exact: true }).count()).toBe(1);
   expect(await page.getByText("Redis, for all replicas").count()).toBe(1);
   await look(visitor, "system-replicas");
@@ -43,7 +43,7 @@ test("the system page lists the replicas, and says what is done without Redis", 
   await redis.stop();
   await until(async () => (await (await fetch(`${one.url}/readyz`)).json()).checks.redis === "failed", "it is told");
   await visitor.go("/admin/system");
-  await page.getByText("Redis cannot be used.").waitFor();
-  expect(await page.getByText("each replica for itself").count()).toBe(1);
+  await page.getByText("Redis is unavailable.").waitFor();
+  expect(await page.getByText("each replica separately").count()).toBe(1);
   await look(visitor, "system-without-redis");
 }, 60_000);

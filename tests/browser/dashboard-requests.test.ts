@@ -91,7 +91,7 @@ test("ten thousand requests are scrolled through to the end, with a few dozen ro
   await using visitor = await arrive("/requests");
   const { page } = visitor;
   await rows(page).first().waitFor();
-  const whole = page.getByText(/^10,\d\d\d requests in all/);
+  const whole = page.getByText(/^10,\d\d\d requests in total/);
   let most = 0;
   await until(
     async () => {
@@ -165,7 +165,7 @@ test("one request is opened by keyboard, has its times in words, and leads back 
   expect(said).toMatch(
     /Queue.*To first token.*The first token came [\d.]+ m?s after the start.*Stream.*End.*tokens were counted/s,
   );
-  expect(said).toContain("Content is there only where storing is on");
+  expect(said).toContain("The content was not stored");
   await drawer(page).getByRole("button", { name: "Copy the id of the request" }).click();
   expect(href).toContain(await page.evaluate(() => navigator.clipboard.readText()));
   await page.keyboard.press("Escape");
@@ -189,10 +189,10 @@ test("a request that got a kept answer says so in words, and one that was answer
   await world.server.governance.ledger.flush();
   await using visitor = await arrive(`/requests/${ids[1]}`);
   const { page } = visitor;
-  await drawer(page).getByText("The answer was one that was kept: no model was asked.").waitFor();
+  await drawer(page).getByText("This answer came from the response cache, and no model was called.").waitFor();
   await visitor.go(`/requests/${ids[0]}`);
   await drawer(page).getByText("tokens were counted").waitFor();
-  expect(await drawer(page).textContent()).not.toContain("was kept");
+  expect(await drawer(page).textContent()).not.toContain("response cache");
 });
 
 test("a request that was stored leads to its chat, one that failed says what to do, one that is not here why", async () => {
@@ -204,11 +204,11 @@ test("a request that was stored leads to its chat, one that failed says what to 
   await page.getByRole("dialog", { name: "Stored chat" }).getByText("Say hello.", { exact: true }).waitFor();
 
   await visitor.go(`/requests/${failed}`);
-  await drawer(page).getByText("Every model server that could answer failed.").waitFor();
+  await drawer(page).getByText("All model servers for this model failed.").waitFor();
   await look(visitor, "logs-failed");
 
   await visitor.go("/requests/req_nothing");
-  await drawer(page).getByText("It may be running still").waitFor();
+  await drawer(page).getByText("The request may still be running").waitFor();
   expect(visitor.trouble.every((one) => one.includes("404"))).toBe(true);
   await page.keyboard.press("Escape");
   await rows(page).first().waitFor();
@@ -228,7 +228,7 @@ test("a pasted id opens its request, which says in words what was tried, or why 
     await page.keyboard.press("ControlOrMeta+v");
   };
   await paste(`x-request-id: ${failed}`);
-  await drawer(page).getByRole("heading", { name: "What was tried" }).waitFor();
+  await drawer(page).getByRole("heading", { name: "Attempts" }).waitFor();
   expect(visitor.path()).toBe(`/requests/${failed}?range=1h`);
   const tried = (await drawer(page).textContent()) ?? "";
   expect(tried).toMatch(/Model server 1 of \d+: \w+.*Refused with \d\d\d.*It answered with an error\./s);
@@ -242,7 +242,7 @@ test("a pasted id opens its request, which says in words what was tried, or why 
   await drawer(page).getByText("404 model_not_found").waitFor();
   await drawer(page).getByText("The model `no-such-model` does not exist").waitFor();
   expect(await drawer(page).getByText("What to do:").count()).toBe(1);
-  expect(await drawer(page).getByText("Where the time went").count()).toBe(0);
+  expect(await drawer(page).getByText("Timeline").count()).toBe(0);
   await look(visitor, "logs-refused");
   await drawer(page).getByRole("link", { name: "Models" }).click();
   await until(() => visitor.path() === "/catalog", "the page of models");
@@ -254,7 +254,7 @@ test("a pasted id opens its request, which says in words what was tried, or why 
   await look(visitor, "logs-refused-list");
   await field.fill("chatcmpl-123");
   await page.keyboard.press("Enter");
-  await page.getByText("That is no id of a request").waitFor();
+  await page.getByText("This is not a request id").waitFor();
   expect(visitor.trouble).toEqual([]);
 });
 
@@ -302,12 +302,12 @@ test("a call of a tool is told by its server and tool, with its bytes and, where
     await drawer(page).getByText(text, { exact: true }).first().waitFor();
   }
   for (const [label, text] of [
-    ["Called with", '"query": "open bugs"'],
+    ["Arguments", '"query": "open bugs"'],
     ["Result", '"isError": true'],
   ] as const) {
     await drawer(page).getByLabel(label, { exact: true }).getByText(text).waitFor();
   }
-  await drawer(page).getByText("Results that say that they failed").waitFor();
+  await drawer(page).getByText("Failed results").waitFor();
   await look(visitor, "log-tool");
   expect(visitor.trouble).toEqual([]);
 });

@@ -56,7 +56,7 @@ test("a name is changed and shown at once, and cannot be emptied", async () => {
   expect(await save.isDisabled()).toBe(true);
   await ada.fill({ "Your name": "  Augusta Ada King  " });
   await save.click();
-  await told(ada, "Your name is changed.");
+  await told(ada, "Your name was changed.");
   await ada.page.getByRole("button", { name: "Augusta Ada King, menu" }).waitFor();
   expect(await ada.page.getByLabel("Your name").inputValue()).toBe("Augusta Ada King");
   expect(ada.trouble).toEqual([]);
@@ -72,7 +72,7 @@ test("a password's rules are said beforehand and beside the field; a new one sig
   await next.fill("too short");
   await told(here, "3 more characters");
   await here.press("Change password");
-  await told(here, "Type the password that you sign in with now.");
+  await told(here, "Enter your current password.");
   await focusIsIn(current);
   await look(here, "security-password");
 
@@ -149,7 +149,7 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
     },
   });
   const passkeys = section(ada, "Passkeys");
-  await told(ada, "You have none yet.");
+  await told(ada, "You have no passkeys yet.");
   await ada.press("Add a passkey");
   const name = ada.page.getByRole("dialog").getByLabel("Name");
   expect(await name.inputValue()).toBe("Chrome on Linux");
@@ -159,8 +159,8 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
 
   await ada.press("Add a passkey");
   expect(await name.inputValue()).toBe("Chrome on Linux 2");
-  await ada.press("Go on");
-  await told(ada, "This device already has a passkey for you here.");
+  await ada.press("Continue");
+  await told(ada, "This device already has a passkey for your account.");
   await ada.press("Cancel");
 
   await ada.press("Rename Chrome on Linux");
@@ -172,12 +172,12 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
   await ada.context.clearCookies();
   await ada.go(`/sign-in?next=${encodeURIComponent(place)}`);
   await ada.page.waitForURL(`**${place}`);
-  await section(ada, "Where you are signed in").getByText("signed in by passkey").waitFor();
+  await section(ada, "Where you are signed in").getByText("signed in with passkey").waitFor();
   await ada.press("Remove Ada’s laptop");
-  await told(ada, "It signs nobody in here any more.");
+  await told(ada, "This passkey can no longer be used to sign in.");
   await look(ada, "security-passkey-remove");
-  await ada.press("Remove the passkey");
-  await told(ada, "You have none yet.");
+  await ada.press("Remove passkey");
+  await told(ada, "You have no passkeys yet.");
   expect(ada.trouble).toEqual([]);
 });
 
@@ -186,9 +186,9 @@ test("at an IP address, where browsers have no passkeys, the page says so and le
   await world.signIn(visitor.context);
   await visitor.go(place);
   const passkeys = section(visitor, "Passkeys");
-  await passkeys.getByText("not by an IP address").waitFor();
+  await passkeys.getByText("not an IP address").waitFor();
   expect(await passkeys.getByRole("button").count()).toBe(0);
-  const link = passkeys.getByRole("link", { name: "Open this page by name" });
+  const link = passkeys.getByRole("link", { name: "Open this page with the server's name" });
   expect(await link.getAttribute("href")).toBe(`${at}${place}`);
   await look(visitor, "security-no-passkeys");
 });
@@ -200,7 +200,7 @@ test("without a secure connection the page says that passkeys need https", async
   await visitor.page.addInitScript(() => Object.defineProperty(window, "isSecureContext", { value: false }));
   await visitor.go(place);
   const passkeys = section(visitor, "Passkeys");
-  await passkeys.getByText("only at a name with https, and this page was opened over plain http").waitFor();
+  await passkeys.getByText("only at a host name with https. This page was opened over plain http").waitFor();
   expect(await passkeys.getByRole("button").count()).toBe(0);
   expect(visitor.trouble).toEqual([]);
 });
@@ -218,14 +218,14 @@ test("this browser comes first and is marked; another one is signed out alone, o
   await look(here, "security-sessions");
   const before = await lines.count();
   await lines.nth(1).getByRole("button", { name: "Sign out Chrome on Linux, 127.0.0.1" }).click();
-  await told(here, "Chrome on Linux is signed out.");
+  await told(here, "Chrome on Linux was signed out.");
   expect(await lines.count()).toBe(before - 1);
   await there.page.reload();
   await there.page.waitForURL("**/sign-in?**");
 
   await using again = await signedIn(person);
   await here.press("Sign out everywhere else");
-  await told(here, "all command line logins of yours have to sign in again");
+  await told(here, "command line logins must sign in again");
   await look(here, "security-sign-out-others");
   await here.press("Sign out");
   await told(here, "You are signed out everywhere else.");

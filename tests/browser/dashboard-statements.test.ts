@@ -55,7 +55,7 @@ test("a statement by key, by person and by model adds up to the same total, to t
     ["Person", "person", "Person"],
     ["Key and model", "key,model", "Model"],
   ] as const) {
-    await page.getByRole("combobox", { name: "A line for each" }).click();
+    await page.getByRole("combobox", { name: "Group by" }).click();
     await page.getByRole("option", { name: label, exact: true }).click();
     await lines(visitor).getByRole("columnheader", { name: head, exact: true }).waitFor();
     expect(new URLSearchParams(visitor.path().split("?")[1]).get("by")).toBe(by);
@@ -63,14 +63,14 @@ test("a statement by key, by person and by model adds up to the same total, to t
     expect([by, one.total]).toEqual([by, byKey.total]);
     expect(one.lines.reduce((sum, line) => sum + line, 0n)).toBe(one.total);
   }
-  await page.getByText("Requests to models without a price, which are in no cost").waitFor();
+  await page.getByText("Requests to models without a price, not included in the cost").waitFor();
   expect(visitor.trouble).toEqual([]);
 }, 60_000);
 
 test("a statement is kept as CSV with all lines and the total, and by tag it says that lines overlap", async () => {
   await using visitor = await arrive("/statements?by=tag");
   const { page } = visitor;
-  await page.getByText("By tag, a request with several tags is in the line of each").waitFor();
+  await page.getByText("A request with several tags appears in several lines").waitFor();
   const { total } = await costs(visitor);
   const [file] = await Promise.all([page.waitForEvent("download"), visitor.press("CSV")]);
   expect(file.suggestedFilename()).toMatch(/^headrace-statement-\d{4}-\d\d-by-tag\.csv$/);

@@ -194,8 +194,8 @@ test("a call in the logs is one of a tool, without tokens, with what was said wh
   expect(await row.getByText("No tokens").count()).toBe(1);
   await look(visitor, "logs-tool");
   await visitor.go(`/requests/${use.requestId}`);
-  await drawer(page).getByText("Bytes of the result").waitFor();
-  expect(await drawer(page).getByLabel("Called with").textContent()).toContain('"station": "Passau"');
+  await drawer(page).getByText("Result bytes").waitFor();
+  expect(await drawer(page).getByLabel("Arguments").textContent()).toContain('"station": "Passau"');
   expect(await drawer(page).getByLabel("Result").textContent()).toContain("2.5");
   expect(await drawer(page).getByText("Total tokens").count()).toBe(0);
   await look(visitor, "log-of-a-tool");

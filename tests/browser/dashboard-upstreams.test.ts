@@ -130,14 +130,14 @@ test("the state of the server is calm while all is well, and says what is not", 
   await using visitor = await arrive("/admin/system");
   const { page } = visitor;
   // A busy machine answers late, which the page rightly says.
-  await page.getByText(/All is well|Worth a look/).waitFor();
+  await page.getByText(/All checks passed|Needs attention/).waitFor();
   await page.getByText("database", { exact: true }).waitFor();
   await look(visitor, "system");
   const figures = await world.browser.ask("/v1/admin/system");
   await page.route("**/v1/admin/system", (route) =>
     route.fulfill({ json: { ...figures, checks: { database: "failed", models: "starting", server: "ok" } } }),
   );
-  await until(() => page.getByText("Something fails").isVisible(), "the page asked again");
-  await page.getByText("The database cannot be used").waitFor();
+  await until(() => page.getByText("A check failed").isVisible(), "the page asked again");
+  await page.getByText("The database is unavailable").waitFor();
   await look(visitor, "system-failing");
 });

@@ -74,13 +74,13 @@ test.each([
 test("whoever is signed in turns the mails off and on again", async () => {
   await using visitor = await arrive("/settings/security");
   const { page } = visitor;
-  const choice = page.getByRole("switch", { name: "Tell me by mail" });
+  const choice = page.getByRole("switch", { name: "Notify me by mail" });
   expect(await choice.isChecked()).toBe(true);
   await choice.click();
-  await page.getByText("You are not told by mail any more.").waitFor();
+  await page.getByText("Notifications by mail are off.").waitFor();
   await visitor.go("/settings/security");
-  await page.getByRole("switch", { name: "Tell me by mail", checked: false }).waitFor();
+  await page.getByRole("switch", { name: "Notify me by mail", checked: false }).waitFor();
   await look(visitor, "security-mail");
   await choice.click();
-  await page.getByText("You are told by mail.").waitFor();
+  await page.getByText("Notifications by mail are on.").waitFor();
 });

@@ -11,22 +11,22 @@ interface Look {
 }
 
 export const outcomeLooks: Record<Ending, Look> = {
-  completed: { name: "Completed", kind: "good", meaning: "It was answered in full." },
-  failed: { name: "Failed", kind: "bad", meaning: "It ended with an error." },
+  completed: { name: "Completed", kind: "good", meaning: "The request was answered completely." },
+  failed: { name: "Failed", kind: "bad", meaning: "The request ended with an error." },
   refused: {
     name: "Refused",
     kind: "warning",
-    meaning: "It was answered with an error before it began, so it used nothing.",
+    meaning: "The request was refused before it started, so it used nothing.",
   },
   cancelled: {
     name: "Cancelled",
     kind: "plain",
-    meaning: "Its client left before the end. What was generated until then is counted.",
+    meaning: "The client disconnected before the end. Tokens generated until then are counted.",
   },
   interrupted: {
     name: "Interrupted",
     kind: "warning",
-    meaning: "The server's process ended before the answer did. What was delivered until then is counted.",
+    meaning: "The server stopped before the answer was complete. Tokens delivered until then are counted.",
   },
 };
 
@@ -50,13 +50,15 @@ export function remedyFor(code: string): { text: string; page?: { name: string; 
 const limitsPage = { name: "Limits", href: "/settings/limits" };
 
 const remedies: Readonly<Record<string, ReturnType<typeof remedyFor>>> = {
-  invalid_request: { text: "Change what the message names in the request. The same request is refused again." },
-  request_too_large: { text: "Send less at once, or ask an operator to raise limits.body_bytes." },
+  invalid_request: {
+    text: "Change the part of the request that the message names. The same request would be refused again.",
+  },
+  request_too_large: { text: "Send a smaller request, or ask an operator to raise limits.body_bytes." },
   unsupported_media_type: {
-    text: "Send JSON in UTF-8, with Content-Type: application/json; compressed, if at all, by gzip, deflate, br or zstd.",
+    text: "Send JSON in UTF-8 with Content-Type: application/json. The supported compressions are gzip, deflate, br and zstd.",
   },
   model_not_found: {
-    text: "Ask for a model that this key may use, written as it is listed there.",
+    text: "Use the exact id of a model that this key may use. The list is under",
     page: { name: "Models", href: "/catalog" },
   },
   insufficient_scope: {
@@ -64,29 +66,28 @@ const remedies: Readonly<Record<string, ReturnType<typeof remedyFor>>> = {
     page: { name: "Keys", href: "/settings/api-keys" },
   },
   permission_denied: {
-    text: "The message says what may not be done with this key.",
+    text: "The message says what this key may not do.",
     page: { name: "Keys", href: "/settings/api-keys" },
   },
   rate_limit_exceeded: {
-    text: "Send requests further apart, as the answer's Retry-After said; clients such as OpenAI's do so by themselves. What the limits are:",
+    text: "Wait for the time in the Retry-After header before you try again. Clients such as OpenAI's do so automatically. See the limits under",
     page: limitsPage,
   },
   insufficient_quota: {
-    text: "Wait for the next month, or have the quota raised. How far it is used:",
+    text: "Wait until the quota resets, or ask for a higher quota. See its usage under",
     page: limitsPage,
   },
-  service_unavailable: { text: "Try again later: clients such as OpenAI's do so by themselves." },
+  service_unavailable: { text: "Try again later. Clients such as OpenAI's do so automatically." },
 };
 
 const meanings: Readonly<Record<string, string>> = {
-  invalid_request: "The model server did not accept the request. Its answer named the field and what is allowed.",
-  upstream_error: "Every model server that could answer failed. Models shows which of them work now.",
+  invalid_request: "The model server rejected the request. Its answer names the field and the allowed values.",
+  upstream_error: "All model servers for this model failed. The page Models shows which servers work now.",
   upstream_timeout: "The model server did not answer in time. A shorter prompt or fewer tokens may help.",
-  service_unavailable: "There was no free place at a model server, or a store could not be reached. Try again later.",
-  rate_limit_exceeded: "A rate limit was reached. The answer's Retry-After said when to try again.",
+  service_unavailable: "All model servers were busy, or a database could not be reached. Try again later.",
+  rate_limit_exceeded: "A rate limit was reached. The Retry-After header says when to try again.",
   insufficient_quota: "The quota was used up.",
-  quota_spent: "A quota with a hard stop was spent, which ended the answer.",
-  model_not_found: "The model does not exist there, or this key may not use it.",
-  internal_error:
-    "A fault of the gateway. Whoever operates the server finds the reason in its log by the request's id.",
+  quota_spent: "A quota with a hard stop was used up and ended the answer.",
+  model_not_found: "The model server does not have this model, or its key may not use it.",
+  internal_error: "The gateway has a fault. An operator can find the reason in the server log under the request id.",
 };

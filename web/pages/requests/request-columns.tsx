@@ -41,7 +41,7 @@ export function isToolCall({ operation }: Pick<Request, "operation">): boolean {
 
 /** Where the body was not read, nobody knows it. */
 export function modelName(model: string | null): string {
-  return model ?? "Model not read";
+  return model ?? "Model unknown";
 }
 
 interface ColumnOptions {
@@ -114,7 +114,7 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       head: "First token",
       width: "6.75rem",
       numeric: true,
-      cell: ({ first_token_ms }) => (first_token_ms === null ? <None what="Not timed" /> : duration(first_token_ms)),
+      cell: ({ first_token_ms }) => (first_token_ms === null ? <None what="Not measured" /> : duration(first_token_ms)),
     },
     { name: "duration", head: "Duration", width: "5.75rem", numeric: true, cell: (row) => duration(row.duration_ms) },
     {
@@ -123,7 +123,7 @@ function wideColumns(names: Names, hrefOf: ColumnOptions["hrefOf"]): Column<Requ
       width: "5.75rem",
       numeric: true,
       cell: ({ tokens_per_second }) =>
-        tokens_per_second === null ? <None what="Not timed" /> : perSecond(tokens_per_second),
+        tokens_per_second === null ? <None what="Not measured" /> : perSecond(tokens_per_second),
     },
   ];
 }

@@ -43,7 +43,7 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
         <ChoiceFilter
           {...{ label: "App", value: app, data: [...apps] }}
           all={{ short: "All", long: "All apps" }}
-          nothing="No such app"
+          nothing="No matching app"
           choose={(chosen) => change({ app: chosen })}
         />
         <TagFilter value={tag} choose={(chosen) => change({ tag: chosen })} />
@@ -60,9 +60,9 @@ export function RequestFilters({ filter, change, names }: RequestFiltersProps) {
           value={stream}
           onChange={(event) => change({ stream: event.currentTarget.value })}
           data={[
-            { value: "", label: "Either way" },
+            { value: "", label: "Any" },
             { value: "true", label: "Streamed" },
-            { value: "false", label: "At once" },
+            { value: "false", label: "Not streamed" },
           ]}
         />
       </SimpleGrid>

@@ -37,7 +37,7 @@ export function RequestList() {
   return (
     <Page
       title="Logs"
-      about={`Requests of the account in ${environmentNames[environment]}, newest first, as soon as they have ended or were refused: figures and times, never what was asked or answered.`}
+      about={`Finished and refused requests of the account in ${environmentNames[environment]}, newest first. Metadata only, no content.`}
       actions={
         <>
           <RequestSearch />
@@ -110,8 +110,8 @@ function Progress({ log, isLive }: { log: RequestLog; isLive: boolean }) {
       </>
     );
   }
-  const far = hasNextPage ? `${rows} so far${back}; more as you scroll` : `${rows} in all`;
-  const newer = liveError ? ". Newer ones cannot be asked for at the moment" : ". New ones appear by themselves";
+  const far = hasNextPage ? `${rows} so far${back}; more as you scroll` : `${rows} in total`;
+  const newer = liveError ? ". Newer requests cannot be loaded at the moment" : ". New requests appear automatically";
   return <>{`${far}${isLive ? newer : ""}`}</>;
 }
 
@@ -122,7 +122,7 @@ function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | un
         title={`Nothing found back to ${momentText(log.searchedTo)}`}
         action={<Button onClick={log.goOn}>Search further back</Button>}
       >
-        What is asked for is rare. A range of time that is known makes the search shorter.
+        Matching requests are rare. Choose a time range to shorten the search.
       </Empty>
     );
   }
@@ -130,12 +130,12 @@ function Nothing({ log, showAll }: { log: RequestLog; showAll: (() => void) | un
     <NoneFound
       what="request"
       showAll={showAll}
-      filtered="Nothing in this environment is as the filters say. Requests appear here when they have ended."
+      filtered="No request in this environment matches the filters. Requests appear here when they have ended."
     >
       <Empty title="No requests yet" action={<LinkButton href="/playground">Try a model in the playground</LinkButton>}>
         <Note>
-          Each request of a program, an app or the playground is listed here as soon as it has ended, with its tokens,
-          cost and times. The <TextLink href="/">overview</TextLink> shows how to make the first call.
+          Requests from programs, apps and the playground appear here when they have ended, with tokens, cost and times.
+          The <TextLink href="/">overview</TextLink> shows how to make the first call.
         </Note>
       </Empty>
     </NoneFound>

@@ -30,7 +30,10 @@ export function RequestSearch() {
         aria-label="Open a request by its id"
         placeholder="Paste a request id: req_…"
         value={text}
-        error={isWrong && "That is no id of a request: x-request-id has it, req_ and 36 characters."}
+        error={
+          isWrong &&
+          "This is not a request id. A request id starts with req_, followed by 36 characters. You find it in the header x-request-id."
+        }
         onChange={({ currentTarget }) => {
           setText(currentTarget.value);
           setWrong(false);
@@ -39,7 +42,7 @@ export function RequestSearch() {
           if (open(clipboardData.getData("text"))) setWrong(false);
         }}
         rightSection={
-          <ActionIcon type="submit" variant="subtle" color="gray" aria-label="Open it">
+          <ActionIcon type="submit" variant="subtle" color="gray" aria-label="Open the request">
             <SearchIcon />
           </ActionIcon>
         }

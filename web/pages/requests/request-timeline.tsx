@@ -18,7 +18,7 @@ function stagesOf(request: RequestDetail): Stage[] {
   const queued = Math.min(request.queue_ms, duration_ms);
   const waiting: Stage = {
     ...{ title: "Queue", from: 0, until: queued, color: "orange.6" },
-    about: queued === 0 ? "It did not have to wait for a place." : "It waited for a place at a model server.",
+    about: queued === 0 ? "No waiting." : "The request waited for a free model server.",
   };
   if (upstream === null) {
     return [
@@ -27,8 +27,8 @@ function stagesOf(request: RequestDetail): Stage[] {
         ...{ title: "No answer", from: queued, until: duration_ms, color: "gray.6" },
         about:
           attempts === 0
-            ? "No model server was asked."
-            : "What was tried says why none of those that were asked answered.",
+            ? "The request was not sent to a model server."
+            : "No model server answered. See Attempts for the reasons.",
       },
     ];
   }
@@ -39,8 +39,8 @@ function stagesOf(request: RequestDetail): Stage[] {
         ...{ title: "Answer", from: queued, until: duration_ms, color: "water.6" },
         about:
           outcome === "completed"
-            ? "It came in one piece, so that its first token was not timed."
-            : "It ended before a first token came.",
+            ? "Not streamed, so no first-token time."
+            : "The request ended before the first token.",
       },
     ];
   }

@@ -9,22 +9,22 @@ type Result = RequestStep["result"];
 
 /** Each result in a word, how good it is, and what it means. */
 const results: Record<Result, readonly [word: string, kind: StateKind, meaning: string]> = {
-  answered: ["Answered", "good", "It took the request."],
-  refused: ["Refused", "bad", "It answered with an error."],
-  timed_out: ["Timed out", "bad", "It did not answer in time."],
-  unreachable: ["Connection failed", "bad", "No connection came about, or it ended before an answer."],
-  broke_off: ["Broke off", "bad", "It took the request, and its answer ended early or could not be read."],
-  no_room: ["No room", "warning", "It took the request, and the gateway could hold no more of its answer."],
-  cancelled: ["Left", "plain", "The client left, or the server stopped, before it had answered."],
-  queue_full: ["Queue full", "warning", "No place was free at a model server, and the queue took no more."],
-  queue_timeout: ["No place in time", "warning", "No place at a model server became free in time."],
+  answered: ["Answered", "good", "The server accepted the request."],
+  refused: ["Refused", "bad", "The server answered with an error."],
+  timed_out: ["Timed out", "bad", "The server did not answer in time."],
+  unreachable: ["Connection failed", "bad", "No connection was made, or it ended before an answer."],
+  broke_off: ["Cut off", "bad", "The server accepted the request, but its answer ended early or could not be read."],
+  no_room: ["Out of memory", "warning", "The server answered, but the gateway could not buffer more of the answer."],
+  cancelled: ["Cancelled", "plain", "The client disconnected, or the gateway stopped, before an answer."],
+  queue_full: ["Queue full", "warning", "All model servers were busy, and the queue was full."],
+  queue_timeout: ["Waited too long", "warning", "No model server became free in time."],
   resting: ["Skipped", "plain", "Paused after failures."],
-  away: ["Skipped", "plain", "It is not connected, or is being taken out of service."],
+  away: ["Skipped", "plain", "Not connected, or draining."],
   not_retried: ["Skipped", "plain", "Retry limit for this model reached."],
-  overflowed: ["Overflowed", "plain", "By the policy of its model it went to a server that others come before."],
-  masked: ["Masked", "warning", "A guardrail put something else in the place of what it found."],
-  blocked: ["Blocked", "warning", "A guardrail ended the answer before what it found."],
-  noted: ["Noted", "plain", "A guardrail found something, and let it pass."],
+  overflowed: ["Overflowed", "plain", "The overflow policy of the model chose this server."],
+  masked: ["Masked", "warning", "A guardrail replaced the content that it found."],
+  blocked: ["Blocked", "warning", "A guardrail stopped the answer before the content that it found."],
+  noted: ["Noted", "plain", "A guardrail found content and allowed it."],
   over_quota: ["Skipped", "warning", "This model costs more than a quota has left."],
 };
 
@@ -66,9 +66,7 @@ function Step({ step, servers, asked }: StepProps) {
   return (
     <li>
       {left_out > 0 && (
-        <SmallNote mb="md">
-          {left_out === 1 ? "1 step is left out here." : `${left_out} steps are left out here.`}
-        </SmallNote>
+        <SmallNote mb="md">{left_out === 1 ? "1 step is not shown." : `${left_out} steps are not shown.`}</SmallNote>
       )}
       <Group gap="xs" justify="space-between" wrap="nowrap" align="start">
         <Text size="sm" fw={500} style={{ overflowWrap: "anywhere" }}>
@@ -99,6 +97,6 @@ function nameOf({ server, upstream, result }: RequestStep, servers: number): str
 }
 
 function timesOf(startedMs: number, durationMs: number): string {
-  const began = startedMs === 0 ? "At once" : `After ${duration(startedMs)}`;
+  const began = startedMs === 0 ? "Immediately" : `After ${duration(startedMs)}`;
   return durationMs === 0 ? `${began}.` : `${began}, for ${duration(durationMs)}.`;
 }

@@ -21,16 +21,16 @@ export function RequestView({ request }: { request: RequestDetail }) {
     <Stack gap="lg">
       <Ending request={request} />
       {outcome !== "refused" && isWorthTelling(request) && (
-        <DrawerPart title="What was tried">
+        <DrawerPart title="Attempts">
           <RequestTrail request={request} />
         </DrawerPart>
       )}
       {outcome !== "refused" && (
-        <DrawerPart title="Where the time went">
+        <DrawerPart title="Timeline">
           <RequestTimeline request={request} />
         </DrawerPart>
       )}
-      <DrawerPart title={outcome === "refused" ? "What was asked for" : "Figures"}>
+      <DrawerPart title={outcome === "refused" ? "Request" : "Details"}>
         <Figures request={request} />
       </DrawerPart>
       {outcome !== "refused" && (
@@ -93,7 +93,7 @@ function Figures({ request }: { request: RequestDetail }) {
   ];
   if (request.outcome === "refused") return <Facts facts={asked} />;
   if (isTool) {
-    const priced: Fact = ["Cost", cost === null ? "The server has no price" : money(cost)];
+    const priced: Fact = ["Cost", cost === null ? "No price set for the server" : money(cost)];
     return <Facts facts={[...asked, ...detailsOf(request), priced]} />;
   }
   return (
@@ -103,31 +103,30 @@ function Figures({ request }: { request: RequestDetail }) {
           ...asked,
           ["Answered by", answererOf(request)],
           ["Prompt tokens", about + count(request.prompt_tokens)],
-          ...partsOf(request, "cached_tokens", "Of these from a cache"),
-          ...partsOf(request, "cache_write_tokens", "Of these written to a cache"),
+          ...partsOf(request, "cached_tokens", "Cached prompt tokens"),
+          ...partsOf(request, "cache_write_tokens", "Tokens written to the cache"),
           ["Completion tokens", about + count(request.completion_tokens)],
-          ...partsOf(request, "reasoning_tokens", "Of these thought"),
-          ["Tokens in all", about + count(request.total_tokens)],
+          ...partsOf(request, "reasoning_tokens", "Reasoning tokens"),
+          ["Total tokens", about + count(request.total_tokens)],
           ...detailsOf(request),
-          ["Cost", cost === null ? "The model has no price" : money(cost)],
-          ["Tokens per second", tokens_per_second === null ? "Not timed" : perSecond(tokens_per_second)],
+          ["Cost", cost === null ? "No price set for the model" : money(cost)],
+          ["Tokens per second", tokens_per_second === null ? "Not measured" : perSecond(tokens_per_second)],
         ]}
       />
       {from_cache && (
-        <Remark>The answer was one that was kept: no model was asked. Its tokens are those of when it was made.</Remark>
+        <Remark>
+          This answer came from the response cache, and no model was called. The token counts are those of the original
+          answer.
+        </Remark>
       )}
       {isAbout && !capped && (
-        <Remark>The model server did not tell how many tokens there were: they are estimated by the text.</Remark>
+        <Remark>The model server did not report token counts. They are estimated from the text.</Remark>
       )}
       {estimated && capped && (
-        <Remark>
-          The model server told of another number of tokens than there can have been: they are estimated by the text.
-        </Remark>
+        <Remark>The model server reported impossible token counts. They are estimated from the text instead.</Remark>
       )}
       {capped && !estimated && (
-        <Remark>
-          The model server told of more tokens than there can have been. Counted are the most there can be.
-        </Remark>
+        <Remark>The model server reported more tokens than possible. The largest possible number is counted.</Remark>
       )}
     </>
   );
@@ -146,7 +145,7 @@ function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
   if (details === null) return [];
   const { served = [], billed } = details;
   const counts: [string, number | undefined][] = [
-    ["Written to a cache for an hour", details.cache_write_1h_tokens],
+    ["Tokens cached for one hour", details.cache_write_1h_tokens],
     ["Audio in the prompt", details.input_audio_tokens],
     ["Images in the prompt", details.input_image_tokens],
     ["Audio in the answer", details.output_audio_tokens],
@@ -157,20 +156,20 @@ function detailsOf({ usage_details: details }: RequestDetail): Fact[] {
     ["Characters", details.characters],
     ["Seconds", details.seconds],
     ["Images", details.images],
-    ["Bytes asked with", details.bytes_in],
-    ["Bytes of the result", details.bytes_out],
-    ["Results that say that they failed", details.tool_errors],
+    ["Argument bytes", details.bytes_in],
+    ["Result bytes", details.bytes_out],
+    ["Failed results", details.tool_errors],
   ];
   return [
     ...counts.flatMap(([label, value]): Fact[] => (value ? [[label, count(value)]] : [])),
     ...(served.length > 0 ? [["Served as", served.join(", ")] satisfies Fact] : []),
-    ...(billed === undefined ? [] : [["The vendor's bill", money(billed)] satisfies Fact]),
+    ...(billed === undefined ? [] : [["Billed by the vendor", money(billed)] satisfies Fact]),
   ];
 }
 
 function answererOf({ upstream, attempts }: RequestDetail): string {
   if (upstream !== null) return upstream;
-  return attempts === 0 ? "None: no model server was asked" : "None: see what was tried";
+  return attempts === 0 ? "None: not sent to a model server" : "None: see Attempts";
 }
 
 function Remark({ children }: { children: ReactNode }) {
@@ -190,7 +189,10 @@ function Tags({ tags }: { tags: readonly string[] }) {
 /** Leads to the requests that have this in common. */
 function Only({ name, value, label }: { name: "model" | "key" | "app" | "tag"; value: string; label: string }) {
   return (
-    <PlainLink href={`/requests?${new URLSearchParams({ [name]: value })}`} title={`Only requests with this ${name}`}>
+    <PlainLink
+      href={`/requests?${new URLSearchParams({ [name]: value })}`}
+      title={`Show only requests with this ${name}`}
+    >
       {label}
     </PlainLink>
   );
@@ -205,18 +207,18 @@ function Content({ request }: { request: RequestDetail }) {
         <PlainLinkButton href={`/chats/${encodeURIComponent(chat)}`} leftSection={<CommentDiscussionIcon />}>
           Open the stored chat
         </PlainLinkButton>
-        <Note>Its messages and answer were kept, as was asked for.</Note>
+        <Note>The messages and the answer of this request were stored.</Note>
       </Group>
     );
   }
   if (operation !== "chat") {
-    return <Note>Only chats can be stored. Of other requests nothing but these figures is kept.</Note>;
+    return <Note>Only chats can be stored. For other requests, only this metadata is kept.</Note>;
   }
   return (
     <Note>
-      What was asked and answered is not kept, or you may not see it. Content is there only where storing is on: send{" "}
-      <Code>"store": true</Code> with a chat, and it appears under <TextLink href="/chats">Chats</TextLink>. An operator
-      can make that the account's default. Chats that fail are never stored.
+      The content was not stored, or you don't have access. To store a chat, send <Code>"store": true</Code> with the
+      request. Stored chats appear under <TextLink href="/chats">Chats</TextLink>. An operator can turn on storing for
+      the whole account. Failed chats are never stored.
     </Note>
   );
 }

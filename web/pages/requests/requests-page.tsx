@@ -35,7 +35,7 @@ function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
   const others = environments.filter((one) => one !== environment).map((one) => environmentNames[one]);
   return (
     <Empty
-      title="There is no such request here"
+      title="Request not found"
       action={
         <PlainButton onClick={() => again()} loading={isBusy} mt="xs">
           Look again
@@ -43,16 +43,17 @@ function Missing({ again, isBusy }: { again(): unknown; isBusy: boolean }) {
       }
     >
       <Text size="sm" ta="left" component="ul" pl="md" my="xs">
-        <li>It may be running still: requests are listed as soon as they have ended.</li>
+        <li>The request may still be running. Requests appear here when they have ended.</li>
         <li>
-          It may be of another environment. Shown is {environmentNames[environment]}; above can be chosen{" "}
-          {others.join(" or ")}.
+          The request may belong to another environment. This page shows {environmentNames[environment]}. At the top of
+          the page you can choose {others.join(" or ")}.
         </li>
-        <li>It may be of another account. Shown is {session.account.name}.</li>
+        <li>The request may belong to another account. This page shows {session.account.name}.</li>
         <li>
-          It may have been refused with 401: an unknown key has no account. Operators find it in the audit log of all.
+          The request may have been refused with 401, because an unknown key has no account. Operators find it in the
+          server audit log.
         </li>
-        <li>It may be one of very many that were refused: of those not all are kept.</li>
+        <li>The request may be one of many refused requests. Not all of them are kept.</li>
       </Text>
     </Empty>
   );

@@ -7,15 +7,15 @@ export function ToolContent({ request: { tool_content: content } }: { request: R
   if (content === null) {
     return (
       <Note>
-        What the tool was called with and what it gave is not kept, or you may not see it. An operator switches that on
-        in <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
+        The arguments and the result were not stored, or you don't have access. An operator can turn on storing in{" "}
+        <Code>headrace.yaml</Code>: <Code>tools.record: content</Code>.
       </Note>
     );
   }
   return (
     <Stack gap="xs">
-      <Note>Credentials are taken out, and what is long is cut.</Note>
-      <Kept label="Called with">{content.arguments}</Kept>
+      <Note>Credentials are removed, and long texts are shortened.</Note>
+      <Kept label="Arguments">{content.arguments}</Kept>
       <Kept label="Result">{content.result}</Kept>
     </Stack>
   );

@@ -16,7 +16,7 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
   const [name, setName] = useState(() => freeName(browserWords(navigator.userAgent).name, known));
   const addition = useToldChange(addPasskey, {
     stale: [passkeysPath],
-    said: (passkey) => `The passkey “${passkey.name}” is added. You can sign in with it from now on.`,
+    said: (passkey) => `The passkey “${passkey.name}” was added. You can now sign in with it.`,
     done: close,
   });
   const form = useFirstProblem(problemOf(addition.error, "name"));
@@ -26,14 +26,14 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
       sending={addition}
       fields={["name"]}
       failed="No passkey was added"
-      action="Go on"
+      action="Continue"
       disabled={name.trim() === ""}
       submit={() => addition.mutate(name.trim())}
       cancel={close}
     >
       <TextInput
         label="Name"
-        description="So that you know it again, such as the device it is on"
+        description="Helps you recognize the passkey, such as the name of the device"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(addition.error, "name")}
@@ -43,8 +43,8 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
       />
       <Note aria-live="polite">
         {addition.isPending
-          ? "Follow what your browser or device asks."
-          : "Your browser asks next where to keep it, and for your fingerprint, face or code."}
+          ? "Follow the instructions of your browser or device."
+          : "Your browser then asks where to save the passkey, and for your fingerprint, face or code."}
       </Note>
     </Form>
   );

@@ -13,18 +13,18 @@ export function NoticeMail() {
   const { data, error } = useRead<NoticeSettings>(path);
   const change = useToldChange((mail: boolean) => call<NoticeSettings>("PUT", path, { body: { mail } }), {
     stale: [path],
-    said: ({ mail }) => (mail ? "You are told by mail." : "You are not told by mail any more."),
+    said: ({ mail }) => (mail ? "Notifications by mail are on." : "Notifications by mail are off."),
   });
   const failure = change.error ?? error;
   return (
     <Section
-      title="Mail"
-      about="Of quotas, keys and failing requests you are told as an owner or admin, of upstreams and nodes as an operator."
+      title="Mail notifications"
+      about="Owners and admins are notified about quotas, keys and failing requests. Operators are notified about upstreams and nodes."
     >
       <Switch
-        label="Tell me by mail"
+        label="Notify me by mail"
         description={
-          data?.mail_is_sent === false ? "This server sends no mail at present." : "At most 30 mails an hour."
+          data?.mail_is_sent === false ? "This server does not send mail at the moment." : "At most 30 mails an hour."
         }
         checked={change.isPending ? change.variables : (data?.mail ?? true)}
         disabled={!data}

@@ -16,7 +16,7 @@ export function passkeySupport(): PasskeySupport {
   if (isAddress && protocol === "http:" && window.isSecureContext) {
     return {
       kind: "none",
-      why: "Browsers have passkeys only where a server is called by a name, not by an IP address.",
+      why: "Browsers support passkeys only if the address of the server has a name, not an IP address.",
       elsewhere: `http://localhost:${port}${pathname}`,
     };
   }
@@ -24,26 +24,26 @@ export function passkeySupport(): PasskeySupport {
     const why = isAddress ? "by an IP address" : "over plain http";
     return {
       kind: "none",
-      why: `Browsers have passkeys only at a name with https, and this page was opened ${why}. Ask whoever runs the server whether it has such an address.`,
+      why: `Browsers support passkeys only at a host name with https. This page was opened ${why}. Ask an operator of the server for its https address.`,
     };
   }
   if (typeof PublicKeyCredential === "undefined") {
-    return { kind: "none", why: "This browser has no passkeys. Current versions of all common browsers have them." };
+    return { kind: "none", why: "This browser does not support passkeys. Current versions of all common browsers do." };
   }
   return { kind: "here" };
 }
 
 const wordsByName: Readonly<Record<string, string>> = {
-  NotAllowedError: "Nothing was chosen, or it took too long. Try again.",
-  AbortError: "It was called off. Try again.",
-  InvalidStateError: "This device already has a passkey for you here.",
+  NotAllowedError: "No passkey was chosen, or the time ran out. Try again.",
+  AbortError: "Adding the passkey was cancelled. Try again.",
+  InvalidStateError: "This device already has a passkey for your account.",
   SecurityError: "Passkeys do not work at this address.",
-  NotSupportedError: "This device cannot make the kind of passkey that is needed here.",
+  NotSupportedError: "This device cannot create the required kind of passkey.",
 };
 
 /** What the browser's own refusals mean; those of the server say it themselves. */
 export function passkeyFailure(error: unknown): unknown {
   if (error instanceof ApiFailure || !(error instanceof Error)) return error;
-  const message = wordsByName[error.name] ?? "The browser made no passkey. Try again.";
+  const message = wordsByName[error.name] ?? "The browser did not create a passkey. Try again.";
   return new ApiFailure({ status: 400, code: "passkey", message });
 }

@@ -33,7 +33,7 @@ export function Passkeys() {
   return (
     <Section
       title="Passkeys"
-      about="With a passkey you sign in by fingerprint, face or the code of your device; nothing can be guessed or typed into the wrong page."
+      about="With a passkey you sign in with your fingerprint, face or device code. A passkey cannot be guessed or stolen by a fake page."
       actions={
         support.kind === "here" && (
           <PlainButton leftSection={<PlusIcon />} onClick={() => setAdding(true)}>
@@ -44,7 +44,7 @@ export function Passkeys() {
     >
       {isPending && <Skeleton height={44} role="status" aria-label="Loading the passkeys" />}
       {error && <Failure error={error} retry={refetch} />}
-      {data && passkeys.length === 0 && <Text size="sm">You have none yet.</Text>}
+      {data && passkeys.length === 0 && <Text size="sm">You have no passkeys yet.</Text>}
       {passkeys.length > 0 && (
         <Lines items={passkeys}>
           {(passkey) => (
@@ -57,7 +57,7 @@ export function Passkeys() {
           {support.why}{" "}
           {support.elsewhere !== undefined && (
             <Anchor href={support.elsewhere} inherit underline="always">
-              Open this page by name
+              Open this page with the server's name
             </Anchor>
           )}
           {support.elsewhere !== undefined && ", and sign in there."}
@@ -69,9 +69,10 @@ export function Passkeys() {
       <Modal opened={renaming !== undefined} onClose={() => setRenaming(undefined)} title="Rename the passkey">
         {renamed && <RenamePasskey passkey={renamed} close={() => setRenaming(undefined)} />}
       </Modal>
-      <Confirm {...removal.dialog} title={`Remove “${removal.about?.name ?? ""}”?`} action="Remove the passkey">
-        It signs nobody in here any more. Browsers that are signed in stay so: where the device was lost, sign out
-        everywhere else as well. Without another passkey, you sign in by password or single sign-on.
+      <Confirm {...removal.dialog} title={`Remove “${removal.about?.name ?? ""}”?`} action="Remove passkey">
+        This passkey can no longer be used to sign in. Browsers that are signed in stay signed in. If you lost the
+        device, also sign out everywhere else. Without another passkey, you sign in with your password or single
+        sign-on.
       </Confirm>
     </Section>
   );
@@ -87,7 +88,7 @@ function PasskeyLine({ passkey, rename, remove }: { passkey: Passkey; rename(): 
             {name}
           </Text>
           <SmallNote>
-            {isBackedUp ? "Kept by a password manager" : "On one device only"} · added {day(created)} ·{" "}
+            {isBackedUp ? "Stored in a password manager" : "Stored on one device"} · added {day(created)} ·{" "}
             {used === null ? (
               "not used yet"
             ) : (

@@ -40,7 +40,7 @@ export function Password() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     const found = {
-      ...(hasOne && current === "" ? { current: "Type the password that you sign in with now." } : {}),
+      ...(hasOne && current === "" ? { current: "Enter your current password." } : {}),
       ...lengthProblem(next),
     };
     setMissing(found);
@@ -62,7 +62,7 @@ export function Password() {
   return (
     <Section
       title="Password"
-      about={`${hasOne ? "" : "You have no password yet. "}A new one signs out all other browsers and command line logins. Keys and apps go on.`}
+      about={`${hasOne ? "" : "You have no password yet. "}A new password signs out all other browsers and command line logins. API keys and apps keep working.`}
     >
       {/* Anew as a whole: to a password manager a field that comes later is a form of its own, which names nobody. */}
       <form key={hasOne ? "change" : "set"} ref={form} onSubmit={submit} noValidate>
@@ -91,9 +91,9 @@ export function Password() {
           />
         </Stack>
         <List size="sm" c="dimmed" mt="xs" mb="md">
-          <List.Item>A few words in a row are easy to remember and hard to guess; blanks are fine.</List.Item>
-          <List.Item>Not your e-mail address, not the same few characters again and again.</List.Item>
-          <List.Item>Not one that many people use.</List.Item>
+          <List.Item>Several words in a row are easy to remember and hard to guess. Spaces are allowed.</List.Item>
+          <List.Item>Not your e-mail address, and not a few characters repeated.</List.Item>
+          <List.Item>Not a commonly used password.</List.Item>
         </List>
         {problem && <Failure error={problem} />}
         <Group mt="xs" gap="sm">
@@ -109,7 +109,9 @@ export function Password() {
 
 function lengthProblem(password: string): { next?: string } {
   const length = [...password].length;
-  return length >= shortest && length <= longest ? {} : { next: `It must have ${shortest} to ${longest} characters.` };
+  return length >= shortest && length <= longest
+    ? {}
+    : { next: `The password must have ${shortest} to ${longest} characters.` };
 }
 
 function count(password: string): string {

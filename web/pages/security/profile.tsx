@@ -19,7 +19,7 @@ export function Profile() {
   const [name, setName] = useState(person.name);
   const rename = useToldChange((wanted: string) => call<Session>("PATCH", "/v1/session", { body: { name: wanted } }), {
     stale: ["/v1/members"],
-    said: () => "Your name is changed.",
+    said: () => "Your name was changed.",
     done(changed) {
       // The server keeps it without blanks around it.
       setName(changed.person.name);

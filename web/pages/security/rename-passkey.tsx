@@ -16,7 +16,7 @@ export function RenamePasskey({ passkey, close }: { passkey: Passkey; close(): v
       call<Passkey>("PATCH", `${passkeysPath}/${encodeURIComponent(passkey.id)}`, { body: { name: wanted } }),
     {
       stale: [passkeysPath],
-      said: (renamed) => `The passkey is called “${renamed.name}” now.`,
+      said: (renamed) => `The passkey was renamed to “${renamed.name}”.`,
       done: close,
     },
   );

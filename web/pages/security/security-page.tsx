@@ -13,7 +13,7 @@ export function SecurityPage() {
   // Until it is known how many passkeys there are, nothing stands below them: it would move.
   const { isPending } = useRead<PasskeyList>(passkeysPath);
   return (
-    <Page title="Profile and sign-in" about="Who you are, how you sign in, and where you are signed in.">
+    <Page title="Profile and sign-in" about="Your name, your sign-in methods, and your signed-in browsers.">
       <Profile />
       <NoticeMail />
       <Password />

@@ -20,10 +20,10 @@ import { Lines, Pictured } from "./lines.tsx";
 const sessionsQuery = { limit: 100 };
 
 const methods: Record<BrowserSession["method"], string> = {
-  password: "by password",
-  passkey: "by passkey",
-  sso: "by single sign-on",
-  link: "by a link",
+  password: "with password",
+  passkey: "with passkey",
+  sso: "with single sign-on",
+  link: "with a link",
 };
 
 export function Sessions() {
@@ -39,8 +39,8 @@ export function Sessions() {
       title="Where you are signed in"
       about={
         <>
-          Browsers. What you do not know, sign out, and change your password. Logins of the command line are among the{" "}
-          <TextLink href="/apps?tab=allowed">apps you allowed</TextLink>.
+          Signed-in browsers. If you don't recognize a browser, sign it out and change your password. Command line
+          logins are listed under <TextLink href="/apps?tab=allowed">apps you allowed</TextLink>.
         </>
       }
       actions={<PlainButton onClick={() => endOthers.ask()}>Sign out everywhere else</PlainButton>}
@@ -50,8 +50,8 @@ export function Sessions() {
       <Lines items={thisFirst}>{(session) => <SessionLine session={session} />}</Lines>
       <ShowMore listing={listing} />
       <Confirm {...endOthers.dialog} title="Sign out everywhere else?" action="Sign out" stay="Stay signed in">
-        All other browsers and all command line logins of yours have to sign in again. Keys go on, and so do apps that
-        you allowed.
+        All your other browsers and command line logins must sign in again. API keys and apps that you allowed keep
+        working.
       </Confirm>
     </Section>
   );
@@ -63,7 +63,7 @@ function SessionLine({ session }: { session: BrowserSession }) {
   const Device = isHeld ? DeviceMobileIcon : DeviceDesktopIcon;
   const end = useToldChange(() => call("DELETE", `/v1/sessions/${id}`), {
     stale: ["/v1/sessions"],
-    said: () => `${name} is signed out.`,
+    said: () => `${name} was signed out.`,
   });
   return (
     <>

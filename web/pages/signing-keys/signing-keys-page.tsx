@@ -21,9 +21,9 @@ import { State, type StateKind } from "../../parts/words/state.tsx";
 
 const path = "/v1/admin/signing-keys";
 const states: Record<SigningKey["state"], { kind: StateKind; word: string; meaning: string }> = {
-  upcoming: { kind: "waiting", word: "Upcoming", meaning: "published, and begins to sign soon" },
+  upcoming: { kind: "waiting", word: "Upcoming", meaning: "published, will start signing soon" },
   signing: { kind: "good", word: "Signing", meaning: "signs all new tokens" },
-  verifying: { kind: "plain", word: "Verifying", meaning: "only there for tokens that it signed before" },
+  verifying: { kind: "plain", word: "Verifying", meaning: "only verifies tokens signed earlier" },
 };
 
 const columns: Column<SigningKey>[] = [
@@ -69,12 +69,12 @@ function SigningKeys() {
   const upcoming = useDeferredValue(listing.items).find(({ state }) => state === "upcoming");
   const rotation = useQuestion(() => call<SigningKey>("POST", `${path}/rotate`), {
     stale: [path],
-    said: (key) => `A new key is published. It signs ${ago(key.active_at)}.`,
+    said: (key) => `A new key was published. It starts signing ${ago(key.active_at)}.`,
   });
   return (
     <Page
       title="Signing keys"
-      about="They sign the access tokens of keys and apps, so that a token is checked without asking anybody. A new key replaces the one in use every 90 days by itself."
+      about="Signing keys sign the access tokens of keys and apps. Other services can then verify a token without calling this server. Keys are replaced automatically every 90 days."
       actions={
         <Button leftSection={<SyncIcon />} disabled={upcoming !== undefined} onClick={() => rotation.ask()}>
           Rotate
@@ -83,7 +83,8 @@ function SigningKeys() {
     >
       {upcoming && (
         <Text size="sm" role="status">
-          The next key is published already and signs {ago(upcoming.active_at)}. Until then there is nothing to rotate.
+          The next key is already published and starts signing {ago(upcoming.active_at)}. Until then you cannot rotate
+          again.
         </Text>
       )}
       <LongTable
@@ -92,25 +93,19 @@ function SigningKeys() {
         columns={columns}
         keyOf={({ id }) => id}
         rowHeight={66}
-        empty={<Empty title="No signing key">The server makes one when it issues the first token.</Empty>}
+        empty={<Empty title="No signing key">The server creates a signing key when it issues the first token.</Empty>}
         below={
           <Note>
-            Others who check tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private ones never
-            leave the server.
+            Services that verify tokens find the public keys at <Code>/.well-known/jwks.json</Code>. The private keys
+            never leave the server.
           </Note>
         }
       />
-      <Confirm
-        {...rotation.dialog}
-        title="Rotate the signing key?"
-        action="Rotate the key"
-        stay="Keep the key"
-        final={false}
-      >
-        A new key is published at once and begins to sign ten minutes from now, so that everybody has seen it by then.
+      <Confirm {...rotation.dialog} title="Rotate the signing key?" action="Rotate key" final={false}>
+        A new key is published immediately and starts signing in ten minutes, so that other services can load it first.
         <Text size="sm" mt="xs">
-          No token ends: those that the old key signed stay valid until they expire by themselves, a day at the latest.
-          The old key is retired after that. To end a token now, revoke its key.
+          Existing tokens stay valid until they expire, within a day at most. After that the old key is retired. To end
+          a token now, revoke its API key.
         </Text>
       </Confirm>
     </Page>

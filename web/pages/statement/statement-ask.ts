@@ -20,7 +20,7 @@ export const groupings: readonly { value: string; label: string }[] = [
   { value: "key,model", label: "Key and model" },
   { value: "person,model", label: "Person and model" },
   { value: "model,tag", label: "Model and tag" },
-  { value: "none", label: "Nothing: the total" },
+  { value: "none", label: "None, only the total" },
 ];
 
 export interface Asked {

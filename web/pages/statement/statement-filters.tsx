@@ -21,7 +21,7 @@ export function StatementFilters({ said, month, change }: StatementFiltersProps)
   const months = listed.includes(month) ? listed : [month, ...listed];
   const part = [said.key, said.person, said.app, said.tag].filter((value) => value !== "");
   return (
-    <Paper withBorder p="md" component="section" aria-label="What is shown" className="screen-only">
+    <Paper withBorder p="md" component="section" aria-label="Filters" className="screen-only">
       <Group gap="sm" align="end">
         <Choice
           label="Month"
@@ -35,7 +35,7 @@ export function StatementFilters({ said, month, change }: StatementFiltersProps)
         />
         {said.account !== allAccounts && (
           <Choice
-            label="A line for each"
+            label="Group by"
             size="xs"
             w="11rem"
             allowDeselect={false}

@@ -31,7 +31,7 @@ export function StatementPage() {
   return (
     <Page
       title="Statements"
-      about="What a month cost, in lines that add up to the last decimal. A member sees their own usage, unless an owner allowed more."
+      about="Monthly cost by key, person, model, tag or app. Members see their own usage, unless an owner allowed more."
       actions={
         <>
           <CsvButton asked={{ ...asked, query }} account={said.account} />
@@ -76,7 +76,7 @@ function CsvButton({ asked, account }: { asked: Asked; account: string }) {
       const by = asked.columns.length === 0 || account === allAccounts ? "" : `-by-${asked.columns.join("-")}`;
       download(`headrace-statement-${asked.month}${whose}${by}.csv`, "text/csv", await response.blob());
     } catch (error) {
-      const { message } = asFailure(error, "The statement was not read");
+      const { message } = asFailure(error, "The statement was not loaded");
       notifications.show({ title: "The export failed", message, color: "red" });
     } finally {
       setReading(false);

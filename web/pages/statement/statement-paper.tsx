@@ -27,7 +27,7 @@ export function StatementPaper({ statement, columns }: StatementPaperProps) {
           </div>
           <div className="statement-total">
             <Text size="sm" c="dimmed">
-              {isOver ? "Total" : "So far"}
+              {isOver ? "Total" : "To date"}
             </Text>
             <Text fw={700} fz="xl" className="numeric">
               {usdColumn([total.cost])(total.cost)} USD
@@ -41,7 +41,7 @@ export function StatementPaper({ statement, columns }: StatementPaperProps) {
             ["Server", installation],
             ["Environment", environmentNames[environment]],
             ["Time", `${utc(start)} to ${utc(end - 1)}, UTC`],
-            ["Made", `${utc(made)}, UTC`],
+            ["Created", `${utc(made)}, UTC`],
           ]}
         />
         <StatementTable columns={columns} lines={statement.lines} others={ofOne?.others ?? null} total={total} />
@@ -55,19 +55,21 @@ function Notes({ statement }: { statement: Statement | StatementOfAccounts }) {
   const { is_over: isOver, unpriced_since: since, total } = statement;
   const overlaps = "overlaps" in statement && statement.overlaps;
   const notes = [
-    ...(isOver ? [] : ["The month is not over: what is used until then is added."]),
+    ...(isOver ? [] : ["The month is not over. Further usage will be added."]),
     ...(overlaps
       ? [
-          "By tag, a request with several tags is in the line of each: lines may add up to more than the total, which counts each request once.",
+          "A request with several tags appears in several lines, so the lines can add up to more than the total. The total counts each request once.",
         ]
-      : ["The lines add up to the total, and the total to the ledger, to the last decimal."]),
+      : ["The lines add up exactly to the total, and the total matches the ledger."]),
     ...(total.unpriced_requests > 0
       ? [
-          `Requests to models without a price, which are in no cost: ${count(total.unpriced_requests)} of ${count(total.requests)}.`,
+          `Requests to models without a price, not included in the cost: ${count(total.unpriced_requests)} of ${count(total.requests)}.`,
         ]
       : []),
-    ...(since === null ? [] : [`Requests without a price are counted since ${at(since)}; some before may be missing.`]),
-    "A request belongs to the month in which it began. Cached and written tokens are parts of the input, reasoning of the output.",
+    ...(since === null
+      ? []
+      : [`Requests without a price are counted since ${at(since)}. Earlier ones may be missing.`]),
+    "A request belongs to the month in which it started. Input tokens include cached and written tokens. Output tokens include reasoning tokens.",
   ];
   return (
     <Stack gap={2}>

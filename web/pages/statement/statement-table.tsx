@@ -24,10 +24,10 @@ interface Figure {
 const figures: readonly Figure[] = [
   { head: "Requests", text: ({ requests }) => count(requests) },
   { head: "Input", text: (sums) => count(sums.prompt_tokens) },
-  { head: "of it cached", text: (sums) => count(sums.cached_tokens), of: "cached_tokens" },
+  { head: "cached input", text: (sums) => count(sums.cached_tokens), of: "cached_tokens" },
   { head: "written", text: (sums) => count(sums.cache_write_tokens), of: "cache_write_tokens" },
   { head: "Output", text: (sums) => count(sums.completion_tokens) },
-  { head: "of it reasoning", text: (sums) => count(sums.reasoning_tokens), of: "reasoning_tokens" },
+  { head: "reasoning output", text: (sums) => count(sums.reasoning_tokens), of: "reasoning_tokens" },
   { head: "No price", text: (sums) => count(sums.unpriced_requests), of: "unpriced_requests" },
   { head: "USD", text: ({ cost }, usd) => usd(cost) },
 ];

@@ -8,23 +8,23 @@ type CheckState = System["checks"][string];
 
 const states: Record<CheckState, readonly [StateKind, string]> = {
   ok: ["good", "Ok"],
-  degraded: ["warning", "Not as it should"],
+  degraded: ["warning", "Needs attention"],
   starting: ["waiting", "Starting"],
   failed: ["bad", "Failed"],
   draining: ["warning", "Stopping"],
 };
 
 const meanings: Record<string, string> = {
-  server: "Takes requests; while it stops, it ends those that run.",
-  database: "Answers, so that changes and keys that are new here are seen.",
-  clock: "Agrees with the database's to within 15 s, so that tokens of other replicas are taken.",
-  spool: "Can be written, so that requests are kept account of.",
-  secret: "Is among those in use, so that keys are found.",
-  connections: "Fewer are open than are taken at most.",
-  memory: "There is room for requests and their answers.",
-  redis: "Answers, so that limits are counted once for all replicas.",
-  replicas: "Count limits in one place, if there are several.",
-  models: "Every model server was asked for its models once.",
+  server: "Accepts requests. While stopping, the server completes running requests.",
+  database: "The database answers. Changes and new keys need it.",
+  clock: "The clock differs from the database's by at most 15 s. Otherwise tokens of other replicas are refused.",
+  spool: "The ledger can be written. Without it, usage cannot be recorded.",
+  secret: "The secret matches the database. Otherwise keys are not found.",
+  connections: "The number of open requests is below its limit.",
+  memory: "Enough memory for requests and answers.",
+  redis: "Redis answers. It counts limits for all replicas together.",
+  replicas: "Several replicas count limits in one place.",
+  models: "All model servers were asked for their models once.",
 };
 
 export function Checks({ checks }: Pick<System, "checks">) {
@@ -45,8 +45,8 @@ export function Checks({ checks }: Pick<System, "checks">) {
         ))}
       </Stack>
       <SmallNote mt="sm">
-        A monitor reads them without signing in at /readyz. It answers 503 while the server cannot take requests;
-        without Redis, or for five minutes without the database, it can.
+        A monitor can read these checks at /readyz without signing in. The address answers 503 if the server cannot
+        accept requests. Without Redis, and for five minutes without the database, the server still accepts requests.
       </SmallNote>
     </Paper>
   );

@@ -16,7 +16,7 @@ export function Replicas({ system: { replicas } }: { system: System }) {
         <Table verticalSpacing="xs" miw={600}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Reached by others at</Table.Th>
+              <Table.Th>Internal address</Table.Th>
               <Table.Th>Version</Table.Th>
               <Table.Th>Started</Table.Th>
               <Table.Th>Id</Table.Th>
@@ -28,7 +28,7 @@ export function Replicas({ system: { replicas } }: { system: System }) {
                 <Table.Td>
                   <Group gap="xs" wrap="nowrap">
                     <span>{replica.advertise_url ?? "no advertise URL"}</span>
-                    {replica.current && <Tag>answered this</Tag>}
+                    {replica.current && <Tag>shown here</Tag>}
                   </Group>
                 </Table.Td>
                 <Table.Td>{replica.version}</Table.Td>
@@ -44,8 +44,8 @@ export function Replicas({ system: { replicas } }: { system: System }) {
         </Table>
       </ScrollRegion>
       <SmallNote mt="sm">
-        One that stops leaves at once; one that was killed, after 20 seconds. The figures above are of the one that
-        answered.
+        A stopped replica disappears immediately, a killed replica after 20 seconds. The figures above are from the
+        replica marked “shown here”.
       </SmallNote>
     </Paper>
   );

@@ -14,7 +14,7 @@ import { Replicas } from "./replicas.tsx";
 import { Verdict } from "./verdict.tsx";
 
 export const SystemPage = operatorsOnly("System", () => (
-  <Page title="System" about="How this server does. It is asked again every 5 seconds while you look.">
+  <Page title="System" about="The state of this server, refreshed every 5 seconds.">
     <Health />
   </Page>
 ));
@@ -24,38 +24,35 @@ function Health() {
   if (!system) return error ? <Failure error={error} retry={refetch} /> : <Skeleton height={320} aria-busy="true" />;
   return (
     <Stack gap="lg">
-      {error && <Failure error={error} retry={refetch} title="The figures below are old" />}
+      {error && <Failure error={error} retry={refetch} title="Data may be out of date" />}
       <Verdict system={system} />
       <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }}>
         <Part title="Requests">
           <Facts
             facts={[
               ["Open", <Figure key="open">{count(system.requests.open)}</Figure>],
-              ["Waiting for a place", <Figure key="waiting">{count(system.requests.waiting)}</Figure>],
+              ["Waiting for a model server", <Figure key="waiting">{count(system.requests.waiting)}</Figure>],
             ]}
           />
         </Part>
-        <Part
-          title="Delay in the last minute"
-          about="How late the server was at its own work. A request waits as long."
-        >
+        <Part title="Event-loop delay, last minute" about="Each request is delayed by this time.">
           <Facts
             facts={[
               ["Mean", <Figure key="mean">{duration(system.event_loop.mean_delay_ms)}</Figure>],
-              ["Longest", <Figure key="max">{duration(system.event_loop.max_delay_ms)}</Figure>],
+              ["Max", <Figure key="max">{duration(system.event_loop.max_delay_ms)}</Figure>],
             ]}
           />
         </Part>
         <Part title="Memory">
-          <Facts facts={[["Of the gateway", <Figure key="rss">{bytes(system.memory.rss_bytes)}</Figure>]]} />
+          <Facts facts={[["Gateway", <Figure key="rss">{bytes(system.memory.rss_bytes)}</Figure>]]} />
         </Part>
         <Part title="Server">
           <Facts
             facts={[
               ["Version", system.version],
               ["Mode", system.mode],
-              ["Limits are counted in", countedIn(system)],
-              ["Up for", span(Math.max(0, dataUpdatedAt / 1000 - system.started_at))],
+              ["Limits counted in", countedIn(system)],
+              ["Uptime", span(Math.max(0, dataUpdatedAt / 1000 - system.started_at))],
               ["Since", atSecond(system.started_at)],
             ]}
           />
@@ -68,15 +65,15 @@ function Health() {
               ...(system.database.wal_bytes === null
                 ? []
                 : [["Write-ahead log", bytes(system.database.wal_bytes)] as const]),
-              ["Usage to be written", `${counted(system.spool.pending, "request")}, ${bytes(system.spool.bytes)}`],
+              ["Usage records to write", `${counted(system.spool.pending, "request")}, ${bytes(system.spool.bytes)}`],
             ]}
           />
         </Part>
         <Part title="Keys in memory">
           <Facts
             facts={[
-              ["Known", count(system.credentials.cached)],
-              ["Confirmed", `${duration(system.credentials.unconfirmed_ms)} ago`],
+              ["Cached", count(system.credentials.cached)],
+              ["Last confirmed", `${duration(system.credentials.unconfirmed_ms)} ago`],
             ]}
           />
         </Part>
@@ -88,8 +85,8 @@ function Health() {
 }
 
 function countedIn({ redis }: System): string {
-  if (!redis) return "its memory";
-  return redis.state === "ok" ? "Redis, for all replicas" : "each replica for itself";
+  if (!redis) return "memory";
+  return redis.state === "ok" ? "Redis, for all replicas" : "each replica separately";
 }
 
 function Part({ title, about, children }: { title: string; about?: string; children: ReactNode }) {

@@ -25,31 +25,31 @@ export function troublesOf(system: System): Trouble[] {
     ...failed,
     ...some(
       new Set(system.replicas.map(({ version }) => version)).size > 1,
-      "The replicas run different versions, as they do while they are being replaced. If it stays so, one was left behind.",
+      "The replicas run different versions. This is normal during an upgrade. If it persists, upgrade the remaining replicas.",
     ),
     ...some(
       reload?.result === "refused",
-      `The configuration file was not taken over, so the one from before goes on: ${reload?.error ?? ""}`,
+      `The changed configuration file was rejected, and the previous configuration stays in effect: ${reload?.error ?? ""}`,
     ),
     ...some(
       reload !== null && reload.needs_restart.length > 0,
-      `What changed in the configuration file needs a restart: ${reload?.needs_restart.join(", ") ?? ""}.`,
+      `These changes in the configuration file need a restart: ${reload?.needs_restart.join(", ") ?? ""}.`,
     ),
     ...some(
       loop.max_delay_ms >= longDelayMs,
-      `For ${duration(loop.max_delay_ms)} in the last minute nothing could be answered. If it stays so, the machine has too little processor for its load.`,
+      `The server was blocked for ${duration(loop.max_delay_ms)} in the last minute. If this persists, the machine needs more processor capacity.`,
     ),
     ...some(
       spool.pending >= muchPending,
-      `The usage of ${count(spool.pending)} requests is not in the database yet. None of it is lost; look at the disk if the number grows.`,
+      `The usage of ${count(spool.pending)} requests is not in the database yet. No usage is lost. If the number grows, check the disk.`,
     ),
     ...some(
       credentials.unconfirmed_ms >= longUnconfirmedMs,
-      `The database last said ${duration(credentials.unconfirmed_ms)} ago which keys hold: a key that is revoked now may work a little longer.`,
+      `The database last confirmed the keys ${duration(credentials.unconfirmed_ms)} ago. A key that is revoked now may keep working for a short time.`,
     ),
     ...some(
       requests.waiting > 0 && requests.waiting >= requests.open / 2,
-      `${count(requests.waiting)} of ${counted(requests.open, "request")} ${requests.waiting === 1 ? "waits" : "wait"} for a place at a model server. More upstreams, or larger ones, shorten the wait.`,
+      `${count(requests.waiting)} of ${counted(requests.open, "request")} ${requests.waiting === 1 ? "waits" : "wait"} for a model server. More or larger upstreams shorten the wait.`,
     ),
   ];
 }
@@ -60,16 +60,16 @@ function some(isSo: boolean, text: string): Trouble[] {
 
 function checkText(name: string, state: System["checks"][string]): string {
   if (state === "starting")
-    return "Model servers are still being asked for their models, for a moment after the start.";
-  if (state === "draining") return "The server is stopping: it ends what runs, and takes nothing new.";
+    return "The server has just started and is still asking the model servers for their models.";
+  if (state === "draining") return "The server is stopping. It completes running requests and accepts no new ones.";
   if (name === "database") {
-    return "The database cannot be used. For five minutes the server goes on for keys that it knows, and keeps their usage; nothing can be changed. Look at the log of the server, and at the database.";
+    return "The database is unavailable. For five minutes the server still accepts requests with known keys and records their usage, but no settings can be changed. Check the server log and the database.";
   }
   if (name === "redis") {
-    return "Redis cannot be used. Until it is back each replica counts limits for itself, with its share of each, and changes reach the other replicas a little later.";
+    return "Redis is unavailable. Until it is back, each replica counts its own share of every limit, and changes reach the other replicas later.";
   }
   if (name === "replicas") {
-    return "Several replicas run without HEADRACE_REDIS_URL, so each counts limits for itself and clients get as many times as much. Give all of them the same Redis or Valkey.";
+    return "Several replicas run without HEADRACE_REDIS_URL. Each replica counts limits separately, so clients can exceed them. Configure the same Redis or Valkey for all replicas.";
   }
-  return `The check ${name} fails. Look at the log of the server.`;
+  return `The check ${name} fails. Check the server log.`;
 }

@@ -10,11 +10,15 @@ export function Verdict({ system }: { system: System }) {
   return (
     <div role="status">
       {troubles.length === 0 ? (
-        <Alert icon={<CheckCircleIcon />} color="green" title="All is well">
-          The server takes requests, and every check is ok.
+        <Alert icon={<CheckCircleIcon />} color="green" title="All checks passed">
+          The server accepts requests.
         </Alert>
       ) : (
-        <Alert icon={<AlertIcon />} color={isBad ? "red" : "yellow"} title={isBad ? "Something fails" : "Worth a look"}>
+        <Alert
+          icon={<AlertIcon />}
+          color={isBad ? "red" : "yellow"}
+          title={isBad ? "A check failed" : "Needs attention"}
+        >
           <List size="sm" spacing={4}>
             {troubles.map(({ text }) => (
               <List.Item key={text}>{text}</List.Item>

@@ -25,9 +25,8 @@ interface TierDrawerProps {
 }
 
 const about: Record<Tier["source"], string | undefined> = {
-  "built-in":
-    "This tier is built in, and its own figures cannot be changed. What you save here stands in their place until you delete it.",
-  file: "This tier is defined in headrace.yaml and is read-only here: change it under tiers in that file.",
+  "built-in": "This tier is built in. Your changes replace its limits until you delete them here.",
+  file: "This tier is defined in headrace.yaml and read-only here. Change it under tiers in that file.",
   database: undefined,
 };
 
@@ -68,7 +67,7 @@ function Known({ tier, names, close }: { tier: Tier; names: readonly string[]; c
 function figuresOf(tier: Tier) {
   return [
     ...limitAmounts.map((amount) => [amount.label, amountFigure(amount, tier[amount.wire])] as const),
-    ["Quotas per window", quotasInWords(tier.quotas)],
+    ["Quotas", quotasInWords(tier.quotas)],
     ["Applies in", environmentList(tier.environments)],
     ["Priority", tier.priority],
     ["Accounts", count(tier.accounts)],
@@ -79,23 +78,23 @@ function DeleteTier({ tier: { name, accounts }, close }: { tier: Tier; close(): 
   const removal = useQuestion(() => call("DELETE", `/v1/admin/tiers/${encodeURIComponent(name)}`), {
     stale: ["/v1/admin/tiers", "/v1/tiers", "/v1/account"],
     leave: close,
-    said: () => `The tier ${name} is deleted.`,
+    said: () => `The tier ${name} was deleted.`,
   });
   const used = counted(accounts, "account has", "accounts have");
   return (
     <Stack align="start" gap="xs">
       <Divider w="100%" />
       <Note>
-        {accounts === 0 ? "No account has this tier." : `${used} this tier.`} A tier that is built in as well gets its
-        own figures back when it is deleted here; any other has to have no accounts.
+        {accounts === 0 ? "No account has this tier." : `${used} this tier.`} If you delete your changes to a built-in
+        tier, its original limits apply again. You can delete any other tier only if no account uses it.
       </Note>
       <PlainButton c="var(--mantine-color-error)" onClick={() => removal.ask()}>
-        Delete the tier
+        Delete tier{" "}
       </PlainButton>
-      <Confirm {...removal.dialog} title={`Delete the tier ${name}?`} action="Delete the tier">
+      <Confirm {...removal.dialog} title={`Delete the tier ${name}?`} action="Delete tier">
         {accounts === 0
-          ? "It can no longer be given to accounts."
-          : `${used} it, and get the figures that are built in under this name, from the next request on. Where none are, nothing is deleted.`}
+          ? "This tier can no longer be assigned to accounts."
+          : `${used} this tier. If a built-in tier has the same name, its limits apply to them from the next request. Otherwise the tier cannot be deleted.`}
       </Confirm>
     </Stack>
   );

@@ -44,7 +44,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       leave: close,
       said({ name: saved, accounts }) {
         const whose = accounts === 0 ? "" : `, for ${counted(accounts, "account")}`;
-        return `The tier ${saved} is saved${whose}.`;
+        return `The tier ${saved} was saved${whose}.`;
       },
     },
   );
@@ -75,10 +75,10 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       {!tier && (
         <TextInput
           label="Name"
-          description="Lower-case letters, digits, dots, underscores and hyphens. It stays."
+          description="Lower-case letters, digits, dots, underscores and hyphens. Cannot be changed later."
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
-          error={isTaken ? "There is a tier of this name: open it to change it." : problemOf(save.error, "name")}
+          error={isTaken ? "A tier with this name exists. Open that tier to change it." : problemOf(save.error, "name")}
           maxLength={63}
           required
           data-autofocus
@@ -88,7 +88,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       <QuotaFields
         quotas={quotas}
         error={quotaError}
-        about="Of each account with this tier, in each environment by itself; beside the limits above."
+        about="These quotas apply to each account with this tier, in addition to the limits above. Each environment is counted separately."
         change={(changed) => {
           setQuotas(changed);
           setFound(undefined);
@@ -104,7 +104,7 @@ export function TierForm({ tier, names, close }: TierFormProps) {
       />
       <PrioritySelect
         label="Priority"
-        description="Whose requests are first where several wait for a model, in all environments. Keys may have less."
+        description="Who goes first when a model is busy, in all environments. Keys can have a lower priority."
         value={priority}
         change={(chosen) => setPriority(chosen ?? "normal")}
         error={problemOf(save.error, "priority")}

@@ -19,7 +19,7 @@ import { TierDrawer } from "./tier-drawer.tsx";
 const sourceNames: Record<Tier["source"], string> = {
   "built-in": "Built in",
   file: "headrace.yaml",
-  database: "Made here",
+  database: "Set in the dashboard",
 };
 
 export const TiersPage = operatorsOnly("Tiers", Tiers);
@@ -37,7 +37,7 @@ function Tiers() {
       head: "Name",
       cell: (tier) => <NameButton show={() => choose(tier)}>{tier.name}</NameButton>,
     },
-    { name: "source", head: "Comes from", cell: ({ source }) => sourceNames[source] },
+    { name: "source", head: "Source", cell: ({ source }) => sourceNames[source] },
     ...limitAmounts.map(figure),
     { name: "where", head: "Applies in", wideOnly: true, cell: ({ environments }) => environmentList(environments) },
     { name: "accounts", head: "Accounts", numeric: true, cell: ({ accounts }) => count(accounts) },
@@ -45,7 +45,7 @@ function Tiers() {
   return (
     <Page
       title="Tiers"
-      about="A tier says how much each of its accounts may use, in each environment by itself. A change holds from the next request on."
+      about="A tier sets the limits of its accounts, separately for each environment. Changes apply from the next request."
       actions={<AddButton onClick={() => setSearch({ new: "" })}>Create tier</AddButton>}
     >
       <LongTable
@@ -54,7 +54,7 @@ function Tiers() {
         columns={columns}
         keyOf={(tier) => tier.name}
         choose={choose}
-        empty={<Empty title="No tiers">Create one, then give it to accounts.</Empty>}
+        empty={<Empty title="No tiers">Create a tier, then assign it to accounts.</Empty>}
       />
       <TierDrawer
         tier={isNew ? "new" : chosen}
