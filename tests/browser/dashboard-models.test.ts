@@ -385,7 +385,7 @@ test("an operator sees what is loaded of the commands that serve models, loads a
   await part.getByText("pinned", { exact: false }).waitFor();
   await part.getByRole("button", { name: "Output of small" }).click();
   await part.getByText("loading small, with 0 bytes", { exact: false }).waitFor();
-  await part.getByText(/set aside: RAM 4.* GB of 6.* GB/).waitFor();
+  await part.getByText(/Reserved memory: RAM 4.* GB of 6.* GB/).waitFor();
   await look(visitor, "models-processes");
   expect(visitor.trouble).toEqual([]);
 });

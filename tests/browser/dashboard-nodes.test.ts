@@ -101,7 +101,7 @@ test("who waits for approval stands at the top; all now and later includes what 
   await dialog(page).getByRole("switch", { name: "All announced models, now and later" }).uncheck();
   await dialog(page).getByRole("checkbox", { name: "ws-large" }).uncheck();
   await press(page, "Save");
-  await page.getByText("workstation serves 1 model now").waitFor();
+  await page.getByText("workstation now serves 1 model").waitFor();
   expect(await node(waiting.id)).toMatchObject({ approved_models: ["ws-mini"] });
   expect(visitor.trouble).toEqual([]);
 });
@@ -143,7 +143,7 @@ test("a node is changed, drained and removed; its machine is let in no more, and
   await page.getByText("The node is disconnected immediately").waitFor();
   await look(visitor, "node-remove");
   await answer(page, "Remove cellar?", "Remove node");
-  await page.getByText("The node cellar is removed").waitFor();
+  await page.getByText("The node cellar was removed").waitFor();
   await page.getByRole("button", { name: "cellar", exact: true }).waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/admin/nodes");
   await until(async () => !(await offers("old-mini")), "what it served can be called no more");
@@ -171,7 +171,7 @@ test("a node that is away says since when; among the upstreams it leads to its p
   const gone = await machine("barn", ["barn-mini"], { approved_models: ["barn-mini"] });
   await using visitor = await arrive("/admin/upstreams?upstream=barn");
   const { page } = visitor;
-  await dialog(page).getByText("over the connection of a node").waitFor();
+  await dialog(page).getByText("through a node").waitFor();
   await dialog(page).getByRole("link", { name: "Show the node" }).click();
   await dialog(page).getByText("Online", { exact: true }).waitFor();
   await gone[Symbol.asyncDispose]();

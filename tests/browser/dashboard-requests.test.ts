@@ -231,7 +231,7 @@ test("a pasted id opens its request, which says in words what was tried, or why 
   await drawer(page).getByRole("heading", { name: "Attempts" }).waitFor();
   expect(visitor.path()).toBe(`/requests/${failed}?range=1h`);
   const tried = (await drawer(page).textContent()) ?? "";
-  expect(tried).toMatch(/Model server 1 of \d+: \w+.*Refused with \d\d\d.*It answered with an error\./s);
+  expect(tried).toMatch(/Model server 1 of \d+: \w+.*Failed with \d\d\d.*The server answered with an error\./s);
   expect(tried).not.toContain("Nobody");
   await look(visitor, "logs-trail");
   await page.keyboard.press("Escape");

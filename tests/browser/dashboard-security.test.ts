@@ -155,7 +155,7 @@ test("a passkey is added, renamed, signs in, and is removed; one device has no s
   expect(await name.inputValue()).toBe("Chrome on Linux");
   await look(ada, "security-passkey-add");
   await name.press("Enter");
-  await told(ada, "The passkey “Chrome on Linux” is added.");
+  await told(ada, "The passkey “Chrome on Linux” was added.");
 
   await ada.press("Add a passkey");
   expect(await name.inputValue()).toBe("Chrome on Linux 2");

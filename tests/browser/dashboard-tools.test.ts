@@ -92,9 +92,9 @@ test("what one may use stands by its server, and is found by words; also for mem
   const { page } = visitor;
   const shown = page.getByRole("region", { name: "gauges" });
   await shown.getByText("2 tools, 1 prompt, 1 resource").waitFor();
-  await shown.getByText("Says it only reads").waitFor();
+  await shown.getByText("Read-only").waitFor();
   await shown.getByText("file:///stations.csv").waitFor();
-  await page.getByRole("region", { name: "mail" }).getByText("Its server says nothing of it.").waitFor();
+  await page.getByRole("region", { name: "mail" }).getByText("The server gives no description.").waitFor();
   await look(visitor, "tools");
   await page.getByRole("searchbox", { name: "Search tools" }).fill("river level");
   await page.getByRole("region", { name: "mail" }).waitFor({ state: "detached" });
@@ -108,16 +108,16 @@ test("a tool is called with what a form of its schema asks for, and its result i
   const { page } = visitor;
   await drawer(page).getByText("<b>Not</b> a forecast.").waitFor();
   await look(visitor, "tool");
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
-  await drawer(page).getByText("The tool needs it.").waitFor();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
+  await drawer(page).getByText("This argument is required.").waitFor();
   await drawer(page).getByRole("textbox", { name: "station" }).fill("Passau");
   await drawer(page).getByRole("textbox", { name: "days" }).fill("2.5");
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
-  await drawer(page).getByText("It has to be a whole number.").waitFor();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
+  await drawer(page).getByText("Enter a whole number.").waitFor();
   await drawer(page).getByRole("textbox", { name: "days" }).fill("3");
   await drawer(page).getByRole("combobox", { name: "unit" }).selectOption("feet");
   await drawer(page).getByRole("switch", { name: "raw" }).check();
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
   await drawer(page).getByText("Passau: 2.5 feet over 3 days, raw").waitFor();
   await drawer(page).getByLabel("Structured result").waitFor();
   await look(visitor, "tool-result");
@@ -132,16 +132,16 @@ test("lists are typed as JSON, an empty result is said, and so is a tool that sa
   const to = drawer(page).getByRole("textbox", { name: "to" });
   await to.fill("grace@example.test");
   await drawer(page).getByRole("textbox", { name: "priority" }).fill("1.5");
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
-  await drawer(page).getByText("This is no JSON").waitFor();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
+  await drawer(page).getByText("This is not valid JSON").waitFor();
   await to.fill('["grace@example.test"]');
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
-  await drawer(page).getByText("It gave nothing.").waitFor();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
+  await drawer(page).getByText("The result is empty.").waitFor();
   expect(reports).toEqual([{ to: ["grace@example.test"], priority: 1.5 }]);
   await visitor.go("/tools?tool=gauges_stop");
-  await drawer(page).getByText("It takes no arguments.").waitFor();
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
-  await drawer(page).getByText("The tool says that it failed.").waitFor();
+  await drawer(page).getByText("This tool takes no arguments.").waitFor();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
+  await drawer(page).getByText("The tool reported a failure.").waitFor();
   await drawer(page).getByText("The gauge is locked.").waitFor();
   await look(visitor, "tool-failed");
   expect(visitor.trouble).toEqual([]);
@@ -154,7 +154,7 @@ test("an answer that breaks off is said, with where to look, and what was typed 
   await page.route("**/mcp?*", (route) =>
     route.fulfill({ contentType: "text/event-stream", body: 'data: {"jsonrpc": "2.0", "res\n\n' }),
   );
-  await drawer(page).getByRole("button", { name: "Call the tool" }).click();
+  await drawer(page).getByRole("button", { name: "Call tool" }).click();
   const failure = drawer(page).getByRole("alert");
   await failure.getByText("The answer was cut off").waitFor();
   expect(await failure.textContent()).not.toContain("Request");

@@ -44,16 +44,16 @@ test("a model server is tested before it is added, and its models can then be ca
   await page.getByRole("button", { name: "north" }).waitFor();
   await look(visitor, "upstreams");
   await visitor.press("Add upstream");
-  const address = dialog(page).getByRole("textbox", { name: "Address" });
+  const address = dialog(page).getByRole("textbox", { name: "Base URL" });
   await address.fill("http://127.0.0.1:9/v1");
-  await press(page, "Test the connection");
+  await press(page, "Test connection");
   await dialog(page).getByText("The test failed").waitFor();
-  await dialog(page).getByRole("button", { name: "Add all the same" }).waitFor();
+  await dialog(page).getByRole("button", { name: "Add anyway" }).waitFor();
   await look(visitor, "upstreams-test-failed");
   // Another address is another server: what was found of the first says nothing of it.
   await address.fill(lab.url);
   await dialog(page).getByText("The test failed").waitFor({ state: "detached" });
-  await press(page, "Test the connection");
+  await press(page, "Test connection");
   await dialog(page).getByText("It works: 2 models").waitFor();
   await dialog(page).getByText("lab-mini").waitFor();
   const name = dialog(page).getByRole("textbox", { name: "Name" });
@@ -85,7 +85,7 @@ test("a model server is tested before it is added, and its models can then be ca
 test("it is said what draining means; a drained server gets nothing until it is sent requests again", async () => {
   await using visitor = await arrive("/admin/upstreams?upstream=south");
   const { page } = visitor;
-  await dialog(page).getByText("read-only here, but for draining").waitFor();
+  await dialog(page).getByText("You can only drain it here").waitFor();
   await press(page, "Drain");
   await page.getByText("receives no new ones").waitFor();
   await look(visitor, "upstream-drain");
@@ -108,7 +108,7 @@ test("one that was added here is changed and removed; where it is unreachable th
   await using visitor = await arrive("/admin/upstreams?upstream=old");
   const { page } = visitor;
   await press(page, "Edit");
-  const address = dialog(page).getByRole("textbox", { name: "Address" });
+  const address = dialog(page).getByRole("textbox", { name: "Base URL" });
   await address.fill("http://127.0.0.1:9/v1");
   await press(page, "Save");
   await dialog(page).getByText("Is required where url moves").waitFor();
@@ -116,11 +116,11 @@ test("one that was added here is changed and removed; where it is unreachable th
   await dialog(page).getByRole("checkbox", { name: "Remove the stored API key" }).check();
   await look(visitor, "upstream-edit");
   await press(page, "Save");
-  await dialog(page).getByText("It cannot be reached").first().waitFor();
+  await dialog(page).getByText("This upstream cannot be reached").first().waitFor();
   expect(await upstream("old")).toMatchObject({ state: "unreachable", has_api_key: false });
   await look(visitor, "upstream-unreachable");
   await press(page, "Remove");
-  await answer(page, "Remove old?", "Remove the upstream");
+  await answer(page, "Remove old?", "Remove upstream");
   await page.getByRole("button", { name: "old", exact: true }).waitFor({ state: "detached" });
   expect(visitor.path()).toBe("/admin/upstreams");
   expect(visitor.trouble).toEqual([]);

@@ -86,7 +86,7 @@ test("usage is grouped by tag with those that have none apart, no sum counts a r
   const of = (start: string) =>
     [...rows].filter(([name]) => name.startsWith(start)).reduce((sum, [, requests]) => sum + requests, 0);
   expect(of("team:") + of("No tags")).toBe(3_000);
-  await page.getByText("A request that has several tags is in the row of each").waitFor();
+  await page.getByText("A request with several tags appears in several rows").waitFor();
   await look(visitor, "usage-tags");
   await table(visitor).getByRole("button", { name: "team:search" }).click();
   await until(
@@ -108,14 +108,14 @@ test("several groups, steps and dates are chosen by hand, and the sums stay thos
   await page.getByText("Key", { exact: true }).last().click();
   await table(visitor).getByText("Production website").first().waitFor();
   expect(await total(visitor, "Tokens")).toBe(before);
-  await page.getByText("And each day").click();
+  await page.getByText("By day", { exact: true }).click();
   await table(visitor).getByRole("columnheader", { name: "Time" }).waitFor();
   expect(visitor.path()).toBe("/usage?range=7d&group=model%2Ckey&rows=times");
   await page.getByRole("combobox", { name: "Time" }).click();
   await page.getByRole("option", { name: "Custom dates" }).click();
   await page.getByLabel("First day").fill("2020-02-01");
   await page.getByLabel("Last day").fill("2020-02-29");
-  await page.getByText("Nothing was used in this time.").first().waitFor();
+  await page.getByText("No usage in this time.").first().waitFor();
   await page.getByLabel("First day").fill("2020-03-01");
   await page.getByText("The first day must not be after the last.").waitFor();
   await look(visitor, "usage-dates");
@@ -168,7 +168,7 @@ test("a result that is too large to show says so, and its sums are still whole",
     return route.fulfill({ json: { object: "list", data, next: String(from + 1_000) } });
   });
   await visitor.go("/usage?group=key&range=90d");
-  await visitor.page.getByText("There is more than a page can show").waitFor();
+  await visitor.page.getByText("Too many rows for this page").waitFor();
   expect(await total(visitor, "Requests")).toContain("3,000");
   await visitor.page.getByText(/^\d\d,\d{3} in total$/).waitFor();
   // Only the rows in view are drawn.

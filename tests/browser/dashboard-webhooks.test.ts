@@ -42,7 +42,7 @@ test.each([
     await page.getByText("No webhooks yet").waitFor();
     await visitor.press("Add a webhook");
     await dialog(page).getByLabel("Address").fill("https://10.0.0.1/");
-    await press(page, "Add the webhook");
+    await press(page, "Add webhook");
     await dialog(page).getByText("Must lead to the public internet").waitFor();
     // The browser tells of a refused request as of a fault.
     visitor.trouble.length = 0;
@@ -50,11 +50,11 @@ test.each([
     await dialog(page).getByLabel("Description").fill("The pager");
     await dialog(page).getByRole("checkbox", { name: event }).check();
     await look(visitor, `webhooks-add-${path.split("/")[1]}`);
-    await press(page, "Add the webhook");
+    await press(page, "Add webhook");
     const secret = (await dialog(page).getByLabel("Copy the secret", { exact: true }).textContent()) ?? "";
     expect(secret).toStartWith("whsec_");
     await press(page, "Done");
-    await dialog(page).getByText("Nothing was sent in the last 30 days.").waitFor();
+    await dialog(page).getByText("No deliveries in the last 30 days.").waitFor();
     await press(page, "Send a test");
     await dialog(page).getByText("Delivered").waitFor();
     expect(receiver.received.some((one) => receiver.verifies(one, secret))).toBe(true);
@@ -64,7 +64,7 @@ test.each([
     await press(page, "Remove");
     await page
       .getByRole("dialog", { name: "Remove the webhook?" })
-      .getByRole("button", { name: "Remove the webhook" })
+      .getByRole("button", { name: "Remove webhook" })
       .click();
     await page.getByText("No webhooks yet").waitFor();
   },

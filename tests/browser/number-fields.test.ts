@@ -63,7 +63,7 @@ test("a price that is no number yet is refused where it stands, and nothing is s
   await press(visitor, "Edit");
   await field(visitor, "Price of input").fill("");
   await type(field(visitor, "Price of input"), ".", "Enter");
-  await last(visitor).getByText("Is no number.").waitFor();
+  await last(visitor).getByText("Is not a number.").waitFor();
   expect(sent).toEqual([]);
   expect(visitor.trouble).toEqual([]);
 });
@@ -86,7 +86,7 @@ test("a tier's limits keep their decimal point and their zeros while they are co
   await page.getByRole("button", { name: "corrected", exact: true }).click();
   await field(visitor, "USD").fill("");
   await type(field(visitor, "USD"), ".", "Enter");
-  await last(visitor).getByText("Is no number.").waitFor();
+  await last(visitor).getByText("Is not a number.").waitFor();
   expect(await tier()).toMatchObject({ monthly_spend: 1.2 });
   expect(visitor.trouble).toEqual([]);
 });
@@ -105,7 +105,7 @@ test("an account's limit keeps its decimal point while it is corrected", async (
   const usd = page.getByRole("textbox", { name: "USD" });
   await usd.fill("");
   await type(usd, ".", "Enter");
-  await page.getByText("Is no number.").waitFor();
+  await page.getByText("Is not a number.").waitFor();
   expect(await world.browser.ask(path)).toMatchObject({ monthly_spend: 1.2 });
   expect(visitor.trouble).toEqual([]);
 });
@@ -115,7 +115,7 @@ test("a new key whose spend is a lone point is not made, as it would be one with
   await visitor.press("Create API key");
   await field(visitor, "Name").fill("Unfinished");
   await type(field(visitor, "Spend per month"), ".", "Enter");
-  await last(visitor).getByText("Is no number.").waitFor();
+  await last(visitor).getByText("Is not a number.").waitFor();
   const keys = (await world.browser.ask("/v1/keys"))["data"] as Record<string, unknown>[];
   expect(keys.filter((key) => key["name"] === "Unfinished")).toEqual([]);
   expect(visitor.trouble).toEqual([]);

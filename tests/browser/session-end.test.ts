@@ -28,7 +28,7 @@ async function writing(): Promise<Visitor> {
   const form = visitor.page.getByRole("dialog").last();
   await form.getByRole("textbox", { name: "Address" }).fill("https://tools.example.com/mcp");
   await form.getByRole("textbox", { name: "Name", exact: true }).fill("weather");
-  await form.getByRole("radio", { name: "The same for all" }).check();
+  await form.getByRole("radio", { name: "Shared credential" }).check();
   await form.getByRole("textbox", { name: "Header 1", exact: true }).fill("x-token");
   await form.getByRole("textbox", { name: "Value of header 1" }).fill("precious-0123456789");
   await visitor.context.clearCookies();
@@ -68,7 +68,7 @@ test("a session that ends before a form is sent costs a sign-in in another tab, 
   await using visitor = await writing();
   const { page } = visitor;
   expect(await isSeen(page, "weather")).toBe(true);
-  await page.getByRole("button", { name: "Add the server", exact: true }).click();
+  await page.getByRole("button", { name: "Add server", exact: true }).click();
   await over(page).waitFor();
   expect(visitor.trouble.splice(0).filter((line) => !line.includes("401"))).toEqual([]);
   expect(await isSeen(page, "weather")).toBe(false);
@@ -137,7 +137,7 @@ test.each([
 test("another person who signs in then has a page of their own, without anything of what was written", async () => {
   await using visitor = await writing();
   const { page } = visitor;
-  await page.getByRole("button", { name: "Add the server", exact: true }).click();
+  await page.getByRole("button", { name: "Add server", exact: true }).click();
   await over(page).waitFor();
   await signInAgain(visitor, colleagues.member);
   await over(page).getByRole("button", { name: "I am signed in" }).click();

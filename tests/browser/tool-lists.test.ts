@@ -53,7 +53,7 @@ async function arrive(path: string, email?: string, size = desktop): Promise<Vis
 const dialog = (page: Page) => page.getByRole("dialog").last();
 const told = ({ page }: Visitor, text: string) => page.getByText(text).first().waitFor();
 const account = (visitor: Visitor) =>
-  visitor.page.getByRole("list", { name: "Your accounts at servers" }).getByRole("listitem");
+  visitor.page.getByRole("list", { name: "Your connected accounts" }).getByRole("listitem");
 
 const writeList = (page: Page, ...entries: string[]) => writeListIn(dialog(page), ...entries);
 
@@ -87,10 +87,10 @@ test("a person connects their own account, sees it, is told why it broke, connec
 
   notes.expire(true);
   await page.getByRole("button", { name: "whoami" }).click();
-  await katherine.press("Call the tool");
+  await katherine.press("Call tool");
   await told(katherine, "connect your account there");
   await katherine.go("/tools");
-  await account(katherine).getByText("Works no more").waitFor();
+  await account(katherine).getByText("Not working").waitFor();
   await look(katherine, "tools-account-broken");
   await katherine.press("Connect again: Notebook");
   await page.getByRole("link", { name: `Continue as ${accountsThere[1]}` }).click();
@@ -103,14 +103,14 @@ test("a person connects their own account, sees it, is told why it broke, connec
   await world.browser.ask(member, { method: "PATCH", body: { tools: [] } });
   await katherine.go("/tools");
   await account(katherine).getByText("Not used", { exact: true }).waitFor();
-  await told(katherine, "No tools for you yet");
+  await told(katherine, "No tools available yet");
   expect(await page.getByRole("button", { name: /^Connect again/ }).count()).toBe(0);
   await look(katherine, "tools-account-unused");
   await world.browser.ask(member, { method: "PATCH", body: { tools: null } });
   await katherine.go("/tools");
-  await katherine.press("End the connection to Notebook");
-  await told(katherine, "End the connection to Notebook?");
-  await katherine.press("End it");
+  await katherine.press("Disconnect Notebook");
+  await told(katherine, "Disconnect Notebook?");
+  await katherine.press("Disconnect");
   await account(katherine).getByText("Not connected").waitFor();
 });
 

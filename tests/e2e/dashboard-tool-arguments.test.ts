@@ -35,7 +35,7 @@ test("what is empty is left out, unless the tool needs it; values have the types
   expect(argumentsOf(fieldsOfSchema(), typed)).toEqual({
     given: { query: "42", limit: 10, deep: false, filters: { a: [1] } },
   });
-  expect(argumentsOf(fieldsOfSchema(), {})).toEqual({ problems: new Map([["query", "The tool needs it."]]) });
+  expect(argumentsOf(fieldsOfSchema(), {})).toEqual({ problems: new Map([["query", "This argument is required."]]) });
 });
 
 test.each([

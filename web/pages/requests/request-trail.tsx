@@ -10,7 +10,7 @@ type Result = RequestStep["result"];
 /** Each result in a word, how good it is, and what it means. */
 const results: Record<Result, readonly [word: string, kind: StateKind, meaning: string]> = {
   answered: ["Answered", "good", "The server accepted the request."],
-  refused: ["Refused", "bad", "The server answered with an error."],
+  refused: ["Failed", "bad", "The server answered with an error."],
   timed_out: ["Timed out", "bad", "The server did not answer in time."],
   unreachable: ["Connection failed", "bad", "No connection was made, or it ended before an answer."],
   broke_off: ["Cut off", "bad", "The server accepted the request, but its answer ended early or could not be read."],

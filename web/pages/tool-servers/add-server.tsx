@@ -17,12 +17,12 @@ export function AddServer({ taken, close, done }: AddServerProps) {
   const add = useToldChange((body: CreateToolServerRequest) => call<ToolServer>("POST", toolServersPath, { body }), {
     stale: staleWithToolServers,
     leave: done,
-    said: ({ name }) => `${name} is added.`,
+    said: ({ name }) => `${name} was added.`,
   });
   return (
     <ServerForm
       taken={taken}
-      action="Add the server"
+      action="Add server"
       save={add}
       submit={(draft) => add.mutate(creationOf(draft))}
       cancel={close}

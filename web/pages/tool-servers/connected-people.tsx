@@ -23,13 +23,13 @@ export function ConnectedPeople({ server }: { server: string }) {
   });
   const { items, error, isPending, refetch } = listing;
   return (
-    <DrawerPart title="Accounts of people">
+    <DrawerPart title="Connected accounts">
       {error && <Failure error={error} retry={refetch} />}
       {isPending && !error && <Waiting heights={[36]} />}
       {!isPending && items.length === 0 && (
-        <Note>Nobody has connected an account yet. People do so on their page Tools.</Note>
+        <Note>No connected accounts yet. People connect their accounts on the page Tools.</Note>
       )}
-      <Stack component="ul" gap="xs" m={0} p={0} className="definitions" aria-label="Accounts of people">
+      <Stack component="ul" gap="xs" m={0} p={0} className="definitions" aria-label="Connected accounts">
         {items.map(({ id, person_id: person, account_id: account, state, connected_at: since, last_used_at: used }) => (
           <li key={id}>
             <Group justify="space-between" gap="xs" wrap="nowrap">
@@ -42,7 +42,7 @@ export function ConnectedPeople({ server }: { server: string }) {
                   <Ago seconds={used} />
                 </SmallNote>
               </div>
-              {state === "connected" ? <State kind="good">Connected</State> : <State kind="bad">Works no more</State>}
+              {state === "connected" ? <State kind="good">Connected</State> : <State kind="bad">Not working</State>}
             </Group>
           </li>
         ))}

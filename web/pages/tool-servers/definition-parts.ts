@@ -13,15 +13,15 @@ export interface DefinitionPart {
 const labels = {
   title: "Title",
   description: "Description",
-  inputSchema: "What it takes",
-  arguments: "Its arguments",
-  outputSchema: "What it gives",
-  annotations: "What it says of its effects",
-  icons: "Its icons",
-  execution: "How it runs",
-  _meta: "What it says to clients (_meta)",
+  inputSchema: "Input schema",
+  arguments: "Arguments",
+  outputSchema: "Output schema",
+  annotations: "Annotations",
+  icons: "Icons",
+  execution: "Execution",
+  _meta: "Metadata for clients (_meta)",
 } as const;
-const originLabel = "Where its server is";
+const originLabel = "Server address";
 
 /** Returns a part for each member that has a value, or had one. Members that this page does not know have their own name. */
 export function partsOf({ definition, approved }: Pick<ToolDefinition, "definition" | "approved">): DefinitionPart[] {

@@ -29,28 +29,28 @@ export function DefinitionView({ definition }: { definition: ToolDefinition }) {
         </Part>
       ))}
       {changed.length > 0 && others.length > 0 && (
-        <MoreSettings label="What stayed as it was" shown={false} hasProblem={false}>
+        <MoreSettings label="Unchanged parts" shown={false} hasProblem={false}>
           <Parts parts={others} />
         </MoreSettings>
       )}
       {changed.length === 0 && <Parts parts={others} />}
       {definition.approved_others > 0 && (
         <SmallNote>
-          {counted(definition.approved_others, "other text", "other texts")} of it approved, as its server may describe
-          it to each person in another way.{" "}
-          {state === "approved" ? "To refuse it is to refuse all of them." : "They go on whatever you decide here."}
+          {counted(definition.approved_others, "other version")} approved, because the server can describe it
+          differently to each person.{" "}
+          {state === "approved"
+            ? "If you refuse this version, all versions are refused."
+            : "Your decision here does not affect other versions."}
         </SmallNote>
       )}
       <Group justify="space-between" gap="xs">
         <Decisions definition={definition} />
         {kind === "tool" && (
-          <PlainLink href={`/requests?model=${encodeURIComponent(`${server}/${name}`)}`}>
-            Its calls in the logs
-          </PlainLink>
+          <PlainLink href={`/requests?model=${encodeURIComponent(`${server}/${name}`)}`}>Calls in Logs</PlainLink>
         )}
       </Group>
       <SmallNote>
-        {state === "approved" || decidedAt === null ? "It says so since " : "Seen "}
+        {state === "approved" || decidedAt === null ? "First seen " : "Seen "}
         <Ago seconds={seenAt} />
         {decidedAt !== null && (
           <>
@@ -69,15 +69,13 @@ function Warnings({ name, parts }: { name: string; parts: readonly DefinitionPar
   const hidden = texts.filter(({ now }) => hidesSomething(now)).map(({ label }) => label.toLowerCase());
   if (hosts.length + hidden.length === 0) return null;
   return (
-    <Alert icon={<AlertIcon />} color="yellow" title="Look closely: a model reads all of this">
+    <Alert icon={<AlertIcon />} color="yellow" title="Check this text: models read all of it">
       {hidden.length > 0 && (
-        <div>
-          It has characters that nobody sees ({hidden.join(", ")}). They are named where they stand, such as U+200B.
-        </div>
+        <div>The text has invisible characters ({hidden.join(", ")}). They are shown as codes, such as U+200B.</div>
       )}
       {hosts.length > 0 && (
         <div style={{ overflowWrap: "anywhere" }}>
-          It names addresses at{" "}
+          The text contains addresses at{" "}
           <bdi>
             <Told>{hosts.join(", ")}</Told>
           </bdi>
@@ -89,7 +87,7 @@ function Warnings({ name, parts }: { name: string; parts: readonly DefinitionPar
 }
 
 function Parts({ parts }: { parts: readonly DefinitionPart[] }) {
-  if (parts.length === 0) return <SmallNote>Its server says nothing of it.</SmallNote>;
+  if (parts.length === 0) return <SmallNote>The server gives no description.</SmallNote>;
   return parts.map(({ label, now, isCode }) => (
     <Part key={label} label={label}>
       {isCode ? (

@@ -52,7 +52,7 @@ export function ToApprove({ server, waiting }: { server: string; waiting: Return
     <DrawerPart title={`To approve: ${count(amount)}`}>
       <Stack gap="md">
         <Note>
-          A model reads what a server says as if you had written it. Until you approve it, nobody sees or calls it.
+          Models trust tool descriptions as if you wrote them. Clients cannot see or call a tool until you approve it.
         </Note>
         <Stack component="ul" gap="sm" m={0} p={0} className="definitions" aria-label="To approve">
           {shown.map((definition) => (
@@ -74,9 +74,11 @@ export function ToApprove({ server, waiting }: { server: string; waiting: Return
               Approve these {count(shown.length)}
             </Button>
           )}
-          {rest > 0 && more && <SmallButton onClick={more}>Show more, {count(rest)} are left</SmallButton>}
+          {rest > 0 && more && <SmallButton onClick={more}>Show more ({count(rest)} left)</SmallButton>}
         </Group>
-        {rest > 0 && !more && <Note>{count(rest)} more come once these are decided. All are found by name below.</Note>}
+        {rest > 0 && !more && (
+          <Note>{count(rest)} more appear after you decide on these. You can find all of them by name below.</Note>
+        )}
         {decide.error && <Failure error={decide.error} />}
       </Stack>
     </DrawerPart>
@@ -99,7 +101,7 @@ export function AllDefinitions({ listing, search, find, choose }: AllDefinitions
       {isLong && (
         <SearchField
           aria-label="Search tools and prompts"
-          placeholder="Words of a name or a description"
+          placeholder="Name or description"
           leftSection={<SearchIcon />}
           size="xs"
           value={search}
@@ -118,8 +120,8 @@ export function AllDefinitions({ listing, search, find, choose }: AllDefinitions
         empty={
           <Note>
             {search === ""
-              ? "Nobody has asked it for them yet. They are listed here once a client does, or you do."
-              : "None has all of these words."}
+              ? "Not loaded yet. Load the tools, or wait until a client lists them."
+              : "No tool or prompt matches the search."}
           </Note>
         }
       />
@@ -173,12 +175,12 @@ export function AskForThem({ server, isFirst }: { server: string; isFirst: boole
   const ask = useToldChange(() => readOffer(AbortSignal.timeout(longestMs), path), {
     stale: [toolServersPath],
     said: ({ tools, prompts }) =>
-      `${server} offers you ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")}.`,
+      `Loaded ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")} of ${server}.`,
   });
   return (
     <Stack gap="xs" mt="sm" align="start">
       <SmallButton leftSection={<SyncIcon />} loading={ask.isPending} onClick={() => ask.mutate()}>
-        {isFirst ? "Ask for them" : "Ask again"}
+        {isFirst ? "Load tools" : "Refresh"}
       </SmallButton>
       {ask.error && <Failure error={ask.error} />}
     </Stack>

@@ -14,7 +14,7 @@ export function EditServer({ server, done }: { server: ToolServer; done(): void 
   const [before] = useState(server);
   const save = useToldChange(
     (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(server.name), { body }),
-    { stale: staleWithToolServers, said: ({ name }) => `${name} is saved.`, done },
+    { stale: staleWithToolServers, said: ({ name }) => `${name} was saved.`, done },
   );
   const stored = draftOf(before);
   return (

@@ -19,24 +19,24 @@ export function IdentityFields({ stored = [], hasSecret = false, ...part }: Iden
   // The node has the credentials of its own servers.
   if (draft.place === "node") return null;
   return (
-    <Fieldset legend="As whom it is asked">
+    <Fieldset legend="Sign-in to the server">
       <Stack>
         <Radio.Group
-          aria-label="As whom it is asked"
+          aria-label="Sign-in to the server"
           value={draft.credentials}
           onChange={(credentials) => change({ credentials: credentials as ServerDraft["credentials"] })}
         >
           <Stack gap="xs">
-            <Radio value="none" label="Nobody" description="It asks for no credential." />
+            <Radio value="none" label="No sign-in" description="The server needs no credential." />
             <Radio
               value="headers"
-              label="The same for all"
-              description="A token or key that you have there: whoever uses it here acts with its rights."
+              label="Shared credential"
+              description="A token or key of the server. Everyone who uses the server here acts with its rights."
             />
             <Radio
               value="person"
-              label="Each person"
-              description="People connect an account of their own there, by OAuth, and act with their own rights."
+              label="Per-user sign-in"
+              description="Each person connects their own account with OAuth and acts with their own rights."
             />
           </Stack>
         </Radio.Group>
@@ -60,9 +60,9 @@ function HeaderFields({ draft: { headers }, change, stored, error }: HeadersProp
   if (headers === null) {
     return (
       <Stack gap="xs" align="start">
-        <Note>Stored: {stored.join(", ")}. At another host, port or scheme they have to be given again.</Note>
+        <Note>Stored: {stored.join(", ")}. If you change the host, port or scheme, enter them again.</Note>
         <SmallButton onClick={() => change({ headers: [{ ...newHeader(0), name: stored[0] ?? "" }] })}>
-          Replace them
+          Replace headers
         </SmallButton>
         {error && <Input.Error role="alert">{error}</Input.Error>}
       </Stack>
@@ -113,7 +113,7 @@ function HeaderFields({ draft: { headers }, change, stored, error }: HeadersProp
         </Group>
       ))}
       {error && <Input.Error role="alert">{error}</Input.Error>}
-      <Note>They are kept sealed and not shown again.</Note>
+      <Note>Stored encrypted; not shown again.</Note>
       <Group>
         <SmallButton
           leftSection={<PlusIcon />}
@@ -135,15 +135,11 @@ interface OAuthProps extends Pick<PartProps, "draft" | "change"> {
 function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
   const isSet = draft.issuer !== "" || draft.clientId !== "" || draft.scopes.length > 0;
   return (
-    <MoreSettings
-      label="Its authorization server, and a client of your own"
-      shown={isSet}
-      hasProblem={error !== undefined}
-    >
-      <Note>Most servers need none of this: Headrace describes or registers itself there.</Note>
+    <MoreSettings label="Authorization server and client" shown={isSet} hasProblem={error !== undefined}>
+      <Note>Most servers need none of these settings, because Headrace registers itself automatically.</Note>
       <TextInput
         label="Authorization server"
-        description="Its issuer, where it is inside of your network, or no other is to be taken; empty: the one that the server names."
+        description="The issuer address. Needed if it is inside your network, or to allow only this one. Defaults to the one that the MCP server names."
         placeholder="https://login.example.com"
         value={draft.issuer}
         onChange={(event) => change({ issuer: event.currentTarget.value })}
@@ -154,7 +150,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
       />
       <TextInput
         label="Client id"
-        description="Of a client that you registered there, with the redirect URI /oauth/tools/callback below the public URL."
+        description="Id of a client that you registered there. Its redirect URI is the public URL followed by /oauth/tools/callback."
         value={draft.clientId}
         onChange={(event) => change({ clientId: event.currentTarget.value })}
         error={error !== undefined}
@@ -164,7 +160,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
       />
       <PasswordInput
         label="Client secret"
-        description={hasSecret ? "Leave it empty to keep the one that is stored." : "If the client has one."}
+        description={hasSecret ? "Leave empty to keep the stored secret." : "Optional"}
         value={draft.clientSecret}
         onChange={(event) => change({ clientSecret: event.currentTarget.value })}
         maxLength={2_048}
@@ -173,7 +169,7 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
       />
       <TagsInput
         label="Scopes"
-        description="That people are asked for; none: those that the server asks for."
+        description="Scopes to request. Defaults to the scopes that the MCP server names."
         value={[...draft.scopes]}
         onChange={(scopes) => change({ scopes })}
         splitChars={[",", " ", "\n"]}

@@ -16,11 +16,11 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
   const move = (place: Parameters<typeof placedAt>[1]) => change(placedAt(draft, place));
   const mayBeNode = nodes.length > 0 || draft.place === "node";
   return (
-    <Fieldset legend="Where it is">
+    <Fieldset legend="Location">
       <Stack>
         {mayBeNode && (
           <SegmentedControl
-            aria-label="Where it is"
+            aria-label="Location"
             value={draft.place}
             onChange={(place) => {
               move({ place: place === "node" ? "node" : "http" });
@@ -28,15 +28,15 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               if (place === "node") change({ credentials: "none" });
             }}
             data={[
-              { value: "http", label: "At an address" },
-              { value: "node", label: "At a node" },
+              { value: "http", label: "URL" },
+              { value: "node", label: "Node" },
             ]}
           />
         )}
         {draft.place === "http" ? (
           <TextInput
             label="Address"
-            description="Of its endpoint for MCP (streamable HTTP), often ending in /mcp."
+            description="MCP endpoint (streamable HTTP), often ending in /mcp."
             placeholder="https://tools.example.com/mcp"
             value={draft.url}
             onChange={(event) => move({ url: event.currentTarget.value })}
@@ -64,7 +64,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               required
             />
             <Autocomplete
-              label="Its name there"
+              label="Name on the node"
               placeholder="files"
               data={offered.map(({ name }) => name)}
               value={draft.nodeServer}

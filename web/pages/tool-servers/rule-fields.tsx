@@ -23,12 +23,12 @@ import type { Field, ServerDraft } from "./server-draft.ts";
 
 export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNew: boolean }) {
   return (
-    <Fieldset legend="What it is called">
+    <Fieldset legend="Name">
       <Stack>
         {isNew && (
           <TextInput
             label="Name"
-            description={`Begins the names of its tools: ${draft.name === "" ? "weather" : draft.name}_… It stays.`}
+            description={`Prefix for its tools: ${draft.name === "" ? "weather" : draft.name}_… Cannot be changed later.`}
             placeholder="weather"
             value={draft.name}
             onChange={(event) => change({ name: event.currentTarget.value })}
@@ -41,7 +41,7 @@ export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNe
         )}
         <TextInput
           label="Title"
-          description="For people; may be empty."
+          description="Optional"
           value={draft.title}
           onChange={(event) => change({ title: event.currentTarget.value })}
           error={errorOf("title")}
@@ -50,7 +50,7 @@ export function NameFields({ isNew, draft, change, errorOf }: PartProps & { isNe
         />
         <Textarea
           label="Description"
-          description="What it is for, in a line; may be empty."
+          description="Optional"
           value={draft.description}
           onChange={(event) => change({ description: event.currentTarget.value })}
           error={errorOf("description")}
@@ -72,17 +72,17 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
   });
   const unnamed = draft.accounts.filter((chosen) => !accounts.some(({ id }) => id === chosen));
   return (
-    <Fieldset legend="Who may use it">
+    <Fieldset legend="Access">
       <Stack>
         <EnvironmentBoxes
-          description="Keys of these may use its tools."
+          description="Keys of these environments may use its tools."
           value={draft.environments}
           change={(environments) => change({ environments })}
           error={errorOf("environments")}
         />
         <MultiChoice
           label="Accounts"
-          description="None chosen: all. Keys, apps and members may be bounded further by their own lists of tools."
+          description="Leave empty to allow all accounts. Keys, apps and members can have shorter lists of tools."
           placeholder={draft.accounts.length === 0 ? "All accounts" : ""}
           data={[
             ...accounts.map(({ id, name }) => ({ value: id, label: name })),
@@ -94,8 +94,8 @@ export function ReachFields({ draft, change, errorOf }: PartProps) {
           error={errorOf("accounts")}
         />
         <Switch
-          label="It is local"
-          description="Keys whose requests never leave may use it: nothing that it is sent goes further."
+          label="Local server"
+          description="Local-only keys may use this server. Turn this on only if the server sends nothing on to other systems."
           checked={draft.isLocal}
           onChange={(event) => change({ isLocal: event.currentTarget.checked })}
           error={errorOf("local")}
@@ -112,11 +112,11 @@ interface OfferProps extends PartProps {
 
 export function OfferFields({ found, draft, change, errorOf }: OfferProps) {
   return (
-    <Fieldset legend="What is offered">
+    <Fieldset legend="Tools">
       <Stack>
         <Radio.Group
           label="Approval"
-          description="A model reads what a server says of its tools as if you had written it."
+          description="Models trust tool descriptions as if you wrote them. Review changes."
           value={draft.approval}
           onChange={(approval) => change({ approval: approval as ServerDraft["approval"] })}
           error={errorOf("approval")}
@@ -124,20 +124,20 @@ export function OfferFields({ found, draft, change, errorOf }: OfferProps) {
           <Stack gap="xs" mt="xs">
             <Radio
               value="first"
-              label="As it was at first"
-              description="What changes or comes later waits until you approve it."
+              label="Approve the first version, review changes"
+              description="Changed and new tools wait for your approval."
             />
-            <Radio value="each" label="Only what I approve" description="Nothing is offered before." />
+            <Radio value="each" label="Review everything" description="Each tool waits for your approval." />
             <Radio
               value="all"
-              label="Whatever it says"
-              description="Also what it says differently tomorrow. For servers of your own."
+              label="Accept all changes"
+              description="Changes need no approval. Only for your own servers."
             />
           </Stack>
         </Radio.Group>
         <TagsInput
           label="Tools"
-          description="Names, or beginnings with an asterisk; none: all that it has."
+          description="Tool names, or prefixes such as search_*. Leave empty to allow all tools."
           placeholder={draft.tools.length === 0 ? "search_*" : ""}
           value={[...draft.tools]}
           onChange={(tools) => change({ tools })}
@@ -170,14 +170,14 @@ const revisions: readonly NonNullable<ToolServer["protocol_version"]>[] = ["2026
 export function BoundFields({ draft, change, errorOf, shown }: PartProps & { shown: boolean }) {
   return (
     <MoreSettings
-      label="Bounds, price and protocol"
+      label="Limits, price and protocol"
       shown={shown}
       hasProblem={bounds.some((field) => errorOf(field) !== undefined)}
     >
       <Group grow align="start">
         <NumberInput
-          label="Price of a call"
-          description="In USD; empty: nothing."
+          label="Price per call"
+          description="USD. Leave empty for free."
           value={draft.price}
           onChange={(price) => change({ price })}
           min={0}
@@ -187,7 +187,7 @@ export function BoundFields({ draft, change, errorOf, shown }: PartProps & { sho
           error={errorOf("price_per_call")}
         />
         <WholeNumber
-          label="Seconds for a call"
+          label="Call timeout (s)"
           description="1 to 3,600."
           value={draft.timeoutSeconds}
           onChange={(timeoutSeconds) => change({ timeoutSeconds })}
@@ -197,16 +197,16 @@ export function BoundFields({ draft, change, errorOf, shown }: PartProps & { sho
       </Group>
       <Group grow align="start">
         <WholeNumber
-          label="Most calls at once"
-          description="More wait for a place."
+          label="Max concurrent calls"
+          description="Further calls wait."
           value={draft.maxConcurrency}
           onChange={(maxConcurrency) => change({ maxConcurrency })}
           max={10_000}
           error={errorOf("max_concurrency")}
         />
         <WholeNumber
-          label="Bytes of a result"
-          description="A larger one fails the call."
+          label="Max result size (bytes)"
+          description="Calls with a larger result fail."
           value={draft.maxResultBytes}
           onChange={(maxResultBytes) => change({ maxResultBytes })}
           min={1_024}
@@ -217,16 +217,16 @@ export function BoundFields({ draft, change, errorOf, shown }: PartProps & { sho
       </Group>
       <NativeSelect
         label="Protocol revision"
-        description="Choose one only where the server works in no other."
+        description="Choose a revision only if the server does not negotiate it correctly."
         value={draft.protocolVersion ?? ""}
         onChange={(event) => change({ protocolVersion: event.currentTarget.value as ServerDraft["protocolVersion"] })}
-        data={[{ value: "", label: "The newest that it knows" }, ...revisions]}
+        data={[{ value: "", label: "Newest supported" }, ...revisions]}
         error={errorOf("protocol_version")}
       />
       {draft.credentials !== "person" && (
         <Switch
-          label="One connection for all"
-          description="Otherwise nobody shares a connection, and what the server remembers in it, with anybody else."
+          label="Share one connection"
+          description="Off: each person has a separate connection, so that data remembered in a connection is not shared."
           checked={draft.isShared}
           onChange={(event) => change({ isShared: event.currentTarget.checked })}
           error={errorOf("sharing")}

@@ -124,18 +124,18 @@ export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
   const isHalf = given.some(({ name, value }) => name.trim() === "" || value === "");
   const lacksHeader = headers !== null && (given.length === 0 || isHalf);
   return {
-    ...(place === "http" && url.trim() === "" ? { url: "Give its address." } : {}),
+    ...(place === "http" && url.trim() === "" ? { url: "Enter the address." } : {}),
     ...(place === "node" && (node === "" || nodeServer === "")
-      ? { node: "Choose the node, and say its name there." }
+      ? { node: "Choose the node, and enter the server's name on that node." }
       : {}),
-    ...(credentials === "headers" && lacksHeader ? { headers: "Give each header a name and a value." } : {}),
+    ...(credentials === "headers" && lacksHeader ? { headers: "Enter a name and a value for each header." } : {}),
     ...(namePattern.test(draft.name)
       ? {}
-      : { name: "1 to 24 lower-case letters, digits and hyphens, not beginning or ending with a hyphen." }),
-    ...(environments.length === 0 ? { environments: "Choose at least one." } : {}),
-    ...(draft.timeoutSeconds === "" ? { timeout_seconds: "Give 1 to 3600 seconds." } : {}),
-    ...(draft.maxConcurrency === "" ? { max_concurrency: "Give 1 to 10000." } : {}),
-    ...(draft.maxResultBytes === "" ? { max_result_bytes: "Give 1024 to 67108864 bytes." } : {}),
+      : { name: "Use 1 to 24 lower-case letters, digits and hyphens. The name cannot start or end with a hyphen." }),
+    ...(environments.length === 0 ? { environments: "Choose at least one environment." } : {}),
+    ...(draft.timeoutSeconds === "" ? { timeout_seconds: "Enter 1 to 3600 seconds." } : {}),
+    ...(draft.maxConcurrency === "" ? { max_concurrency: "Enter a number from 1 to 10000." } : {}),
+    ...(draft.maxResultBytes === "" ? { max_result_bytes: "Enter 1024 to 67108864 bytes." } : {}),
   };
 }
 

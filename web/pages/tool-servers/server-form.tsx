@@ -67,7 +67,7 @@ export function ServerForm<Sent>({ server, taken = [], action, save, submit, can
             Test
           </PlainButton>
           {draft.credentials === "person" && (
-            <Note>Without an account of a person it may show no more than that it is there.</Note>
+            <Note>Without a connected account, the test may only show that the server is reachable.</Note>
           )}
         </Group>
         {tested && <TestResult result={tested} />}

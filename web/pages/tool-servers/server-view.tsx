@@ -43,7 +43,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
     (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(name), { body }),
     {
       stale: staleWithToolServers,
-      said: (changed) => (changed.enabled ? `${name} is offered again.` : `${name} is switched off.`),
+      said: (changed) => (changed.enabled ? `${name} was switched on.` : `${name} was switched off.`),
     },
   );
   const heading = useRef<HTMLHeadingElement>(null);
@@ -71,14 +71,15 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
       {description !== null && <Text size="sm">{description}</Text>}
       {!isOwn && (
         <Alert icon={<InfoIcon />} color="gray">
-          This server stands in headrace.yaml and is read-only here, but for what is approved: change it under tools in
+          This server is set in headrace.yaml. Here you can only approve its tools. Change other settings under tools in
           that file.
-          {hidesOne && " One of this name was added here, too; it does not count while the file has the name."}
+          {hidesOne &&
+            " A server with the same name was added in the dashboard. It has no effect while the file has this name."}
         </Alert>
       )}
       {server.credentials_unreadable && (
-        <Alert icon={<AlertIcon />} color="red" title="It is not used: its credentials cannot be read">
-          They were sealed under a secret that this server does not have any more. Give them again under Edit.
+        <Alert icon={<AlertIcon />} color="red" title="This server is not used: its credentials cannot be decrypted">
+          The credentials were encrypted with a secret that Headrace no longer has. Enter them again under Edit.
         </Alert>
       )}
       <ToApprove server={name} waiting={waiting} />
@@ -122,21 +123,21 @@ function ServerFacts({ server }: { server: ToolServer }) {
   return (
     <Facts
       facts={[
-        ["Its tools begin with", `${name}_`],
+        ["Tool prefix", `${name}_`],
         ...(nodeId === undefined ? [] : [["Node", node.data?.name ?? nodeId] as const]),
-        ["Comes from", server.source === "database" ? "Added here" : "headrace.yaml"],
-        ["Asked as", identityText(server)],
+        ["Source", server.source === "database" ? "Added in the dashboard" : "headrace.yaml"],
+        ["Signs in as", identityText(server)],
         ["Environments", environments === null ? "All" : environmentList(environments)],
         ["Accounts", accounts === null ? "All" : counted(accounts.length, "account")],
-        ["Requests that never leave", local ? "May go there, as it is local" : "Do not go there"],
-        ["Offered", tools === null ? "All of its tools" : tools.join(", ")],
+        ["Local server", local ? "Yes" : "No, not used for local-only keys"],
+        ["Tools", tools === null ? "All tools" : tools.join(", ")],
         ["Approval", approvalTexts[approval]],
-        ["Price of a call", price === null ? "Nothing" : rate(price)],
-        ["A call may take", span(server.timeout_seconds)],
-        ["A result may have", bytes(server.max_result_bytes)],
-        ["Calls at once", count(server.max_concurrency)],
-        ["Protocol revision", server.protocol_version ?? "The newest that it knows"],
-        ["Connections", sharing === "all" ? "One for all" : "Of each person alone"],
+        ["Price per call", price === null ? "Free" : rate(price)],
+        ["Call timeout", span(server.timeout_seconds)],
+        ["Max result size", bytes(server.max_result_bytes)],
+        ["Max concurrent calls", count(server.max_concurrency)],
+        ["Protocol revision", server.protocol_version ?? "Newest supported"],
+        ["Connections", sharing === "all" ? "Shared" : "Separate for each person"],
         ...(server.created_at === null ? [] : [["Added", <Ago key="added" seconds={server.created_at} />] as const]),
       ]}
     />
@@ -148,18 +149,18 @@ function RemoveServer({ server, close }: { server: ToolServer; close(): void }) 
   return (
     <Removal
       {...{ name, path: toolServerPath(name), stale: staleWithToolServers, close }}
-      {...(isHidden ? { label: "Remove the one added here" } : {})}
-      action="Remove the server"
-      done={`The MCP server ${name} that was added here is removed.`}
+      {...(isHidden ? { label: "Remove dashboard server" } : {})}
+      action="Remove server"
+      done={`The MCP server ${name} was removed.`}
     >
       {isHidden ? (
-        "The one that was added here is removed. The one of headrace.yaml stays and works on as it does."
+        "The server that was added in the dashboard is removed. The server in headrace.yaml stays unchanged."
       ) : (
         <>
-          Nobody sees or calls its tools any more. What was approved of them is forgotten
-          {credentials === "headers" && ", and its headers are deleted"}
-          {credentials === "person" && ", and the accounts that people connected there are disconnected"}. Usage and
-          logs that name it stay.
+          Its tools can no longer be listed or called. Approvals are deleted
+          {credentials === "headers" && ", and so are its headers"}
+          {credentials === "person" && ", and connected accounts are disconnected"}. Usage and logs of this server are
+          kept.
         </>
       )}
     </Removal>

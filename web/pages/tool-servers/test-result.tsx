@@ -15,7 +15,7 @@ export function TestResult({ result }: { result: ToolServerTest }) {
 
 function Worked({ result }: { result: ToolServerTest }) {
   const { tools, prompts, resources, server, revision, instructions, duration_ms: ms } = result;
-  const name = server?.title ?? server?.name ?? "A server without a name";
+  const name = server?.title ?? server?.name ?? "Unnamed server";
   const found = [counted(tools.length, "tool"), counted(prompts, "prompt"), counted(resources, "resource")];
   return (
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found.join(", ")}`} role="status">
@@ -23,10 +23,10 @@ function Worked({ result }: { result: ToolServerTest }) {
         <bdi>
           <Told>{`${name} ${server?.version ?? ""}`.trim()}</Told>
         </bdi>{" "}
-        answered in {duration(ms)}, in revision {revision ?? "unknown"} of the protocol.
+        answered in {duration(ms)} with protocol revision {revision ?? "unknown"}.
       </Text>
       {tools.length > 0 && (
-        <MoreSettings label="Its tools" shown={tools.length <= 10} hasProblem={false}>
+        <MoreSettings label="Tools" shown={tools.length <= 10} hasProblem={false}>
           <Some items={tools} label="Tools found" keyOf={({ name: tool }) => tool}>
             {({ name: tool, title, description, state }) => (
               <>
@@ -35,7 +35,7 @@ function Worked({ result }: { result: ToolServerTest }) {
                 </Code>{" "}
                 {state !== "new" && state !== "approved" && <DefinitionState state={state} />}
                 <SmallNote className="told" dir="auto">
-                  <Told>{description ?? title ?? "It says nothing of it."}</Told>
+                  <Told>{description ?? title ?? "No description"}</Told>
                 </SmallNote>
               </>
             )}
@@ -43,7 +43,7 @@ function Worked({ result }: { result: ToolServerTest }) {
         </MoreSettings>
       )}
       {instructions && (
-        <MoreSettings label="What it tells models of itself" shown={false} hasProblem={false}>
+        <MoreSettings label="Instructions for models" shown={false} hasProblem={false}>
           <Text size="sm" className="told" dir="auto">
             <Told>{instructions}</Told>
           </Text>
@@ -57,14 +57,13 @@ function Failed({ result: { error, output } }: { result: ToolServerTest }) {
   return (
     <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
       <Stack gap="xs">
-        <Text size="sm">{error?.message ?? "It said nothing of why."}</Text>
+        <Text size="sm">{error?.message ?? "The server gave no reason."}</Text>
         <Text size="sm">
-          Look whether its address is right, whether it runs and can be reached from here, and whether it takes the
-          credential.
+          Check the address and the credential, and that the server is running and reachable from here.
         </Text>
         {error?.detail && <SmallNote className="told">{error.detail}</SmallNote>}
         {output.length > 0 && (
-          <Code block tabIndex={0} aria-label="What its process wrote last" mah="12rem" className="told">
+          <Code block tabIndex={0} aria-label="Last output of its process" mah="12rem" className="told">
             <Told>{output.join("\n")}</Told>
           </Code>
         )}

@@ -8,32 +8,32 @@ export function ServerState({ server: { enabled, waiting } }: { server: ToolServ
   return waiting > 0 ? (
     <State kind="waiting">{`${count(waiting)} to approve`}</State>
   ) : (
-    <State kind="good">Offered</State>
+    <State kind="good">Active</State>
   );
 }
 
 /** Its address, or where it is without one. */
 export function placeOf({ place, url, node }: ToolServer): string {
-  if (node) return `${node.server}, at a node`;
-  return place === "command" ? "A program of this machine" : (url ?? "");
+  if (node) return `${node.server}, on a node`;
+  return place === "command" ? "A program on this machine" : (url ?? "");
 }
 
 export const identityNames: Record<ToolServer["credentials"], string> = {
-  none: "Nobody",
-  headers: "The same for all",
-  person: "Each person",
+  none: "No sign-in",
+  headers: "Shared credential",
+  person: "Per-user sign-in",
 };
 
 export function identityText({ credentials, header_names: names, oauth }: ToolServer): string {
-  if (credentials === "headers") return `The same for all, by ${names.join(", ")}`;
-  if (credentials === "none") return "Nobody: without a credential";
-  return oauth?.client_id ? `Each person, by the client ${oauth.client_id}` : "Each person, by an own account";
+  if (credentials === "headers") return `Shared credential (${names.join(", ")})`;
+  if (credentials === "none") return "No sign-in";
+  return oauth?.client_id ? `Per-user sign-in with the client ${oauth.client_id}` : "Per-user sign-in";
 }
 
 export const approvalTexts: Record<ToolServer["approval"], string> = {
-  first: "What it said at first; changes wait",
-  each: "Nothing before it is approved",
-  all: "Whatever it says, without approval",
+  first: "First version approved; changes need review",
+  each: "Each tool needs approval",
+  all: "All changes accepted",
 };
 
 const states: Record<ToolDefinition["state"], readonly [StateKind, string]> = {
@@ -50,7 +50,7 @@ export function DefinitionState({ state }: Pick<ToolDefinition, "state">) {
 
 /** One has a name of the server's choice; what it tells every model has none. */
 export function wordsFor({ kind, name }: Pick<ToolDefinition, "kind" | "name">): string {
-  if (kind === "instructions") return "What it tells every model";
+  if (kind === "instructions") return "Server instructions";
   return kind === "prompt" ? `${name}, a prompt` : name;
 }
 

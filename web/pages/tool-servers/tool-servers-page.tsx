@@ -31,7 +31,7 @@ function ToolServers() {
   return (
     <Page
       title="MCP servers"
-      about="MCP servers behind this one: where each is, as whom it is asked, and what of it models may be told."
+      about="MCP servers that clients reach through this server, with their sign-in and the approval of their tools."
       actions={listing.items.length > 0 && add}
     >
       <WaitingServers servers={listing.items.filter(({ waiting }) => waiting > 0)} choose={choose} />
@@ -44,8 +44,8 @@ function ToolServers() {
         choose={choose}
         empty={
           <Empty title="No MCP servers yet" action={add}>
-            Add a server of the Model Context Protocol by its address. Clients then get its tools at /mcp, beside those
-            of all others, with their one key or sign-in.
+            Add a Model Context Protocol server by its address. Clients then get the tools of all MCP servers at /mcp
+            with one key or sign-in.
           </Empty>
         }
       />
@@ -82,13 +82,13 @@ function columnsOf(choose: (server: ToolServer) => void): Column<ToolServer>[] {
       ),
     },
     { name: "state", head: "State", cell: (server) => <ServerState server={server} /> },
-    { name: "tools", head: "Its tools", wideOnly: true, cell: ({ name }) => `${name}_…` },
-    { name: "identity", head: "Asked as", wideOnly: true, cell: ({ credentials }) => identityNames[credentials] },
+    { name: "tools", head: "Tools", wideOnly: true, cell: ({ name }) => `${name}_…` },
+    { name: "identity", head: "Signs in as", wideOnly: true, cell: ({ credentials }) => identityNames[credentials] },
     {
       name: "source",
-      head: "Comes from",
+      head: "Source",
       wideOnly: true,
-      cell: ({ source }) => (source === "database" ? "Added here" : "headrace.yaml"),
+      cell: ({ source }) => (source === "database" ? "Added in the dashboard" : "headrace.yaml"),
     },
   ];
 }
@@ -102,7 +102,7 @@ function WaitingServers({ servers, choose }: { servers: readonly ToolServer[]; c
   return (
     <Alert icon={<ClockIcon />} color="yellow" title={title} role="status">
       <Stack gap="xs" align="start">
-        A server says something new or different of them. Nobody sees or calls them before you approve it.
+        Their descriptions are new or changed. Clients cannot see or call them until you approve them.
         <Group gap="xs">
           {servers.slice(0, mostNamed).map((server) => (
             <Button key={server.name} size="xs" onClick={() => choose(server)}>

@@ -74,7 +74,7 @@ export function argumentsOf(
     if (field.kind === "switch") {
       if (text !== "" || field.isRequired) given.push([field.name, text === "true"]);
     } else if (text === "") {
-      if (field.isRequired) problems.set(field.name, "The tool needs it.");
+      if (field.isRequired) problems.set(field.name, "This argument is required.");
     } else {
       const read = readValue(field, text);
       if ("problem" in read) problems.set(field.name, read.problem);
@@ -88,13 +88,13 @@ function readValue({ kind, isWhole }: ArgumentField, text: string): { value: unk
   if (kind === "text" || kind === "choice") return { value: text };
   if (kind === "number") {
     const value = Number(text);
-    if (!Number.isFinite(value) || text.trim() === "") return { problem: "This is no number." };
-    return isWhole && !Number.isInteger(value) ? { problem: "It has to be a whole number." } : { value };
+    if (!Number.isFinite(value) || text.trim() === "") return { problem: "Enter a number." };
+    return isWhole && !Number.isInteger(value) ? { problem: "Enter a whole number." } : { value };
   }
   try {
     return { value: JSON.parse(text) };
   } catch {
-    return { problem: 'This is no JSON: texts stand in quotes, such as ["one", "two"].' };
+    return { problem: 'This is not valid JSON. Put texts in quotes, such as ["one", "two"].' };
   }
 }
 
@@ -106,5 +106,5 @@ export function objectOf(text: string): { given: JsonObject } | { problem: strin
   } catch {
     // The same is wrong with it as with what is no object.
   }
-  return { problem: 'This is no object of JSON, such as {"query": "water"}.' };
+  return { problem: 'Enter a JSON object, such as {"query": "water"}.' };
 }

@@ -16,25 +16,27 @@ export function clientSnippets(url: string): readonly ClientSnippet[] {
     {
       id: "claude",
       name: "Claude Code",
-      about: "In a shell. The second line opens a browser, where you sign in and agree.",
+      about: "Run in a shell. The second line opens a browser, where you sign in and allow access.",
       code: `claude mcp add --transport http --scope user headrace ${word}\nclaude mcp login headrace`,
     },
     {
       id: "codex",
       name: "Codex",
-      about: "In a shell. It opens a browser, where you sign in and agree; later: codex mcp login headrace",
+      about:
+        "Run in a shell. The command opens a browser, where you sign in and allow access. To sign in again later: codex mcp login headrace",
       code: `codex mcp add headrace --url ${word}`,
     },
     {
       id: "opencode",
       name: "opencode",
-      about: "In ~/.config/opencode/opencode.json, beside what is there; then run: opencode mcp auth headrace",
+      about: "Add to ~/.config/opencode/opencode.json, then run: opencode mcp auth headrace",
       code: JSON.stringify({ mcp: { headrace: { type: "remote", url, enabled: true } } }, null, 2),
     },
     {
       id: "inspector",
       name: "Inspector",
-      about: "In a shell that has an API key with the permission Use tools. Without --cli it opens in a browser.",
+      about:
+        "Run in a shell with an API key that has the permission Use tools. Without --cli, Inspector opens in a browser.",
       code: [
         "npx @modelcontextprotocol/inspector --cli \\",
         `  ${word} \\`,
@@ -45,7 +47,7 @@ export function clientSnippets(url: string): readonly ClientSnippet[] {
     {
       id: "ai-sdk",
       name: "AI SDK",
-      about: "In your program, with an API key that has the permission Use tools.",
+      about: "Use in your program, with an API key that has the permission Use tools.",
       code: [
         "// npm install @ai-sdk/mcp",
         'import { createMCPClient } from "@ai-sdk/mcp";',

@@ -17,13 +17,13 @@ export function ConnectClient({ servers }: { servers: readonly string[] }) {
   return (
     <Stack>
       <Note>
-        One address has the tools of all servers that you may use. Clients that can sign you in need no key; any other
-        has an API key with the permission “Use tools”.
+        One address offers the tools of all servers that you may use. Clients that support sign-in need no key. Other
+        clients need an API key with the permission “Use tools”.
       </Note>
       <NativeSelect
         label="Servers"
-        description="With one alone its tools keep their own names."
-        data={[{ value: "", label: "All that I may use" }, ...servers]}
+        description="If you choose one server, its tools keep their own names."
+        data={[{ value: "", label: "All available servers" }, ...servers]}
         value={server}
         onChange={(event) => setServer(event.currentTarget.value)}
       />

@@ -41,17 +41,14 @@ export function OwnAccounts() {
   if (!data || data.data.length === 0) return null;
   const asked = data.data.find(({ server, state }) => server === wanted && (state === "none" || state === "broken"));
   return (
-    <Section
-      title="Your accounts"
-      about="These servers act with an account of your own. Nobody else uses it, and nobody is shown what you allowed there."
-    >
+    <Section title="Your accounts" about="These servers use your own account there. Only you can use your connection.">
       {asked && (
         <Alert role="status" title={`A program asks for your account at ${asked.title ?? asked.server}`}>
-          Connect it here, then go back to the program and try again.
+          Connect your account here, then go back to the program and try again.
         </Alert>
       )}
-      {connect.error && <Failure error={connect.error} title="The account is not connected" />}
-      <Stack component="ul" gap="md" m={0} p={0} style={{ listStyle: "none" }} aria-label="Your accounts at servers">
+      {connect.error && <Failure error={connect.error} title="The account could not be connected" />}
+      <Stack component="ul" gap="md" m={0} p={0} style={{ listStyle: "none" }} aria-label="Your connected accounts">
         {data.data.map((connection) => (
           <Account
             key={connection.server}
@@ -63,15 +60,9 @@ export function OwnAccounts() {
           />
         ))}
       </Stack>
-      <Confirm
-        {...ending.dialog}
-        title={`End the connection to ${nameOf(ending.about)}?`}
-        action="End it"
-        stay="Keep it"
-        final={false}
-      >
-        Programs that act for you can use nothing of {nameOf(ending.about)} from then on, until you connect your account
-        again. What they did there stays.
+      <Confirm {...ending.dialog} title={`Disconnect ${nameOf(ending.about)}?`} action="Disconnect" final={false}>
+        Programs that act on your behalf can no longer use {nameOf(ending.about)}, until you connect your account again.
+        Their past actions there are not undone.
       </Confirm>
     </Section>
   );
@@ -105,16 +96,11 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
             <State kind={kind}>{words}</State>
           </Group>
           <SmallNote style={{ overflowWrap: "anywhere" }}>
-            {state === "none" ? (
-              "Nothing of it can be used before you connect your account there."
-            ) : (
-              <Told of={connection} />
-            )}
+            {state === "none" ? "To use this server, connect your account." : <Told of={connection} />}
           </SmallNote>
           {state === "unused" && (
             <Text size="sm">
-              The server is not there any more, or you may not use it here. What you allowed there is kept until you end
-              it.
+              The server was removed, or you may no longer use it here. Your connection is kept until you disconnect it.
             </Text>
           )}
           {why !== null && (
@@ -125,8 +111,9 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
         </Stack>
         <Group gap="xs">
           {state !== "none" && (
-            <PlainButton onClick={end} aria-label={`End the connection to ${title ?? server}`}>
-              End
+            <PlainButton onClick={end} aria-label={`Disconnect ${title ?? server}`}>
+              {" "}
+              Disconnect{" "}
             </PlainButton>
           )}
           {state !== "unused" && (
@@ -148,7 +135,7 @@ function Account({ connection, isConnecting, connect, end }: AccountProps) {
 const states: Record<ToolConnection["state"], [kind: StateKind, words: string]> = {
   none: ["plain", "Not connected"],
   connected: ["good", "Connected"],
-  broken: ["bad", "Works no more"],
+  broken: ["bad", "Not working"],
   unused: ["plain", "Not used"],
 };
 
@@ -167,8 +154,6 @@ function nameOf(connection: ToolConnection | undefined): string {
 }
 
 function endedWords({ revoked }: ToolConnectionDeleted, { title, server }: ToolConnection): string {
-  const there = revoked
-    ? "what you allowed there is taken back"
-    : "what you allowed there ends there when you take it back";
-  return `Your account at ${title ?? server} is not connected any more; ${there}.`;
+  const there = revoked ? "the access was revoked there" : "revoke the access there as well";
+  return `Your account at ${title ?? server} was disconnected; ${there}.`;
 }

@@ -22,7 +22,7 @@ export function ServerOffer({ offer: { server, tools, prompts, resources }, choo
     ...(resources.length > 0 ? [counted(resources.length, "resource")] : []),
   ];
   return (
-    <Section title={server === "" ? "Of no server" : server} about={amounts.join(", ")}>
+    <Section title={server === "" ? "Other tools" : server} about={amounts.join(", ")}>
       {tools.length > 0 && (
         <Some items={tools} label={`Tools of ${server}`} keyOf={keyOf}>
           {(tool) => (
@@ -34,7 +34,7 @@ export function ServerOffer({ offer: { server, tools, prompts, resources }, choo
                 <Hints annotations={tool.annotations} />
               </Group>
               <SmallNote lineClamp={2} style={{ overflowWrap: "anywhere" }} dir="auto">
-                <Told>{text(tool.description) || text(tool.title) || "Its server says nothing of it."}</Told>
+                <Told>{text(tool.description) || text(tool.title) || "No description"}</Told>
               </SmallNote>
             </>
           )}

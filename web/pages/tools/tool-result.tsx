@@ -19,7 +19,7 @@ export function ToolResult({ result, durationMs }: { result: Result; durationMs:
       <Stack gap="xs" role="status">
         {isError && (
           <Alert icon={<AlertIcon />} color="red">
-            The tool says that it failed.
+            The tool reported a failure.
           </Alert>
         )}
         {content.map((part, index) => (
@@ -28,12 +28,12 @@ export function ToolResult({ result, durationMs }: { result: Result; durationMs:
         ))}
         {structured !== undefined && (
           <div>
-            <SmallNote mb={2}>For programs</SmallNote>
+            <SmallNote mb={2}>Structured result</SmallNote>
             <Shown label="Structured result">{JSON.stringify(structured, null, 2)}</Shown>
           </div>
         )}
-        {content.length === 0 && structured === undefined && <Text size="sm">It gave nothing.</Text>}
-        <SmallNote>It answered in {duration(durationMs)}.</SmallNote>
+        {content.length === 0 && structured === undefined && <Text size="sm">The result is empty.</Text>}
+        <SmallNote>Answered in {duration(durationMs)}.</SmallNote>
       </Stack>
     </DrawerPart>
   );
@@ -43,13 +43,15 @@ function Part({ part }: { part: JsonObject }) {
   const { type, data, mimeType, uri, resource } = part;
   if (type === "text") return <Shown label="Text">{text(part["text"])}</Shown>;
   if (type === "image" && pictures.has(text(mimeType))) {
-    return <Image src={`data:${text(mimeType)};base64,${text(data)}`} alt="Made by the tool" fit="contain" mah={320} />;
+    return (
+      <Image src={`data:${text(mimeType)};base64,${text(data)}`} alt="Image from the tool" fit="contain" mah={320} />
+    );
   }
   if (type === "image" || type === "audio") {
     const size = bytes(Math.floor((text(data).length * 3) / 4));
     return (
       <Text size="sm">
-        {type === "image" ? "A picture" : "Sound"}: {text(mimeType)}, {size}
+        {type === "image" ? "Image" : "Audio"}: {text(mimeType)}, {size}
       </Text>
     );
   }
@@ -80,7 +82,7 @@ function Shown({ label, children }: { label: string; children: string }) {
       >
         {isCut ? children.slice(0, mostShown) : children}
       </Code>
-      {isCut && <SmallNote>Only its beginning: there are {bytes(children.length)}.</SmallNote>}
+      {isCut && <SmallNote>Only the beginning of {bytes(children.length)} is shown.</SmallNote>}
     </>
   );
 }

@@ -43,7 +43,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
   return (
     <>
       <DrawerPart title="Test">
-        <Form sending={test} action="Call the tool" failed="The call failed" submit={submit} noValidate>
+        <Form sending={test} action="Call tool" failed="The call failed" submit={submit} noValidate>
           <Stack gap="sm">
             {fields?.map((field) => (
               <Argument
@@ -54,7 +54,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
                 change={(value) => change(field.name, value)}
               />
             ))}
-            {fields?.length === 0 && <SmallNote>It takes no arguments.</SmallNote>}
+            {fields?.length === 0 && <SmallNote>This tool takes no arguments.</SmallNote>}
             {!fields && (
               <JsonField
                 label="Arguments"
@@ -63,7 +63,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
                 change={(value) => change(whole, value)}
               />
             )}
-            <SmallNote>It is called in your name, counts as yours, and does what it does.</SmallNote>
+            <SmallNote>This is a real call on your behalf. It counts as your usage and can change data.</SmallNote>
           </Stack>
         </Form>
       </DrawerPart>

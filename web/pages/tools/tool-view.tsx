@@ -29,13 +29,13 @@ export function ToolView({ tool }: { tool: Listed }) {
               ,{" "}
             </>
           )}
-          of {serverOf(name)}; as clients know it: {name}
+          from {serverOf(name)}; name for clients: {name}
         </Note>
       </div>
       <Hints annotations={annotations} />
-      <DrawerPart title="What its server says of it">
+      <DrawerPart title="Description">
         <Text size="sm" className="told" dir="auto">
-          <Told>{text(description) || "Nothing."}</Told>
+          <Told>{text(description) || "No description"}</Told>
         </Text>
       </DrawerPart>
       <MoreSettings label="Schemas" shown={false} hasProblem={false}>
@@ -47,7 +47,7 @@ export function ToolView({ tool }: { tool: Listed }) {
       <ToolTest tool={tool} />
       {!isCut(name) && (
         <PlainLink href={`/requests?model=${encodeURIComponent(`${serverOf(name)}/${ownName(name)}`)}`}>
-          Its calls in the logs
+          Calls in Logs
         </PlainLink>
       )}
     </Stack>
@@ -71,8 +71,8 @@ function hintsOf(annotations: unknown): string[] {
   if (!isObject(annotations)) return [];
   const { readOnlyHint, destructiveHint, openWorldHint } = annotations;
   return [
-    ...(readOnlyHint === true ? ["Says it only reads"] : []),
-    ...(readOnlyHint !== true && destructiveHint === true ? ["Says it may destroy"] : []),
-    ...(openWorldHint === true ? ["Says it reaches outside"] : []),
+    ...(readOnlyHint === true ? ["Read-only"] : []),
+    ...(readOnlyHint !== true && destructiveHint === true ? ["May be destructive"] : []),
+    ...(openWorldHint === true ? ["Accesses external systems"] : []),
   ];
 }

@@ -33,7 +33,7 @@ export function ToolsPage() {
   return (
     <Page
       title="Tools"
-      about="What you, your keys and your apps may use of the MCP servers behind this one."
+      about="Tools of MCP servers that you, your keys and your apps may use."
       actions={
         <PlainButton leftSection={<PlugIcon />} onClick={() => put("connect")}>
           Connect a client
@@ -66,9 +66,9 @@ function Offered({ offer, choose }: { offer: Offer; choose(tool: Listed): void }
   const search = parameters.get("search") ?? "";
   if (offer.tools.length + offer.prompts.length + offer.resources.length === 0) {
     return (
-      <Empty title="No tools for you yet">
-        Operators of this server add MCP servers; they, and the owners of your account, say who may use them. What you
-        may use is listed here then.
+      <Empty title="No tools available yet">
+        Operators add MCP servers. Operators and the owners of your account decide who may use them. Tools that you may
+        use appear here.
       </Empty>
     );
   }
@@ -99,7 +99,7 @@ function Offered({ offer, choose }: { offer: Offer; choose(tool: Listed): void }
       {found.map((one) => (
         <ServerOffer key={one.server} offer={one} choose={choose} />
       ))}
-      {found.length === 0 && <Empty title="No such tool">Nothing that you may use has all of these words.</Empty>}
+      {found.length === 0 && <Empty title="No matching tool">No tool that you may use matches the search.</Empty>}
     </Stack>
   );
 }

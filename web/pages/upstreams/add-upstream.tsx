@@ -48,7 +48,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
   const add = useToldChange((body: CreateUpstreamRequest) => call<Upstream>("POST", upstreamsPath, { body }), {
     stale: staleWithUpstreams,
     leave: done,
-    said: (upstream) => `${upstream.name} is added, with ${counted(upstream.models, "model")}.`,
+    said: (upstream) => `${upstream.name} was added with ${counted(upstream.models, "model")}.`,
   });
   // Not what an address, a key or another API gave that was changed meanwhile.
   const tested = JSON.stringify(test.variables) === JSON.stringify(server) ? test.data : undefined;
@@ -69,8 +69,8 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
       cancel={close}
     >
       <TextInput
-        label="Address"
-        description="Of its API, nearly always ending in /v1."
+        label="Base URL"
+        description="Usually ending in /v1"
         placeholder="http://10.0.0.5:8000/v1"
         value={url}
         onChange={(event) => setUrl(event.currentTarget.value)}
@@ -82,7 +82,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
         data-autofocus
       />
       <ApiKeyField
-        description="If it asks for one. It is kept sealed and not shown again."
+        description="Optional. Stored encrypted; not shown again."
         value={apiKey}
         change={setApiKey}
         error={problemOf(error, "api_key")}
@@ -92,7 +92,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
       {tested && (
         <TextInput
           label="Name"
-          description="For logs and records: lower-case letters, digits, dots, underscores and hyphens."
+          description="Used in logs and usage. Lower-case letters, digits, dots, underscores and hyphens. Cannot be changed later."
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           error={problemOf(error, "name")}
@@ -107,6 +107,6 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
 }
 
 function actionOf(tested: UpstreamTest | undefined): string {
-  if (!tested) return "Test the connection";
-  return tested.ok ? "Add upstream" : "Add all the same";
+  if (!tested) return "Test connection";
+  return tested.ok ? "Add upstream" : "Add anyway";
 }

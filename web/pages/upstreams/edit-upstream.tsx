@@ -20,7 +20,8 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
   const [settings, setSettings] = useState(before.settings);
   const save = useToldChange((body: UpdateUpstreamRequest) => call<Upstream>("PATCH", upstreamPath(name), { body }), {
     stale: staleWithUpstreams,
-    said: ({ state }) => `${name} is saved.${state === "unreachable" ? " It cannot be reached now." : ""}`,
+    said: ({ state }) =>
+      `${name} was saved.${state === "unreachable" ? " The server cannot be reached at the moment." : ""}`,
     done,
   });
   const submit = () =>
@@ -40,8 +41,8 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
     >
       <RecordTitle>{name}</RecordTitle>
       <TextInput
-        label="Address"
-        description="At another host, port or scheme the API key has to be given again."
+        label="Base URL"
+        description="If you change the host, port or scheme, enter the API key again."
         value={url}
         onChange={(event) => setUrl(event.currentTarget.value)}
         error={problemOf(save.error, "url")}
@@ -50,7 +51,7 @@ export function EditUpstream({ upstream, done }: { upstream: Upstream; done(): v
         required
       />
       <ApiKeyField
-        description={hasKey ? "Leave it empty to keep the one that is stored." : "If it asks for one."}
+        description={hasKey ? "Leave empty to keep the stored key." : "Optional"}
         value={apiKey}
         disabled={removesKey}
         change={setApiKey}

@@ -17,8 +17,8 @@ export function TestResult({ result: { ok, error, models, apis, duration_ms } }:
   return (
     <Alert icon={<CheckCircleIcon />} color="green" title={`It works: ${found}`} role="status">
       <Text size="sm" mb="xs">
-        It answered in {duration(duration_ms)}. It speaks {apis.map((api) => apiNames[api]).join(", ")}.
-        {models.length === 0 && " It lists no models, so there is nothing to call yet."}
+        The server answered in {duration(duration_ms)}. Formats: {apis.map((api) => apiNames[api]).join(", ")}.
+        {models.length === 0 && " The server lists no models yet."}
       </Text>
       <ScrollArea.Autosize mah={180} viewportProps={{ tabIndex: 0, "aria-label": "Models found" }}>
         <Group gap={6}>

@@ -14,7 +14,7 @@ export function UnpricedModels({ upstream }: { upstream: string }) {
   const free = here.filter(({ price }) => price === null).length;
   if (free === 0) return null;
   return (
-    <Alert icon={<InfoIcon />} color="gray" title="No price, no spend">
+    <Alert icon={<InfoIcon />} color="gray" title="No price set">
       {free === here.length
         ? `Its ${free === 1 ? "model has" : `${count(free)} models have`} no price`
         : `${count(free)} of its ${count(here.length)} models ${free === 1 ? "has" : "have"} no price`}

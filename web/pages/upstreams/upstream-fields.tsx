@@ -131,7 +131,7 @@ const formatChoices = [
 ];
 
 const headerChoices = [
-  { value: "", label: "The usual one" },
+  { value: "", label: "Default" },
   { value: "authorization", label: "authorization, as a bearer token" },
   { value: "api-key", label: "api-key" },
   { value: "x-api-key", label: "x-api-key" },
@@ -141,8 +141,8 @@ function SpeechFields({ settings, error, change }: SpeechFieldsProps) {
   return (
     <>
       <MultiSelect
-        label="Formats that it has"
-        description="None: it is asked. Requests in the others are translated."
+        label="Supported formats"
+        description="Detected automatically if empty. Requests in other formats are translated."
         data={formatChoices}
         value={settings.apis}
         onChange={(apis) => change({ ...settings, apis })}
@@ -157,7 +157,7 @@ function SpeechFields({ settings, error, change }: SpeechFieldsProps) {
           error={problemOf(error, "key_header")}
         />
         <TextInput
-          label="Query of each request"
+          label="Query string for all requests"
           placeholder="api-version=preview"
           value={settings.query}
           onChange={(event) => change({ ...settings, query: event.currentTarget.value })}
@@ -172,9 +172,9 @@ function SpeechFields({ settings, error, change }: SpeechFieldsProps) {
 }
 
 const identifierChoices = [
-  { value: "", label: "As usual: hashed, unless it is local" },
+  { value: "", label: "Default: hashed, unless the server is local" },
   { value: "hashed", label: "Hashed" },
-  { value: "as_sent", label: "As sent" },
+  { value: "as_sent", label: "Unchanged" },
   { value: "removed", label: "Removed" },
 ];
 
@@ -182,22 +182,22 @@ function IsolationFields({ settings, error, change }: SpeechFieldsProps) {
   return (
     <>
       <NativeSelect
-        label="Ids of users and prompts"
-        description="What clients say of their users, and of prompts that belong together."
+        label="User and prompt ids"
+        description="Ids that clients send to identify their users and related prompts."
         data={identifierChoices}
         value={settings.identifiers}
         onChange={(event) => change({ ...settings, identifiers: event.currentTarget.value })}
         error={problemOf(error, "identifiers")}
       />
       <Switch
-        label="A part of its cache for each account"
-        description="For vLLM: requests get a cache_salt, so that no account finds what another asked."
+        label="Separate cache for each account"
+        description="For vLLM: requests get a cache_salt, so that accounts do not share cached prompts."
         checked={settings.cacheSalt}
         onChange={(event) => change({ ...settings, cacheSalt: event.currentTarget.checked })}
       />
       <Switch
-        label="Tell it the priority"
-        description="For vLLM that is started with --scheduling-policy priority."
+        label="Send priority"
+        description="For vLLM started with --scheduling-policy priority."
         checked={settings.priority}
         onChange={(event) => change({ ...settings, priority: event.currentTarget.checked })}
       />
@@ -218,14 +218,14 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
   return (
     <MoreSettings {...{ shown, hasProblem }}>
       <Switch
-        label="Serve the models that it lists"
-        description="Otherwise only those that are declared with a place there, in headrace.yaml or on the page Models."
+        label="Serve all listed models"
+        description="Off: only models with a deployment at this upstream are served. Set them in headrace.yaml or on the page Models."
         checked={settings.discover}
         onChange={(event) => change({ ...settings, discover: event.currentTarget.checked })}
       />
       <Switch
-        label="It is local"
-        description="Keys whose requests never leave may use it: nothing that it is sent goes further."
+        label="Local server"
+        description="Local-only keys may use this server. Turn this on only if the server sends nothing on to other systems."
         checked={settings.local}
         onChange={(event) => change({ ...settings, local: event.currentTarget.checked })}
       />
@@ -235,8 +235,8 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
         error={problemOf(error, "environments")}
       />
       <WholeNumber
-        label="Most requests at once"
-        description="Empty: as many as it turns out to bear. More wait in the queue."
+        label="Max concurrent requests"
+        description="Further requests wait. Leave empty to measure it automatically."
         value={settings.most}
         onChange={(most) => change({ ...settings, most })}
         max={1_000_000}
@@ -244,7 +244,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
       />
       <Group grow align="start">
         <WholeNumber
-          label="Seconds to wait for an answer"
+          label="Response timeout (s)"
           value={settings.timeoutSeconds}
           onChange={(timeoutSeconds) => change({ ...settings, timeoutSeconds })}
           max={86_400}
@@ -252,7 +252,7 @@ export function MoreFields({ settings, error, shown = false, change }: MoreField
           error={problemOf(error, "timeout_seconds")}
         />
         <WholeNumber
-          label="Seconds it may be silent"
+          label="Idle timeout (s)"
           value={settings.idleSeconds}
           onChange={(idleSeconds) => change({ ...settings, idleSeconds })}
           max={86_400}

@@ -23,24 +23,25 @@ export const apiNames: Record<Upstream["apis"][number], string> = {
 
 export const sourceNames: Record<Upstream["source"], string> = {
   "built-in": "Built in",
-  command: "Command of headrace.yaml",
+  command: "Command in headrace.yaml",
   file: "headrace.yaml",
-  database: "Added here",
+  database: "Added in the dashboard",
   found: "Found on this machine",
-  node: "Joined as a node",
+  node: "Node",
 };
 
 /** Its address, or where it is without one. */
 export function placeOf({ url, source }: Upstream): string {
-  return url ?? (source === "node" ? "over the connection of a node" : "in this server");
+  return url ?? (source === "node" ? "through a node" : "in this server");
 }
 
 /** Why it cannot be changed here; of those that can, nothing. */
 export const readOnlyText: Record<Upstream["source"], string | undefined> = {
-  "built-in": "This engine is part of the server. It can be drained here, and nothing else.",
-  command: "This server starts it, as headrace.yaml says under engine. It can be drained here, and nothing else.",
-  file: "This upstream is defined in headrace.yaml and is read-only here, but for draining: change it under upstreams in that file.",
-  found: "This server was found on this machine by itself. It can be drained here; add it under a name to change more.",
-  node: "This is a machine that joined as a node: what it may serve is changed on its page. It can be drained here.",
+  "built-in": "This engine is part of the server. You can only drain it here.",
+  command: "Headrace starts this engine, as set under engine in headrace.yaml. You can only drain it here.",
+  file: "This upstream is set in headrace.yaml. You can only drain it here. Change it under upstreams in that file.",
+  found:
+    "This server was found automatically on this machine. You can drain it here. To change other settings, add it under a name.",
+  node: "This machine joined as a node. You can drain it here. Change its approved models on the page of the node.",
   database: undefined,
 };

@@ -13,7 +13,7 @@ import { PlainLinkButton } from "../../parts/page/links.tsx";
 import { Ago } from "../../parts/words/ago.tsx";
 import { environmentList } from "../../parts/words/environments.ts";
 import { Facts } from "../../parts/words/facts.tsx";
-import { count, span } from "../../parts/words/figures.ts";
+import { count, counted, span } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { EditUpstream } from "./edit-upstream.tsx";
 import { TestResult } from "./test-result.tsx";
@@ -39,14 +39,15 @@ export function UpstreamView({ upstream, close }: { upstream: Upstream; close():
         <UpstreamState upstream={upstream} />
       </Group>
       {error !== null && state !== "draining" && (
-        <Alert icon={<AlertIcon />} color="red" title="It cannot be reached">
-          {error} Requests go to other upstreams with the same model meanwhile. It is asked again every 30 seconds.
+        <Alert icon={<AlertIcon />} color="red" title="This upstream cannot be reached">
+          {error} Requests go to other upstreams with the same model. The connection is checked every 30 seconds.
         </Alert>
       )}
       {told && (
         <Alert icon={<InfoIcon />} color="gray">
           {told}
-          {hidesOne && " One of this name was added here, too; it does not count while the file has the name."}
+          {hidesOne &&
+            " An upstream with the same name was added in the dashboard. It has no effect while the file has this name."}
         </Alert>
       )}
       <Facts facts={factsOf(upstream)} />
@@ -85,15 +86,15 @@ function factsOf(upstream: Upstream) {
   return [
     ["Running now", `${count(running)}${places}`],
     ["Waiting", count(waiting)],
-    ["Models", discover ? count(models) : `${count(models)}, those that it lists are not served`],
-    ["Most at once", most === null ? "measured" : count(most)],
-    ["Speaks", upstream.apis.map((api) => apiNames[api]).join(", ")],
-    ["Comes from", sourceNames[source]],
-    ["Requests that never leave", upstream.local ? "may go there, as it is local" : "do not go there"],
+    ["Models", discover ? count(models) : `${count(models)}, listed models are not served`],
+    ["Max concurrency", most === null ? "measured" : count(most)],
+    ["Formats", upstream.apis.map((api) => apiNames[api]).join(", ")],
+    ["Source", sourceNames[source]],
+    ["Local server", upstream.local ? "yes" : "no, not used for local-only keys"],
     ["Environments", environmentList(environments)],
-    ...(url === null ? [] : [["API key", hasKey ? "kept sealed" : "none"] as const]),
-    ...(timeout === null ? [] : [["Waits for an answer", span(timeout)] as const]),
-    ...(idle === null ? [] : [["May be silent for", span(idle)] as const]),
+    ...(url === null ? [] : [["API key", hasKey ? "stored encrypted" : "none"] as const]),
+    ...(timeout === null ? [] : [["Response timeout", span(timeout)] as const]),
+    ...(idle === null ? [] : [["Idle timeout", span(idle)] as const]),
     ...(createdAt === null ? [] : [["Added", <Ago key="added" seconds={createdAt} />] as const]),
   ] as const;
 }
@@ -107,8 +108,8 @@ function DrainUpstream({ upstream: { name, state, running } }: { upstream: Upstr
       change={(isDraining) => call("PATCH", upstreamPath(name), { body: { draining: isDraining } })}
       purpose="so that you can update or stop it"
     >
-      Requests for its models go to other upstreams that have them. Where there is none, they get an error with status
-      503. It stays drained over a restart, until you send requests to it again.
+      Requests for its models go to other upstreams. If no other upstream has a model, its requests fail with status
+      503. The upstream stays drained, even after a restart, until you resume it.
     </Draining>
   );
 }
@@ -118,14 +119,14 @@ function RemoveUpstream({ upstream, close }: { upstream: Upstream; close(): void
   return (
     <Removal
       {...{ name, path: upstreamPath(name), stale: staleWithUpstreams, close }}
-      {...(isHidden ? { label: "Remove the one added here" } : {})}
-      action="Remove the upstream"
-      done={`The upstream ${name} that was added here is removed.`}
+      {...(isHidden ? { label: "Remove dashboard upstream" } : {})}
+      action="Remove upstream"
+      done={`The upstream ${name} was removed.`}
     >
       {isHidden
-        ? "The one that was added here is removed. The one of headrace.yaml stays and works on as it does."
+        ? "The upstream that was added in the dashboard is removed. The upstream in headrace.yaml stays unchanged."
         : `Its ${models === 1 ? "model" : `${count(models)} models`} can no longer be called, unless another upstream has them.${
-            running === 0 ? "" : ` What runs on it now, ${count(running)} of them, is finished.`
+            running === 0 ? "" : ` ${counted(running, "running request")} will be completed.`
           }${hasKey ? " Its API key is deleted." : ""}`}
     </Removal>
   );

@@ -40,7 +40,7 @@ function Upstreams() {
       ),
     },
     { name: "state", head: "State", cell: (upstream) => <UpstreamState upstream={upstream} /> },
-    { name: "source", head: "Comes from", wideOnly: true, cell: ({ source }) => sourceNames[source] },
+    { name: "source", head: "Source", wideOnly: true, cell: ({ source }) => sourceNames[source] },
     { name: "models", head: "Models", numeric: true, wideOnly: true, cell: ({ models }) => count(models) },
     {
       name: "running",
@@ -64,7 +64,7 @@ function Upstreams() {
   return (
     <Page
       title="Upstreams"
-      about="The model servers that requests go to. Where several have a model, a request goes to the one that has room and answers soonest."
+      about="Model servers that answer requests. If several upstreams have a model, a request goes to a free one with the fastest answers."
       actions={add}
     >
       <LongTable
@@ -76,8 +76,8 @@ function Upstreams() {
         choose={choose}
         empty={
           <Empty title="No upstreams yet" action={add}>
-            Add a server with an OpenAI-compatible API, such as vLLM, llama.cpp, Ollama or a provider, and its models
-            can be called here.
+            Add a server with an OpenAI-compatible API, such as vLLM, llama.cpp, Ollama or a provider. You can then call
+            its models here.
           </Empty>
         }
       />

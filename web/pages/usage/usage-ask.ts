@@ -78,7 +78,7 @@ function datesOf({ from, to }: Said, nowSeconds: number) {
       : first > nowSeconds
         ? "The first day must not be in the future."
         : last - first > 3_650 * day
-          ? "At most ten years can be looked at."
+          ? "The range can be at most ten years."
           : undefined;
   if (problem !== undefined) return { start: today, end: nowSeconds + 1, seconds: day, problem };
   return { start: first, end: last + day, seconds: last + day - first, problem };

@@ -25,7 +25,7 @@ export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
       download(name, kind === "csv" ? "text/csv" : "application/json", text);
       notifications.show({
         title: "Exported",
-        message: `${name} has ${count(rows)} rows.${cut ? ` There are more: a JSON file has at most ${count(mostRows)}. CSV has all.` : ""}`,
+        message: `${name} has ${count(rows)} rows.${cut ? ` There are more rows: a JSON file has at most ${count(mostRows)}. Export CSV to get all.` : ""}`,
         color: cut ? "orange" : "green",
       });
     } catch (error) {

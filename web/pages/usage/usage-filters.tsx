@@ -33,7 +33,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
   ]);
   const today = dateText(nowSeconds());
   return (
-    <Paper withBorder p="md" component="section" aria-label="What is shown">
+    <Paper withBorder p="md" component="section" aria-label="Filters">
       <SimpleGrid cols={{ base: 2, sm: 3, lg: 6 }} spacing="sm">
         <Choice
           label="Time"
@@ -46,7 +46,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           }
         />
         <Choice
-          label="In steps of"
+          label="Interval"
           size="xs"
           value={bucket}
           allowDeselect={false}
@@ -63,7 +63,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
           {...{ label: "App", value: app ?? "" }}
           data={[...appNames].map(([value, label]) => ({ value, label }))}
           all={{ short: "All", long: "All apps" }}
-          nothing="No such app"
+          nothing="No matching app"
           choose={(chosen) => change({ app: chosen })}
         />
         <TagFilter value={tag ?? ""} choose={(chosen) => change({ tag: chosen })} />
@@ -87,7 +87,7 @@ export function UsageFilters({ asked, bucket, change, keyName, appName }: UsageF
             max={today}
             onChange={(event) => event.currentTarget.value && change({ to: event.currentTarget.value })}
           />
-          {isReaderElsewhere() && <SmallNote mt={28}>Days are those of UTC, by which the server counts.</SmallNote>}
+          {isReaderElsewhere() && <SmallNote mt={28}>Days are in UTC.</SmallNote>}
         </Group>
       )}
       <Group gap="xs" mt="sm" role="group" aria-labelledby="group-by">

@@ -44,7 +44,7 @@ export function UsagePage() {
   return (
     <Page
       title="Usage"
-      about="What the account used, by model, key, app, tag and environment. The address of this page leads back to what it shows."
+      about="Usage of the account by model, key, app, tag and environment. You can share this page's URL."
       actions={<UsageExport ask={asked.problem === undefined ? data?.ask : undefined} />}
     >
       <Stack gap="md">
@@ -99,10 +99,10 @@ function Results({ data, unpriced, said, asked, change, nameOf }: ResultsProps) 
         mean={`${short(sum.requests / Math.max(1, times.length))} ${bucket === "hour" ? "an" : "a"} ${bucket} on average`}
       />
       {cut && (
-        <Alert color="yellow" title="There is more than a page can show">
-          {count(rows.length)} rows were read, and there are more: the sums above are of all, but those of single groups
-          are not whole. Choose larger steps, a shorter time, fewer groups or one model, key, app or tag; or export CSV,
-          which has all rows.
+        <Alert color="yellow" title="Too many rows for this page">
+          {count(rows.length)} rows were loaded, but there are more. The totals above include all rows, but the groups
+          below are incomplete. Choose a longer interval, a shorter time, fewer groups or a filter, or export all rows
+          as CSV.
         </Alert>
       )}
       <Stack gap="xs">
@@ -128,7 +128,7 @@ function Results({ data, unpriced, said, asked, change, nameOf }: ResultsProps) 
           height={280}
           until={ask.end > now ? now : undefined}
           {...(all === null ? {} : { aside: metric.format(all) })}
-          empty={sum.requests === 0 ? "Nothing was used in this time." : "There is nothing of this in this time."}
+          empty={sum.requests === 0 ? "No usage in this time." : "No data in this time."}
         />
       </Stack>
       <Group justify="space-between" gap="xs">
@@ -142,8 +142,8 @@ function Results({ data, unpriced, said, asked, change, nameOf }: ResultsProps) 
             aria-label="Rows of the table"
             value={byTime ? "times" : "groups"}
             data={[
-              { value: "groups", label: "A row for each group" },
-              { value: "times", label: `And each ${bucket}` },
+              { value: "groups", label: "Total" },
+              { value: "times", label: `By ${bucket}` },
             ]}
             onChange={(chosen) => change({ rows: chosen })}
           />
@@ -151,8 +151,8 @@ function Results({ data, unpriced, said, asked, change, nameOf }: ResultsProps) 
       </Group>
       {overlap && (
         <Note>
-          A request that has several tags is in the row of each: the rows may add up to more than the figures above,
-          which count it once.
+          A request with several tags appears in several rows, so the rows can add up to more than the totals above. The
+          totals count each request once.
         </Note>
       )}
       <UsageTable
@@ -201,12 +201,12 @@ const mostNames = 2;
 function spendOf(sum: ReturnType<typeof sumOf>, { names, isAllThatIsFree }: Unpriced): [string, string, string] {
   const { requests, cost } = sum;
   if (requests === 0) return ["Spend", money(cost), ""];
-  if (costsNothing(sum) && isAllThatIsFree) return ["Spend", "No price", "Spend is not counted"];
+  if (costsNothing(sum) && isAllThatIsFree) return ["Spend", "No price", "Unpriced requests"];
   const more = names.length > mostNames ? ` and ${count(names.length - mostNames)} more` : "";
-  const each = `${money(cost / requests)} a request`;
+  const each = `${money(cost / requests)} per request`;
   return [
     "Spend",
     money(cost),
-    names.length === 0 ? each : `${each}; without ${names.slice(0, mostNames).join(", ")}${more}: no price`,
+    names.length === 0 ? each : `${each}; no price: ${names.slice(0, mostNames).join(", ")}${more}`,
   ];
 }

@@ -144,7 +144,7 @@ export function UsageTable(props: UsageTableProps) {
       listing={allRows(items)}
       columns={columns}
       keyOf={({ id }) => id}
-      empty={<Text c="dimmed">Nothing was used in this time.</Text>}
+      empty={<Text c="dimmed">No usage in this time.</Text>}
       rowHeight={38}
     />
   );
@@ -177,7 +177,7 @@ function GroupCell({ group, id, nameOf, choose }: GroupCellProps) {
         type="button"
         size="sm"
         ta="left"
-        title={`Show ${name} alone`}
+        title={`Show only ${name}`}
         onClick={() => choose(group, id)}
       >
         {name}

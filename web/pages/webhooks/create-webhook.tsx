@@ -58,14 +58,14 @@ function WebhookForm({ kind, creation, close }: WebhookFormProps) {
       sending={creation}
       fields={fieldNames}
       gap="lg"
-      action="Add the webhook"
+      action="Add webhook"
       submit={() => creation.mutate({ url: url.trim(), description, events })}
       cancel={close}
       isHeld
     >
       <TextInput
         label="Address"
-        description="https, on the public internet."
+        description="An https address on the public internet"
         placeholder="https://hooks.example.com/headrace"
         value={url}
         onChange={(event) => setUrl(event.currentTarget.value)}
@@ -78,7 +78,7 @@ function WebhookForm({ kind, creation, close }: WebhookFormProps) {
       />
       <TextInput
         label="Description"
-        description="Whatever tells it from others; may be empty."
+        description="Optional label"
         value={description}
         onChange={(event) => setDescription(event.currentTarget.value)}
         error={problemOf(creation.error, "description")}
@@ -98,8 +98,8 @@ function Made({ secret, done }: { secret: string; done(): void }) {
       <CopyNow what="the secret" where="on the server that receives" />
       <CopyBlock value={secret} label="Copy the secret" wrap />
       <Text size="sm">
-        Any library of Standard Webhooks verifies with it that an event is from here. Send a test from the webhook's
-        page.
+        Any Standard Webhooks library can use this secret to verify that an event comes from this server. You can send a
+        test from the webhook's page.
       </Text>
       <Group justify="end">
         <Button onClick={done}>Done</Button>

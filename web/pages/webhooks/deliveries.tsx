@@ -17,7 +17,7 @@ export function Deliveries({ path }: { path: string }) {
   const { data, error, refetch } = useRead<WebhookDeliveryList>(path, { limit: 20 }, { everyMs: 3_000 });
   if (error) return <Failure error={error} retry={refetch} />;
   if (!data) return <Skeleton height={120} role="status" aria-label="Loading the deliveries" />;
-  if (data.data.length === 0) return <Note>Nothing was sent in the last 30 days.</Note>;
+  if (data.data.length === 0) return <Note>No deliveries in the last 30 days.</Note>;
   return (
     <Stack gap="sm">
       <List listStyleType="none" spacing="sm" size="sm">
@@ -27,7 +27,9 @@ export function Deliveries({ path }: { path: string }) {
           </List.Item>
         ))}
       </List>
-      {data.has_more && <Note>There are older ones: the API lists all of the last 30 days.</Note>}
+      {data.has_more && (
+        <Note>Only the newest deliveries are shown. The API lists all deliveries of the last 30 days.</Note>
+      )}
     </Stack>
   );
 }
@@ -38,11 +40,11 @@ function Delivery({ delivery: { type, state, attempts, created_at: made, next_at
     <>
       <State kind={states[state].kind}>{states[state].word}</State> {type}, <Ago seconds={made} />
       <SmallNote>
-        {last === undefined ? "Not tried yet." : `${attemptsText(attempts.length)}, the last one: ${cameOf(last)}.`}
+        {last === undefined ? "No attempt yet." : `${attemptsText(attempts.length)}, last result: ${cameOf(last)}.`}
         {next !== null && last !== undefined && (
           <>
             {" "}
-            Tried again <Ago seconds={next} />.
+            Next attempt <Ago seconds={next} />.
           </>
         )}
       </SmallNote>

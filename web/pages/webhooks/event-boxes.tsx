@@ -13,7 +13,7 @@ export function EventBoxes({ kind, value, change, error }: EventBoxesProps) {
   return (
     <Checkbox.Group
       label="Events"
-      description="None chosen: all of them, also those of later versions."
+      description="Leave empty to receive all events, including events of later versions."
       value={[...value]}
       onChange={(chosen) => change(kind.types.filter((type) => chosen.includes(type)))}
       error={error}

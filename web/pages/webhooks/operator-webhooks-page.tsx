@@ -12,7 +12,7 @@ function OperatorWebhooks() {
     <Webhooks
       kind={ofOperators}
       title={title}
-      about="Addresses that are told when an upstream or a node is away, and when requests of all accounts fail."
+      about="Addresses that are notified when an upstream or a node is unavailable, and when requests of any account fail."
     />
   );
 }

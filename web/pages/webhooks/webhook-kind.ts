@@ -22,14 +22,14 @@ export const ofOperators: WebhookKind = {
 
 export const eventMeanings: Readonly<Record<EventType, string>> = {
   "quota.threshold": "50, 80, 90 or 100 % of a quota are used",
-  "key.expiring": "A key ends in 7 days, or in one",
+  "key.expiring": "A key expires in 7 days, or in 1 day",
   "key.unused": "A key was not used for 90 days",
-  "errors.rate": "10 % of the requests, or more, fail",
+  "errors.rate": "At least 10 % of the requests fail",
   "upstream.down": "An upstream does not answer",
-  "upstream.up": "It answers again",
+  "upstream.up": "An upstream answers again",
   "node.away": "A node is not connected",
-  "node.back": "It is connected again",
-  "tool.changed": "Tools of a server wait for approval",
+  "node.back": "A node is connected again",
+  "tool.changed": "Tools of an MCP server wait for approval",
   "webhook.test": "A test",
 };
 

@@ -30,7 +30,7 @@ export function WebhookView({ kind, webhook, close }: ViewProps) {
   });
   const test = useToldChange(() => call<WebhookTest>("POST", `${path}/test`), {
     stale: [`${path}/deliveries`],
-    said: () => "A test is on its way. What comes of it is listed below.",
+    said: () => "A test was sent. The result appears below.",
   });
   return (
     <Stack gap="lg">
@@ -39,8 +39,8 @@ export function WebhookView({ kind, webhook, close }: ViewProps) {
         {description !== "" && <Note>{description}</Note>}
       </div>
       {reason === "gone" && (
-        <Alert icon={<AlertIcon />} color="red" title="Its receiver said that it is gone">
-          It answered with status 410, so nothing more is sent until somebody enables the webhook.
+        <Alert icon={<AlertIcon />} color="red" title="The receiver was removed">
+          The receiver answered with status 410. Nothing is sent until you enable the webhook again.
         </Alert>
       )}
       <Facts
@@ -66,11 +66,11 @@ export function WebhookView({ kind, webhook, close }: ViewProps) {
           name="the webhook"
           path={path}
           stale={[kind.path]}
-          action="Remove the webhook"
-          done="The webhook is removed."
+          action="Remove webhook"
+          done="The webhook was removed."
           close={close}
         >
-          Nothing more is sent to {url}, also what waits for it, and its deliveries are forgotten.
+          Nothing more is sent to {url}. Waiting events and the delivery history are deleted.
         </Removal>
       </Group>
       {test.error && <Failure error={test.error} />}

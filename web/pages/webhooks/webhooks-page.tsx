@@ -13,7 +13,9 @@ export function WebhooksPage() {
   if (!isManager) {
     return (
       <Page title={title}>
-        <Empty title="For owners and admins">They say who is told of the account's quotas and keys.</Empty>
+        <Empty title="Only for owners and admins">
+          Owners and admins choose who is notified about the account's quotas and keys.
+        </Empty>
       </Page>
     );
   }
@@ -21,7 +23,7 @@ export function WebhooksPage() {
     <Webhooks
       kind={ofAccount}
       title={title}
-      about={`Addresses that are told when a quota is nearly used up, a key ends or requests fail, in ${environmentNames[environment]}.`}
+      about={`Addresses that are notified when a quota is nearly used up, a key expires or requests fail, in ${environmentNames[environment]}.`}
     />
   );
 }

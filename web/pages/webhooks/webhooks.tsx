@@ -40,8 +40,8 @@ export function Webhooks({ kind, title, about }: WebhooksProps) {
         choose={choose}
         empty={
           <Empty title="No webhooks yet" action={add}>
-            Each event is posted as JSON, signed with the webhook's secret, and tried again for three days where the
-            receiver is away.
+            Each event is sent as JSON and signed with the webhook's secret. If the receiver is unavailable, deliveries
+            are retried for three days.
           </Empty>
         }
       />
