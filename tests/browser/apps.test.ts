@@ -62,7 +62,7 @@ test("a program on the person's own machine is asked for each time, as another c
 test("denied: the app is told so, with its state and who says it", async () => {
   await using visitor = await ada();
   await visitor.go(notes.authorize());
-  expect(await visitor.heading()).toBe("Allow Notes to act for you?");
+  expect(await visitor.heading()).toBe("Allow Notes to act on your behalf?");
   await look(visitor, "consent", { referrerPolicy: "no-referrer" });
   await visitor.press("Deny");
   expect(await arrived(visitor)).toMatchObject({ error: "access_denied", state: "s-1", iss: server.url });

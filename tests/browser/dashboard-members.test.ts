@@ -181,6 +181,6 @@ test("a member sees their own role and a hint, asks the server nothing that it r
   await told(visitor, "API keys that you created as a member");
   await visitor.press("Leave the account");
   await visitor.page.waitForURL("**/settings");
-  expect(await visitor.text()).toContain("You are a member of no account.");
+  expect(await visitor.text()).toContain("You are not a member of an account.");
   expect(visitor.trouble).toEqual([]);
 });

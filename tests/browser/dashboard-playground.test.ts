@@ -78,7 +78,7 @@ test("an answer comes with what it took and where it is in the log, and the next
   await conversation(visitor).getByText("Water turns the wheel.").waitFor();
   const facts = conversation(visitor);
   await facts.getByText("Finished").waitFor();
-  for (const fact of ["7 tokens in", "2 out", /^first token in \d/, /in all$/, "$0.000038"]) {
+  for (const fact of ["7 tokens in", "2 out", /^first token in \d/, /in total$/, "$0.000038"]) {
     expect(await facts.getByText(fact, { exact: true }).count(), String(fact)).toBe(1);
   }
   const href = await facts.getByRole("link", { name: /^Request req_/ }).getAttribute("href");

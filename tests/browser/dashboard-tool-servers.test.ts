@@ -330,7 +330,7 @@ test("a server that a node offers is chosen by the node and its name there", asy
   await using node = await joinNode(gateway, { demo: true, models: ["*"], yaml: own });
   await using visitor = await arrive("/admin/tool-servers?new=");
   const { page } = visitor;
-  await drawer(page).getByText("Node", { exact: true }).click();
+  await drawer(page).getByText("On a node", { exact: true }).click();
   await drawer(page).getByRole("combobox", { name: "Node" }).selectOption(node.id);
   await drawer(page).getByPlaceholder("files").click();
   await page.getByRole("option", { name: "own" }).click();

@@ -91,7 +91,7 @@ async function throughForms(server: TestServer, visitor: Visitor, referrerPolicy
   await visitor.page.waitForURL("**/sign-in");
   await visitor.page.getByRole("link", { name: "Forgot your password?" }).click();
   await visitor.fill({ "E-mail address": "nobody@example.test" });
-  await visitor.press("Let them know");
+  await visitor.press("Ask for a link");
   await visitor.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
 }
 

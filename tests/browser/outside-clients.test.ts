@@ -49,7 +49,7 @@ test("a client with a document is shown with its host, and goes on to a program 
   });
   await using visitor = await ada();
   await visitor.go(request(url, "/mcp"));
-  expect(await visitor.heading()).toBe("Allow Command line of tests to act for you?");
+  expect(await visitor.heading()).toBe("Allow Command line of tests to act on your behalf?");
   await look(visitor, "consent-document", { referrerPolicy: "no-referrer" });
   await visitor.press("Allow");
   await visitor.page.waitForURL(`${callback.loopbackUri}?**`);
@@ -71,8 +71,8 @@ test("a client that registered itself is shown as one that nobody has verified, 
   await using visitor = await ada({ size: phone });
   await visitor.go(request(client_id, "/mcp/github"));
   await look(visitor, "consent-registered", { referrerPolicy: "no-referrer" });
-  expect(await visitor.page.getByText("nobody has verified its name").count()).toBe(1);
-  expect(await visitor.page.getByText("its name looks like it").count()).toBe(1);
+  expect(await visitor.page.getByText("Its name is not verified").count()).toBe(1);
+  expect(await visitor.page.getByText("although its name suggests that").count()).toBe(1);
   await visitor.press("Deny");
   await visitor.page.waitForURL(`${callback.loopbackUri}?**`);
   expect(callback.seen.at(-1)?.searchParams.get("error")).toBe("access_denied");

@@ -113,7 +113,7 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   await guest.page.getByRole("link", { name: "Forgot your password?" }).click();
   await look(guest, "reset");
   await guest.fill({ "E-mail address": "grace@example.test" });
-  await guest.press("Let them know");
+  await guest.press("Ask for a link");
   await guest.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
   await look(guest, "reset-asked");
 
@@ -129,7 +129,7 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   await guest.go(new URL(String(link)).pathname);
   await look(guest, "reset-link");
   await guest.fill({ "New password": "a wholly new password" });
-  await guest.press("Set it and sign in");
+  await guest.press("Set password and sign in");
   await guest.page.waitForURL("**/settings?done=password");
   expect(guest.trouble).toEqual([]);
 });

@@ -74,7 +74,7 @@ test("a browser that is signed out from another one is at the sign-in page with 
   expect(await others.count()).toBe(1);
   await others.click();
   await here.page.waitForURL("**/settings?done=session");
-  expect(await browsers.textContent()).toContain("Nowhere else.");
+  expect(await browsers.textContent()).toContain("You are not signed in anywhere else.");
   await there.fill({ "Your name": "Mallory" });
   await there.press("Save name");
   expect(there.path()).toBe("/sign-in?next=%2Fsettings");
@@ -139,7 +139,7 @@ test("a passkey is added, signs in without a password, and is removed again", as
   expect(await section(ada, "Passkeys").textContent()).toContain("Ada’s telephone");
   await ada.press("Remove Ada’s telephone");
   await ada.page.waitForURL("**/settings?done=passkey_removed");
-  expect(await section(ada, "Passkeys").textContent()).toContain("You have none yet.");
+  expect(await section(ada, "Passkeys").textContent()).toContain("You have no passkeys yet.");
   expect(ada.trouble).toEqual([]);
 });
 

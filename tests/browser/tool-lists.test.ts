@@ -121,7 +121,7 @@ test("a person chooses the servers for an app, sees what was chosen, and changes
   await page.getByRole("radio", { name: /Every server/ }).waitFor();
   expect(await boxes.first().isVisible()).toBe(false);
   await look(katherine, "consent-tools-all", { referrerPolicy: "no-referrer" });
-  await page.getByRole("radio", { name: "Only those that you choose" }).check();
+  await page.getByRole("radio", { name: "Selected servers" }).check();
   await katherine.press("Allow");
   await told(katherine, "Choose at least one server");
   await page.getByRole("checkbox", { name: "crm (Customers)" }).check();

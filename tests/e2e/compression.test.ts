@@ -75,7 +75,7 @@ test("at an address where nothing is a browser sees a page, and a program the er
   expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
   const text = await page.text();
-  expect(text).toContain("There is no page here");
+  expect(text).toContain("Page not found");
   expect(text).not.toContain("<b>");
   for (const [path, headers] of [
     ["/no/such/page", { accept: "*/*" }],

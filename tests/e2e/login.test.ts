@@ -128,7 +128,7 @@ describe("a login", () => {
     const { home, browser } = await signedIn(server, olga, "rosa");
     expect((await home.headrace("chat", "Hi")).stdout).toBe("Hello world\n");
     await removeAccess(browser, commandLineAppId);
-    expect(browser.page.text).toContain("The app has no access any more.");
+    expect(browser.page.text).toContain("The app no longer has access.");
     const { code, stdout, stderr } = await home.headrace("chat", "Hi");
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toContain(
@@ -145,7 +145,7 @@ describe("a login", () => {
     await expect(home.stored(server)).rejects.toThrow("There is no login");
     expect(await statusWith(server, access_token)).toBe(401);
     expect(await refreshed(server, refresh_token)).toMatchObject({ error: "invalid_grant" });
-    expect((await browser.open("/settings")).text).toContain("None. An app that wants to use your models");
+    expect((await browser.open("/settings")).text).toContain("No apps. An app that wants to use models");
     expect((await home.headrace("whoami", "--base-url", server.baseUrl)).code).toBe(1);
   });
 });

@@ -51,7 +51,7 @@ async function asked(): Promise<Browser> {
   await browser.open(app);
   expect((await browser.follow("Sign in with Headrace")).url.pathname).toBe("/sign-in");
   await signIn(browser);
-  expect(browser.page.text).toContain("Allow <bdi>Chatter</bdi> to act for you?");
+  expect(browser.page.text).toContain("Allow <bdi>Chatter</bdi> to act on your behalf?");
   return browser;
 }
 

@@ -385,7 +385,7 @@ test("somebody who is not signed in comes back to the app's question after signi
   const page = await stranger.open(`/oauth/authorize?${new URLSearchParams(parameters)}`);
   expect(page.url.pathname).toBe("/sign-in");
   await signIn(stranger);
-  expect(stranger.page.text).toContain("Allow <bdi>Notes</bdi> to act for you?");
+  expect(stranger.page.text).toContain("Allow <bdi>Notes</bdi> to act on your behalf?");
   const { leftFor } = await stranger.press("Allow");
   expect(leftFor?.href).toStartWith(`${redirectUri}?code=`);
 });

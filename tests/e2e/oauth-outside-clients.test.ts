@@ -138,9 +138,9 @@ describe("a client with a document", () => {
     const program = new Program(url);
     await auth(program, { serverUrl: `${server.url}/mcp` });
     const { text } = await olga.open(program.sentTo);
-    expect(text).toContain(`This app is of <strong>${new URL(url).host}</strong>`);
-    expect(text).toContain("Nobody here has verified its name");
-    expect(text).toContain("though its name looks like it");
+    expect(text).toContain(`This app comes from <strong>${new URL(url).host}</strong>`);
+    expect(text).toContain("Its name is not verified");
+    expect(text).toContain("although its name suggests that");
     expect(text).toContain("<strong>Every server</strong>");
     expect(text).toContain("a program on this computer (127.0.0.1)");
     expect(text).not.toContain("chat:write");
@@ -233,8 +233,8 @@ describe("a client that registers itself", () => {
     const program = new Program();
     await auth(program, { serverUrl: `${server.url}/mcp/github` });
     const { text } = await olga.open(program.sentTo);
-    expect(text).toContain("This app registered itself at this server, and nobody has verified its name.");
-    expect(text).toContain("It may use the tools of <strong>github</strong>, and of no other server.");
+    expect(text).toContain("This app registered itself. Its name is not verified.");
+    expect(text).toContain("This app can use only the tools of <strong>github</strong>.");
   });
 
   test.each<[unknown, string]>([

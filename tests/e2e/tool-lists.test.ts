@@ -154,7 +154,7 @@ test("what a person chose as the app was allowed holds for its tokens, also for 
     scope: "chat:write tools:use",
   });
   const page = await mary.open(`/oauth/authorize?${query}`);
-  expect(page.text).toContain("The tools of which servers may it use?");
+  expect(page.text).toContain("Tools that this app can use");
   const { leftFor } = await mary.press("Allow", { tools: "some", "server:crm": "on" });
   const code = leftFor?.searchParams.get("code") ?? "";
   const fields = { grant_type: "authorization_code", code, redirect_uri: other.redirectUri };

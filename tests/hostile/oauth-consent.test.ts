@@ -112,7 +112,7 @@ describe("a decision counts only from the page that asked for it", () => {
     ] as const) {
       const named = await server.addApp({ name });
       const page = await (await browser.get(authorizePath(named))).text();
-      expect([name, page.includes("no part of this server")]).toEqual([name, isWarned]);
+      expect([name, page.includes("not part of this server")]).toEqual([name, isWarned]);
     }
   });
 

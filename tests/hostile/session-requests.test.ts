@@ -255,7 +255,7 @@ describe("the account and environment of a session", () => {
       const { status, body } = await send(path, reading);
       expect([status, body.error.message]).toEqual([
         403,
-        "You are a member of no account. Ask an owner of one for an invitation.",
+        "You are not a member of an account. Ask an account owner for an invitation.",
       ]);
     }
   });

@@ -31,7 +31,7 @@ ${parts.map(
 )}</head>
 <body>
 <div id="root"><p class="boot">Loading…</p></div>
-<noscript><p class="boot">The dashboard needs scripts. Without them there are <a href="/settings">your settings</a>, the <a href="/docs/api">API reference</a>, and the command line tool.</p></noscript>
+<noscript><p class="boot">The dashboard needs JavaScript. Without JavaScript you can use <a href="/settings">your settings</a>, the <a href="/docs/api">API reference</a> and the command line.</p></noscript>
 </body>
 </html>
 `.text,

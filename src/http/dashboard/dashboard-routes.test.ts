@@ -36,7 +36,7 @@ test.each([[{ authorization: "Bearer sk_dev_hr_x" }], [{ "x-api-key": "sk_dev_hr
       expect([answer.status, answer.headers.get("content-type")]).toEqual([404, "application/json"]);
       const { error } = (await answer.json()) as { error: { code: string; message: string } };
       expect(error.code).toBe("not_found");
-      expect(error.message).toEndWith("is a page for browsers, no endpoint. The base URL of the API ends in /v1.");
+      expect(error.message).toEndWith("is a page for browsers, not an endpoint. The base URL of the API ends in /v1.");
       expect(error.message.length).toBeLessThan(250);
     }
   },

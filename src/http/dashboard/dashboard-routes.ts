@@ -84,14 +84,14 @@ function noEndpoint(path: string): PlainAnswer {
   return errorAnswer(
     new GatewayError(
       "not_found",
-      `${shown(path)} is a page for browsers, no endpoint. The base URL of the API ends in /v1.`,
+      `${shown(path)} is a page for browsers, not an endpoint. The base URL of the API ends in /v1.`,
     ),
   );
 }
 
 async function file({ req, params }: Exchange, files: DashboardFiles): Promise<PlainAnswer> {
   const found = await files.find(params["name"] ?? "", req.headers.get("accept-encoding"));
-  if (!found) throw new GatewayError("not_found", "There is no such file here; load the page again.");
+  if (!found) throw new GatewayError("not_found", "File not found. Reload the page.");
   const { type, encoding, bytes } = found;
   return {
     status: 200,

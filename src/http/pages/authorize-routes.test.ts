@@ -36,14 +36,14 @@ describe("the page", () => {
     const app = await server.addApp({ scopes: ["chat:read", "chat:write", "models:read", "usage:read"] });
     const { browser, person } = await newcomer();
     const text = await (await browser.get(authorizePath(app))).text();
-    expect(text).toContain("<h1>Allow <bdi>Notes</bdi> to act for you?</h1>");
+    expect(text).toContain("<h1>Allow <bdi>Notes</bdi> to act on your behalf?</h1>");
     expect(text).toContain(
       '<a href="https://notes.example/" target="_blank" rel="noopener noreferrer">notes.example</a>',
     );
-    for (const words of ["Read the chats", "Put questions to models", "See which models", "See how much was used"]) {
+    for (const words of ["Read the chats", "Use models on your behalf", "See which models", "See usage and cost"]) {
       expect(text).toContain(words);
     }
-    expect(text).toContain("you are sent to <strong>notes.example</strong>");
+    expect(text).toContain("you go to <strong>notes.example</strong>");
     expect(text).toContain(person.email);
     expect(text).toContain('<a href="/settings">');
     expect(text).not.toMatch(/<script|<style|style=|onclick/);
@@ -62,10 +62,10 @@ describe("the page", () => {
       return (await browser.get(`${authorizePath(app)}${query}`)).text();
     };
     expect(await shown("/mcp/github")).toContain(
-      "the tools of <strong>github</strong> (<bdi>GitHub &lt;issues&gt;</bdi>), and of no other server",
+      "the tools of <strong>github</strong> (<bdi>GitHub &lt;issues&gt;</bdi>)",
     );
     for (const name of ["secret", "off", "nobody"]) {
-      expect(await shown(`/mcp/${name}`)).toContain(`the tools of <strong>${name}</strong>, and of no other server`);
+      expect(await shown(`/mcp/${name}`)).toContain(`only the tools of <strong>${name}</strong>.`);
     }
     const ofAll = await shown("/mcp/github", "/mcp");
     expect(ofAll).toContain('value="all" checked');
@@ -149,8 +149,8 @@ describe("the page", () => {
 
   test.each<[App["environment"], string | undefined]>([
     ["live", undefined],
-    ["test", "still being tested"],
-    ["dev", "under development"],
+    ["test", "in testing"],
+    ["dev", "in development"],
   ])("the page of consent warns of an app in %s: %s", async (environment, warning) => {
     const { browser } = await newcomer();
     const text = await (await browser.get(authorizePath(await server.addApp({ environment })))).text();
@@ -267,7 +267,7 @@ describe("the account", () => {
     const { browser } = await newcomer([]);
     const page = await browser.get(authorizePath(app));
     expect(page.status).toBe(403);
-    expect(await page.clone().text()).toContain("a member of none that is active");
+    expect(await page.clone().text()).toContain("not a member of an active account");
     expect(answered(await browser.submit(page, { decision: "deny" }))).toMatchObject({
       error: "access_denied",
       state: "s1",

@@ -123,7 +123,7 @@ async function allow(
   const now = deps.clock.nowSeconds();
   if (!(await hasCredential(membership, request.app.environment, deps.keys, now))) return undefined;
   const rule = { id: `authorize:${membership.personId}`, limit: codesPerMinute, windowSeconds: 60 };
-  await deps.attempts.count([rule], "You have allowed too much in too short a time.");
+  await deps.attempts.count([rule], "You have allowed too many apps in a short time.");
   const { app } = request;
   if (app.unverified) {
     const { id, name, homepageUrl, redirectUris, unverified } = app;
@@ -190,10 +190,9 @@ async function readClient(
 }
 
 function refused(message: string, detail: string): GatewayError {
-  return invalidRequest(
-    `The app that sent you here has made a mistake, which its developer has to put right: ${message}`,
-    { detail },
-  );
+  return invalidRequest(`The app that sent you here sent an invalid request. Its developer must fix this: ${message}`, {
+    detail,
+  });
 }
 
 /** The query as it was sent: the app's own parameters are not ours to rewrite. */

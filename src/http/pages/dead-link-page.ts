@@ -6,6 +6,6 @@ import { pageAnswer } from "./page.ts";
 /** One page for used, expired and unknown links: it tells nothing to who guesses. `advice`: how to get another. */
 export function deadLinkPage(advice: Html): PlainAnswer {
   const title = "This link does not work";
-  const body = html`<h1>${title}</h1><p>It was used already, has expired, or was replaced by a newer one.</p><p>${advice}</p>`;
+  const body = html`<h1>${title}</h1><p>The link was already used, has expired, or was replaced by a newer link.</p><p>${advice}</p>`;
   return pageAnswer({ title, status: 404, body });
 }

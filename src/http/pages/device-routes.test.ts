@@ -91,7 +91,7 @@ describe("the code", () => {
       const text = await page.text();
       expect(page.status).toBe(400);
       expect(text).toContain('aria-invalid="true"');
-      expect(text).toContain("not the code of a device that is waiting.");
+      expect(text).toContain("does not match a waiting device.");
     },
   );
 
@@ -207,9 +207,11 @@ describe("the decision", () => {
     const { browser } = await newcomer();
     const page = await enter(browser, code);
     const text = await page.clone().text();
-    expect(text).toContain("<h1>Connect <bdi>the headrace command line tool</bdi>?</h1>\n<p>It comes with this server");
+    expect(text).toContain(
+      "<h1>Connect <bdi>the headrace command line tool</bdi>?</h1>\n<p>This app is part of this server",
+    );
     expect(text).toContain("Create, change and revoke API keys");
-    expect(text).not.toContain("under development");
+    expect(text).not.toContain("in development");
     expect((await browser.submit(page, { decision: "allow" })).headers.get("location")).toBe("/device/approved");
   });
 
@@ -257,7 +259,7 @@ describe("the decision", () => {
     expect(response.headers.get("location")).toBe("/device/denied");
     expect(await stateOf(code)).toMatchObject({ state: "denied", person_id: null });
     const again = await browser.post(action, { ...fields, decision: "allow" });
-    expect([again.status, (await again.text()).includes("has expired or was used meanwhile")]).toEqual([400, true]);
+    expect([again.status, (await again.text()).includes("has expired or was already used")]).toEqual([400, true]);
     expect(await stateOf(code)).toMatchObject({ state: "denied" });
   });
 

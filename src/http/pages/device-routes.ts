@@ -218,16 +218,15 @@ function subjectOf({ code, app }: PendingDevice, signedIn: SignedIn): TicketSubj
 
 function unknownCode(): GatewayError {
   return invalidRequest(
-    "user_code: is not the code of a device that is waiting. Compare it with what the device shows; after some minutes it shows a new one.",
+    "user_code: does not match a waiting device. Compare it with the code on the device. After some minutes the device shows a new code.",
   );
 }
 
 /** The code has expired or was used, or what the form was shown for has changed. */
 function goneMeanwhile(): GatewayError {
-  return invalidRequest(
-    "This code has expired or was used meanwhile. Start again on the device, which shows a new one.",
-    { detail: "user_code_gone" },
-  );
+  return invalidRequest("This code has expired or was already used. Start again on the device to get a new code.", {
+    detail: "user_code_gone",
+  });
 }
 
 function userCodeOf(target: string): string {

@@ -7,7 +7,7 @@ import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page.ts";
 
 const titles: Readonly<Record<number, string>> = {
-  403: "That did not work",
+  403: "The request failed",
   404: "Not found",
   429: "Too many tries",
   500: "Something went wrong",
@@ -21,11 +21,10 @@ export function referenceLine(requestId: string): Html {
 
 /** For somebody at a browser who followed an old link or mistyped: programs get the error of the API. */
 export function noSuchPage(path: string, requestId: string): PlainAnswer {
-  const body = html`<h1>There is no page here</h1>
-<p role="alert">Nothing is at <code>${shown(path)}</code>. It may have moved, or the address is incomplete.</p>
+  const body = html`<h1>Page not found</h1> <p role="alert">There is no page at <code>${shown(path)}</code>. The page may have moved, or the address is incomplete.</p>
 <p><a href="/">Go to the overview</a>, or read the <a href="/docs/api">API reference</a>.</p>
 ${referenceLine(requestId)}`;
-  return pageAnswer({ title: "There is no page here", status: 404, body });
+  return pageAnswer({ title: "Page not found", status: 404, body });
 }
 
 export function errorPage(
@@ -33,7 +32,7 @@ export function errorPage(
   status: number,
   requestId: string,
 ): PlainAnswer {
-  const title = titles[status] ?? "This cannot be done";
+  const title = titles[status] ?? "This action is not possible";
   const body = html`<h1>${title}</h1><p role="alert">${message}</p>
 <p><a href="/settings">Go to your settings</a></p>
 ${referenceLine(requestId)}`;

@@ -31,7 +31,7 @@ export function hasTicket(keys: Keys, subject: TicketSubject, given: string | un
 export function requireTicket(keys: Keys, subject: TicketSubject, given: string | undefined): void {
   if (hasTicket(keys, subject, given)) return;
   throw forbidden(
-    "This form is out of date: what it was shown for has changed. Go back to the app or device and start again.",
+    "This form is out of date, because the request has changed. Go back to the app or device and start again.",
     { detail: "form_ticket" },
   );
 }

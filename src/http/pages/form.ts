@@ -99,7 +99,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
 
 /** `autofocus` where it is the first field of its page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
-  const hint = `At least ${shortestPassword} characters. A few words in a row are easy to remember and hard to guess.`;
+  const hint = `At least ${shortestPassword} characters. Several words in a row are easy to remember and hard to guess.`;
   return field({
     name: "password",
     label: "Password",

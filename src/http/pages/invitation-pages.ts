@@ -104,18 +104,18 @@ ${newPasswordField(fault)}
 <button>Join</button>
 </form>`;
     case "known":
-      return html`<p>You sign in here already with this address. Sign in, and you come back to this page.</p>
+      return html`<p>This address already has a sign-in. Sign in, and you return to this page.</p>
 <p><a class="button" href="${signInPath(here)}">Sign in to join</a></p>`;
     case "invited":
       return html`<form method="post" action="${here}">${csrfField(guest.signedIn)}<button class="full">Join</button></form>`;
     case "somebody else":
-      return html`<div class="notice"><p>You are signed in as <strong>${guest.signedIn.person.email}</strong>, and this invitation is for another address. Sign out to accept it.</p></div>
+      return html`<div class="notice"><p>You are signed in as <strong>${guest.signedIn.person.email}</strong>, but this invitation is for another address. Sign out to accept the invitation.</p></div>
 ${signOutForm(guest.signedIn, here)}`;
   }
 }
 
 function deadLink(): PlainAnswer {
   return deadLinkPage(
-    html`Ask whoever invited you for a new one. If you joined already, <a href="/sign-in">sign in</a>.`,
+    html`Ask the person who invited you for a new link. If you have already joined, <a href="/sign-in">sign in</a>.`,
   );
 }

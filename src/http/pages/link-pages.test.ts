@@ -180,7 +180,7 @@ describe("a new password", () => {
     const visitor = pages.visitor("", { links: pages.linksWithoutMail });
     expect((await visitor.get("/reset")).text).toContain("sends no mail");
     const { text } = await visitor.submit("/reset", { email: "lost@example.com" });
-    expect(text).not.toContain("Look into your mail");
+    expect(text).not.toContain("Check your mail");
   });
 
   test("a new password asked for too often gives the page with 429", async () => {

@@ -147,7 +147,7 @@ export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> 
     bytes = await req.readBody(longestForm);
   } catch (error) {
     if (!(error instanceof RequestBodyError)) throw error;
-    if (error.fault !== "too_large") throw invalidRequest("The form did not arrive whole.");
+    if (error.fault !== "too_large") throw invalidRequest("The form arrived incomplete. Send it again.");
     throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
   }
   return new URLSearchParams(new TextDecoder().decode(bytes.view));
@@ -155,7 +155,7 @@ export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> 
 
 function stale(detail: string): GatewayError {
   return forbidden(
-    "This form is out of date, or did not come from this server. Go back, load the page again, and send it once more.",
+    "This form is out of date, or did not come from this server. Go back, reload the page, and send the form again.",
     { detail },
   );
 }

@@ -16,21 +16,21 @@ export function passkeySignIn(next: string): Html {
 export function passkeySection(passkeys: readonly Passkey[], csrfToken: string): Html {
   return html`<section aria-labelledby="passkeys-title" data-passkeys data-csrf="${csrfToken}">
 <h2 id="passkeys-title">Passkeys</h2>
-<p>With a passkey you sign in by fingerprint, face or the code of your device, without a password.</p>
+<p>With a passkey you sign in with your fingerprint, face or device code, without a password.</p>
 ${
   passkeys.length === 0
-    ? html`<p class="quiet">You have none yet.</p>`
+    ? html`<p class="quiet">You have no passkeys yet.</p>`
     : html`<ul class="things">${passkeys.map((passkey) => passkeyItem(passkey, csrfToken))}</ul>`
 }
 <form class="fields" hidden>
 <div class="field">
 <label for="passkey-name">Name of a new passkey</label>
 <input id="passkey-name" name="name" type="text" autocomplete="off" required maxlength="60" value="My passkey" aria-describedby="passkey-hint">
-<span class="hint" id="passkey-hint">So that you know it again, such as the name of the device.</span>
+<span class="hint" id="passkey-hint">Helps you recognize the passkey, such as the name of the device.</span>
 </div>
 <button class="second">Add a passkey</button>
 </form>
-<p class="quiet" data-elsewhere hidden>Browsers have passkeys only where a server is called by its name. <a href="/settings">Open this page by name</a>, and sign in there.</p>
+<p class="quiet" data-elsewhere hidden>Browsers support passkeys only if the address of the server has a name. <a href="/settings">Open this page with the server’s name</a>, and sign in there.</p>
 <p role="status"></p>
 </section>`;
 }
@@ -39,7 +39,7 @@ function passkeyItem({ id, name, backedUp, createdAt, lastUsedAt }: Passkey, csr
   const used = lastUsedAt === null ? "not used yet" : html`last used on ${onDay(lastUsedAt)}`;
   return html`<li><div>
 <h3>${name}</h3>
-<p class="quiet">${backedUp ? "Kept by your password manager" : "On one device"} · added on ${onDay(createdAt)} · ${used}</p>
+<p class="quiet">${backedUp ? "Stored in your password manager" : "Stored on one device"} · added on ${onDay(createdAt)} · ${used}</p>
 </div>
 <form method="post" action="/settings/passkeys/remove">${hidden("csrf", csrfToken)}${hidden("id", id)}
 <button class="second" aria-label="Remove ${name}">Remove</button></form>

@@ -78,13 +78,13 @@ function askPage(deps: ResetPageDeps, { email, fault }: { email?: string; fault?
   const body = html`<h1>Set a new password</h1>
 <p>${
     deps.links.isMailing
-      ? "Enter the address that you sign in with, and a link comes by mail."
-      : "This server sends no mail. Enter the address that you sign in with to let whoever runs it know; they can give you a link."
+      ? "Enter the address that you sign in with. You receive a link by mail."
+      : "This server sends no mail. Enter the address that you sign in with to ask an operator for a link."
   }</p>
 ${faultNotice(fault)}
 <form method="post" action="/reset" class="fields">
 ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username", value: email, autofocus: true, fault })}
-<button>${deps.links.isMailing ? "Send me a link" : "Let them know"}</button>
+<button>${deps.links.isMailing ? "Send me a link" : "Ask for a link"}</button>
 </form>
 <p class="after"><a href="/sign-in">Back to sign-in</a></p>`;
   return openFormPage({ title: "Set a new password", body }, fault, deps);
@@ -92,13 +92,13 @@ ${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "
 
 /** The same for an address that nobody has: who is known here is not for everybody to find out. */
 function askedPage({ links }: ResetPageDeps, email: string): PlainAnswer {
-  const title = links.isMailing ? "Look into your mail" : "Now ask for your link";
+  const title = links.isMailing ? "Check your mail" : "Now ask for your link";
   const body = html`<h1>${title}</h1>
 ${
   links.isMailing
-    ? html`<p>If somebody signs in here as <strong>${email}</strong>, a link to set a new password is on its way to that address. It works for an hour.</p>
-<p>Nothing came? Whoever runs this server can give you a link as well.</p>`
-    : html`<p>If somebody signs in here as <strong>${email}</strong>, whoever runs this server can see now that a new password is wanted. Ask them for a link to set it with.</p>`
+    ? html`<p>If <strong>${email}</strong> has a sign-in here, a link to set a new password was sent to that address. The link works for one hour.</p>
+<p>No mail? An operator of this server can also give you a link.</p>`
+    : html`<p>If <strong>${email}</strong> has a sign-in here, the operators of this server can now see your request. Ask an operator for a link.</p>`
 }
 <p><a href="/sign-in">Back to sign-in</a></p>`;
   return pageAnswer({ title, body });
@@ -106,12 +106,12 @@ ${
 
 function newPasswordPage(deps: ResetPageDeps, { token, email }: NewPasswordView, fault?: FormFault): PlainAnswer {
   const body = html`<h1>Set a new password</h1>
-<p>For <strong>${email}</strong>. Once it is set, you are signed in here; other browsers and command line logins are signed out.</p>
+<p>For <strong>${email}</strong>. After you set it, you are signed in here. Other browsers and command line logins are signed out.</p>
 ${faultNotice(fault)}
 <form method="post" action="/reset/${encodeURIComponent(token)}" class="fields">
 ${usernameOf(email)}
 ${newPasswordField(fault, { label: "New password", autofocus: true })}
-<button>Set it and sign in</button>
+<button>Set password and sign in</button>
 </form>`;
   return openFormPage({ title: "Set a new password", body }, fault, deps);
 }

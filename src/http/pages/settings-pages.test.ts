@@ -127,7 +127,7 @@ describe("one's name", () => {
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/name", { name: 'Ada "<b>"' });
     const { text } = await visitor.get(done.location);
-    expect(text).toContain("Your name is changed.");
+    expect(text).toContain("Your name was changed.");
     expect(text).toContain('value="Ada &quot;&lt;b&gt;&quot;"');
   });
 
@@ -240,7 +240,7 @@ describe("one's sessions", () => {
     await visitor.submit("/settings/sessions/end-others");
     for (const { cookie } of others) expect((await pages.visitor(cookie).get("/settings")).status).toBe(303);
     const { text } = await visitor.get("/settings");
-    expect(section(text, "sessions")).toContain("Nowhere else.");
+    expect(section(text, "sessions")).toContain("You are not signed in anywhere else.");
   });
 
   test("sessions and logins of the command line end together, also where there is no other browser; apps stay", async () => {
@@ -250,8 +250,8 @@ describe("one's sessions", () => {
     await visitor.get("/settings");
     const before = pages.changes.grants;
     const { text } = await visitor.get((await visitor.submit("/settings/sessions/end-others")).location);
-    expect(text).toContain("Other browsers and command line logins are signed out.");
-    expect(section(text, "sessions")).toContain("Nowhere else.");
+    expect(text).toContain("Other browsers and command line logins were signed out.");
+    expect(section(text, "sessions")).toContain("You are not signed in anywhere else.");
     expect(section(text, "apps").match(/<h3>.*?<\/h3>/g)).toEqual([expect.stringContaining("Desk")]);
     expect(pages.changes.grants).toBe(before + 1);
   });
@@ -276,7 +276,7 @@ describe("one's passkeys", () => {
     await add(person);
     await visitor.get("/settings");
     const done = await visitor.submit("/settings/passkeys/remove");
-    expect((await visitor.get(done.location)).text).toContain("The passkey is removed.");
+    expect((await visitor.get(done.location)).text).toContain("The passkey was removed.");
     expect(await pages.people.listPasskeys(person.id)).toEqual([]);
     expect(await lastEvent()).toMatchObject({ action: "passkey.removed", actor: { type: "person", id: person.id } });
   });
@@ -297,7 +297,7 @@ describe("apps that one allowed", () => {
     const before = pages.changes.grants;
     const list = section((await visitor.get("/settings")).text, "apps");
     expect(list).toContain("Writing &lt;Desk&gt;");
-    expect(list).toContain("Put questions to models in your name");
+    expect(list).toContain("Use models on your behalf");
     expect(list).toContain("not used yet");
     expect(list).toMatch(/<details>.*<summary.*<form/s);
     const done = await visitor.submit("/settings/apps/remove");

@@ -113,7 +113,7 @@ async function changePassword({ exchange, deps, signedIn, fields }: Change): Pro
 
 async function switchAccount({ deps, signedIn, fields }: Change): Promise<PlainAnswer> {
   const wanted = signedIn.memberships.find(({ accountId }) => accountId === fields.get("account_id"));
-  if (!wanted) throw forbidden("You are no member of this account any more.");
+  if (!wanted) throw forbidden("You are no longer a member of this account.");
   if (wanted.accountStatus === "suspended") {
     throw forbidden(`${wanted.accountName} is suspended.`);
   }

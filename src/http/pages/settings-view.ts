@@ -35,16 +35,16 @@ export interface SettingsView {
 }
 
 const doneWords: Readonly<Record<string, string>> = {
-  name: "Your name is changed.",
-  password: "Your password is changed. Other browsers and command line logins are signed out.",
-  account: "You work in another account now.",
-  session: "That browser is signed out.",
-  sessions: "Other browsers and command line logins are signed out.",
-  app: "The app has no access any more.",
+  name: "Your name was changed.",
+  password: "Your password was changed. Other browsers and command line logins were signed out.",
+  account: "You switched to another account.",
+  session: "The browser was signed out.",
+  sessions: "Other browsers and command line logins were signed out.",
+  app: "The app no longer has access.",
   address:
-    "Your address is proven now. The password, passkeys and sign-ins from before have ended, in case somebody else set them up.",
-  passkey: "The passkey is added. You can sign in with it from now on.",
-  passkey_removed: "The passkey is removed.",
+    "Your address was verified. Earlier passwords, passkeys and sign-ins were removed, in case another person created them.",
+  passkey: "The passkey was added. You can now sign in with it.",
+  passkey_removed: "The passkey was removed.",
 };
 
 export function settingsPage(view: SettingsView): PlainAnswer {
@@ -87,7 +87,7 @@ function accountsSection(signedIn: SignedIn): Html {
 <h2 id="accounts">Accounts</h2>
 ${
   memberships.length === 0
-    ? html`<p>You are a member of no account. Ask an owner of one for an invitation.</p>`
+    ? html`<p>You are not a member of an account. Ask an account owner for an invitation.</p>`
     : html`<ul class="things">${memberships.map((one) => accountItem(one, one.id === membership?.id, signedIn))}</ul>`
 }
 </section>`;
@@ -111,7 +111,7 @@ function passwordSection({ signedIn, hasPassword, refused }: SettingsView): Html
   const fault = refused?.form === "password" ? refused.fault : undefined;
   return html`<section aria-labelledby="password-title">
 <h2 id="password-title">Password</h2>
-<p>${hasPassword ? "A new password signs out other browsers and command line logins." : "You have none: you sign in without one."}</p>
+<p>${hasPassword ? "A new password signs out other browsers and command line logins." : "You have no password, because you sign in another way."}</p>
 ${faultNotice(fault)}
 <form method="post" action="/settings/password" class="fields">${csrfField(signedIn)}
 ${usernameOf(signedIn.person.email)}
@@ -140,10 +140,10 @@ function sessionsSection({ signedIn, sessions, apps, nowSeconds }: SettingsView)
 <ul class="things">${thisFirst.map((session) => sessionItem(session, signedIn, nowSeconds))}</ul>
 ${
   others
-    ? html`<p>Everywhere else: other browsers and command line logins. Apps that you allowed stay.</p>
+    ? html`<p>This signs out other browsers and command line logins. Apps that you allowed keep their access.</p>
 <form method="post" action="/settings/sessions/end-others">${csrfField(signedIn)}
 <button class="danger">Sign out everywhere else</button></form>`
-    : html`<p class="quiet">Nowhere else.</p>`
+    : html`<p class="quiet">You are not signed in anywhere else.</p>`
 }
 </section>`;
 }
@@ -165,8 +165,8 @@ function appsSection({ signedIn, apps, nowSeconds }: SettingsView): Html {
 <h2 id="apps">Apps you allowed</h2>
 ${
   apps.length === 0
-    ? html`<p>None. An app that wants to use your models asks you first.</p>`
-    : html`<p>What they use counts against the account that you allowed it for.</p>
+    ? html`<p>No apps. An app that wants to use models on your behalf asks you first.</p>`
+    : html`<p>The usage of an app counts against the account that you chose for it.</p>
 <ul class="things">${apps.map((app) => appItem(app, signedIn, nowSeconds))}</ul>`
 }
 </section>`;
@@ -187,7 +187,7 @@ function appItem(app: AllowedApp, signedIn: SignedIn, nowSeconds: number): Html 
 </div>
 <details>
 <summary aria-label="Remove access of ${name}">Remove access</summary>
-<p><bdi>${name}</bdi> stops working for ${app.accountName} at once, and has to ask you again.</p>
+<p><bdi>${name}</bdi> loses access to ${app.accountName} immediately, and must ask you again.</p>
 <form method="post" action="/settings/apps/remove">${csrfField(signedIn)}${hidden("app_id", app.appId)}${hidden("account_id", app.accountId)}
 <button class="danger">Yes, remove access</button></form>
 </details>

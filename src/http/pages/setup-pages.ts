@@ -55,10 +55,10 @@ export function setupRoutes(deps: SetupPageDeps): PageRoute[] {
 
 function setupPage(deps: SetupPageDeps, { token, email, name, fault }: SetupView): PlainAnswer {
   const body = html`<h1>Set up Headrace</h1>
-<p>With this you become the operator of this server: you look after its accounts, and invite others.</p>
+<p>You become the operator of this server. An operator manages accounts and invites other people.</p>
 ${faultNotice(fault)}
 <form method="post" action="/setup/${encodeURIComponent(token)}" class="fields">
-${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username", value: email, hint: "You sign in with it.", autofocus: true, fault })}
+${field({ name: "email", label: "E-mail address", type: "email", autocomplete: "username", value: email, hint: "You sign in with this address.", autofocus: true, fault })}
 ${nameField(name, fault)}
 ${newPasswordField(fault)}
 <button>Create my sign-in</button>

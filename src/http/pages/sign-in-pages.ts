@@ -79,7 +79,7 @@ interface SignInView {
 async function signInPage(deps: SignInPageDeps, { next, email, fault }: SignInView): Promise<PlainAnswer> {
   const sso = deps.singleSignOnName();
   const body = html`<h1>Sign in</h1>
-${(await deps.isNew()) && html`<div class="notice"><p>Nobody has a sign-in here yet. The server printed a link to create the first one when it started; <code>headrace setup-link</code> on its machine prints a new one.</p></div>`}
+${(await deps.isNew()) && html`<div class="notice"><p>This server has no sign-in yet. At its start, the server printed a link to create the first sign-in. To print a new link, run <code>headrace setup-link</code> on its machine.</p></div>`}
 ${faultNotice(fault)}
 <form method="post" action="/sign-in" class="fields">
 ${hidden("next", next)}
@@ -95,7 +95,7 @@ ${field({ name: "password", label: "Password", type: "password", autocomplete: "
 
 function signedInPage(signedIn: SignedIn): PlainAnswer {
   const body = html`<h1>You are signed in</h1>
-<p>The page that waits in the other tab goes on once you are back there. You can close this one.</p>`;
+<p>Go back to the other tab to continue there. You can close this tab.</p>`;
   return pageAnswer({ title: "Signed in", body, signedIn });
 }
 

@@ -70,13 +70,16 @@ async function callback(exchange: Exchange, deps: SsoRouteDeps): Promise<PlainAn
 
 function requireConfigured({ singleSignOn }: SsoRouteDeps): SingleSignOn {
   if (singleSignOn) return singleSignOn;
-  throw new GatewayError("not_found", "This server has no single sign-on. Sign in with your address or a passkey.");
+  throw new GatewayError(
+    "not_found",
+    "Single sign-on is not configured on this server. Sign in with your address or a passkey.",
+  );
 }
 
 function requireOrigin(req: IncomingRequest, { pageOrigin }: SsoRouteDeps): string {
   const origin = pageOrigin(req);
   if (origin !== undefined) return origin;
-  throw forbidden("Without a public URL people sign in on the server's own machine alone.");
+  throw forbidden("Without a public URL, sign-in works only on the server's own machine.");
 }
 
 /** What went wrong is said with a way on. */

@@ -28,8 +28,8 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               if (place === "node") change({ credentials: "none" });
             }}
             data={[
-              { value: "http", label: "URL" },
-              { value: "node", label: "Node" },
+              { value: "http", label: "At a URL" },
+              { value: "node", label: "On a node" },
             ]}
           />
         )}
@@ -64,7 +64,7 @@ export function PlaceFields({ draft, change, errorOf }: PartProps) {
               required
             />
             <Autocomplete
-              label="Name on the node"
+              label="Server name"
               placeholder="files"
               data={offered.map(({ name }) => name)}
               value={draft.nodeServer}

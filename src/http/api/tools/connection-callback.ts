@@ -31,7 +31,7 @@ async function callback(exchange: Exchange, deps: ToolCallbackDeps): Promise<Pla
   try {
     const { server } = await deps.connectFlow.complete(query, signedIn, originOf(exchange, deps));
     const body = html`<h1>Your account is connected</h1>
-<p role="status">Tools of <strong>${server}</strong> act with your own account there from now on, and only for you.</p>
+<p role="status">Tools of <strong>${server}</strong> now use your own account there, and only for you.</p>
 <p><a class="button" href="${accountsPage}">Back to the tools</a></p>`;
     return pageAnswer({ title: "Account connected", body, signedIn });
   } catch (error) {

@@ -25,7 +25,7 @@ export function nameOf(app: Named): Html {
 }
 
 function publisherLine(app: PublishedApp): Html {
-  if (app.id === commandLineAppId) return html`<p>It comes with this server, and is nobody else’s app.</p>`;
+  if (app.id === commandLineAppId) return html`<p>This app is part of this server.</p>`;
   if (app.unverified) return unverifiedNotice(app.unverified.documentUrl);
   return html`<p>Published by <bdi>${plainName(app.publisher) || app.accountId}</bdi>${homepageLink(app)}</p>`;
 }
@@ -34,15 +34,15 @@ function publisherLine(app: PublishedApp): Html {
 function unverifiedNotice(documentUrl: string | null): Html {
   const who =
     documentUrl === null
-      ? html`This app registered itself at this server, and nobody has verified its name.`
-      : html`This app is of <strong>${new URL(documentUrl).host}</strong>, as its document there says (<code>${documentUrl}</code>). Nobody here has verified its name.`;
-  return html`<div class="notice" role="note"><p>${who} Allow it only if you have just begun to connect it yourself.</p></div>`;
+      ? html`This app registered itself. Its name is not verified.`
+      : html`This app comes from <strong>${new URL(documentUrl).host}</strong>, according to its document there (<code>${documentUrl}</code>). Its name is not verified.`;
+  return html`<div class="notice" role="note"><p>${who} Allow this app only if you have just started to connect it yourself.</p></div>`;
 }
 
 /** A warning for an app from before such names were refused. */
 function imitationWarning(app: Named): Html | undefined {
   if (app.id === commandLineAppId || !looksLikeOurs(app.name)) return undefined;
-  return html`<div class="notice" role="note"><p>This app is no part of this server, though its name looks like it. Its publisher chose the name.</p></div>`;
+  return html`<div class="notice" role="note"><p>This app is not part of this server, although its name suggests that. Its publisher chose the name.</p></div>`;
 }
 
 function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
@@ -53,24 +53,24 @@ function homepageLink({ homepageUrl }: PublishedApp): Html | undefined {
 
 /** What each scope means for the person who grants it. */
 export const scopeWords: Readonly<Record<Scope, string>> = {
-  "chat:read": "Read the chats that are stored for you: your questions and the answers",
-  "chat:write": "Put questions to models in your name, which counts against the account’s limits and may cost it money",
+  "chat:read": "Read the chats that are stored for you: your messages and the answers",
+  "chat:write": "Use models on your behalf. Requests count against the limits of the account and may cost money",
   "models:read": "See which models you can use",
-  "usage:read": "See how much was used, and what it cost",
-  "tools:use": "Use the tools that you may use, in your name and with the accounts that you connected to them",
+  "usage:read": "See usage and cost",
+  "tools:use": "Use tools on your behalf, including with the accounts that you connected",
   "keys:manage": "Create, change and revoke API keys",
   "admin:manage": "Operate this server: accounts, people, audit log",
 };
 
 function scopeList(scopes: readonly Scope[]): Html {
-  return html`<h2>It will be able to</h2>
+  return html`<h2>This app will be able to</h2>
 <ul class="plain">${scopes.map((scope) => html`<li>${scopeWords[scope]} <code>${scope}</code></li>`)}</ul>`;
 }
 
 const environmentWarnings: Readonly<Record<Environment, string | undefined>> = {
   live: undefined,
-  test: "This app is still being tested: it works in the account’s test environment, and not with what is live.",
-  dev: "This app is under development: it works in the account’s development environment, and not with what is live.",
+  test: "This app is in testing: it uses the account’s test environment, not the live environment.",
+  dev: "This app is in development: it uses the account’s development environment, not the live environment.",
 };
 
 /** What no account registered acts where the server does: that is no sign of anything unfinished. */
@@ -105,7 +105,7 @@ ${hidden("account", only.accountId)}`;
   const option = ({ accountId, accountName }: OwnMembership) => html`
 <label><input type="radio" name="account" value="${accountId}" required${accountId === preferred?.accountId && html` checked`}> <bdi>${plainName(accountName)}</bdi></label>`;
   return html`<fieldset${isWrong && html` aria-describedby="account-fault"`}>
-<legend>For which of your accounts?</legend>${memberships.map(option)}
+<legend>Account</legend>${memberships.map(option)}
 ${alert}</fieldset>`;
 }
 
@@ -116,7 +116,7 @@ const decisionButtons = html`<div class="actions">
 </div>`;
 
 function whoIsSignedIn({ person }: SignedIn): Html {
-  return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. What you allow can be undone at any time in your <a href="/settings">settings</a>.</p>`;
+  return html`<p class="after quiet">You are signed in as <bdi>${person.email}</bdi>. You can revoke access at any time in your <a href="/settings">settings</a>.</p>`;
 }
 
 /** What is to be chosen anew, and why. */

@@ -32,10 +32,10 @@ export function consentPage({
   const { app, redirectUri, scopes } = request;
   return {
     ...decisionPage({
-      ...{ question: ["Allow", " to act for you"], app, signedIn, scopes, memberships, toolChoice, fault },
+      ...{ question: ["Allow", " to act on your behalf"], app, signedIn, scopes, memberships, toolChoice, fault },
       action: "/oauth/authorize",
       hiddenFields: hiddenFields(signedIn, query, ticket),
-      consequence: html`<p>Afterwards you are sent to <strong>${destination(redirectUri)}</strong>.</p>`,
+      consequence: html`<p>After that you go to <strong>${destination(redirectUri)}</strong>.</p>`,
     }),
     formTargets: formTargets(redirectUri),
   };
@@ -54,8 +54,8 @@ export function noAccountPage({
     signedIn,
     status: 403,
     formTargets: formTargets(redirectUri),
-    body: html`<h1>There is no account to use</h1>
-<p>${nameOf(app)} asks to act for you in an account, but you are a member of none that is active. Ask an owner of one for an invitation, then start again from the app.</p>
+    body: html`<h1>No account available</h1>
+<p>${nameOf(app)} asks to act on your behalf, but you are not a member of an active account. Ask an account owner for an invitation, then start again from the app.</p>
 <form method="post" action="/oauth/authorize">
 ${hiddenFields(signedIn, query, ticket)}
 <div class="actions"><button name="decision" value="deny">Back to the app</button></div>

@@ -60,7 +60,7 @@ export function confirmationPage(parts: ConfirmationParts): Page {
     hiddenFields: html`${csrfField(signedIn)}
 ${hidden("ticket", ticket)}
 ${hidden("user_code", code.userCode)}`,
-    notice: html`<div class="notice" role="note"><p>Go on only if you started this yourself, a moment ago, on a device that you have at hand, and it shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If somebody sent you the code, deny it.</p></div>`,
+    notice: html`<div class="notice" role="note"><p>Continue only if you started this yourself a moment ago, on a device in front of you that shows the code <strong><code>${shownUserCode(code.userCode)}</code></strong>. If another person sent you the code, deny access.</p></div>`,
   });
 }
 
@@ -69,8 +69,8 @@ export function noDeviceAccountPage(signedIn: SignedIn): Page {
     title: "No account",
     signedIn,
     status: 403,
-    body: html`<h1>There is no account to use</h1>
-<p>You are a member of no account that is active, so there is nothing to connect a device to. Ask an owner of one for an invitation, then enter the code again.</p>
+    body: html`<h1>No account available</h1>
+<p>To connect a device, you must be a member of an active account. Ask an account owner for an invitation, then enter the code again.</p>
 <p class="quiet">You are signed in as <bdi>${signedIn.person.email}</bdi>.</p>`,
   };
 }
@@ -78,11 +78,11 @@ export function noDeviceAccountPage(signedIn: SignedIn): Page {
 export function deviceOutcomePage(outcome: "approved" | "denied", signedIn: SignedIn | undefined): Page {
   const [title, text] =
     outcome === "approved"
-      ? ["Device connected", "Go back to your device: it goes on by itself within a few seconds."]
-      : ["Device refused", "It gets no access. You can close this page."];
+      ? ["Device connected", "Go back to your device. It continues within a few seconds."]
+      : ["Device refused", "The device gets no access. You can close this page."];
   return {
     title,
     signedIn,
-    body: html`<h1>${title}</h1><p>${text}</p><p class="quiet">Your <a href="/settings">settings</a> list everything that you allowed.</p>`,
+    body: html`<h1>${title}</h1><p>${text}</p><p class="quiet">Your <a href="/settings">settings</a> list all apps and devices that you allowed.</p>`,
   };
 }

@@ -108,7 +108,7 @@ export function chosenTools(
   // Where there is one alone that was asked for, allowing it is choosing it.
   if (only && isSettled(choice)) return { tools: [...only.entries] };
   const chosen = choice.servers.filter(({ name }) => fields.has(fieldOf(name)));
-  if (chosen.length === 0) return { fault: "Choose at least one server, or deny it." };
+  if (chosen.length === 0) return { fault: "Choose at least one server, or deny access." };
   return { tools: chosen.flatMap(({ entries }) => entries) };
 }
 
@@ -116,19 +116,19 @@ export function toolChoiceFields(choice: ToolChoice | undefined, fault: string |
   if (!choice) return undefined;
   const { servers, mayBeAll, isSome } = choice;
   const [only] = servers;
-  if (!only) return html`<p>It may use the tools of <strong>every server</strong> that you may use here.</p>`;
-  if (isSettled(choice)) return html`<p>It may use the tools of ${wordsFor(only)}, and of no other server.</p>`;
+  if (!only) return html`<p>This app can use the tools of <strong>every server</strong> that you may use here.</p>`;
+  if (isSettled(choice)) return html`<p>This app can use only the tools of ${wordsFor(only)}.</p>`;
   const boxes = servers.map(
     (server) => html`
 <label><input type="checkbox" name="${fieldOf(server.name)}" value="on"${server.isChosen && html` checked`}> <span>${wordsFor(server)}</span></label>`,
   );
   const alert = fault !== undefined && html`<span class="error" id="tools-fault" role="alert">${fault}</span>`;
   return html`<fieldset class="tools"${alert && html` aria-describedby="tools-fault"`}>
-<legend>The tools of which servers may it use?</legend>
+<legend>Tools that this app can use</legend>
 ${
   mayBeAll &&
-  html`<label><input type="radio" name="tools" value="all"${!isSome && html` checked`}> <span><strong>Every server</strong> that you may use here, also those that come later</span></label>
-<label><input type="radio" name="tools" value="some"${isSome && html` checked`}> <span>Only those that you choose</span></label>`
+  html`<label><input type="radio" name="tools" value="all"${!isSome && html` checked`}> <span><strong>Every server</strong> that you may use here, now and later</span></label>
+<label><input type="radio" name="tools" value="some"${isSome && html` checked`}> <span>Selected servers</span></label>`
 }
 <div class="servers">${boxes}
 </div>
