@@ -200,7 +200,7 @@ test("a tier is made, changed and deleted; one of the file is only shown, and on
   await dialog(page).getByRole("textbox", { name: "USD" }).fill("250.5");
   await look(visitor, "tiers-new");
   await press(page, "Create tier");
-  await told(page, "The tier start-up is saved");
+  await told(page, "The tier start-up was saved");
   expect(await named("start-up")).toMatchObject({ requests_per_minute: 300, monthly_spend: 250.5, source: "database" });
 
   await page.getByRole("button", { name: "start-up" }).click();

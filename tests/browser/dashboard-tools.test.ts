@@ -94,7 +94,7 @@ test("what one may use stands by its server, and is found by words; also for mem
   await shown.getByText("2 tools, 1 prompt, 1 resource").waitFor();
   await shown.getByText("Read-only").waitFor();
   await shown.getByText("file:///stations.csv").waitFor();
-  await page.getByRole("region", { name: "mail" }).getByText("The server gives no description.").waitFor();
+  await page.getByRole("region", { name: "mail" }).getByText("No description").waitFor();
   await look(visitor, "tools");
   await page.getByRole("searchbox", { name: "Search tools" }).fill("river level");
   await page.getByRole("region", { name: "mail" }).waitFor({ state: "detached" });
