@@ -136,7 +136,7 @@ describe("members", () => {
       id: member.membership.id,
       deleted: true,
     });
-    expect((await api.send(member.headers, "/v1/session")).body.error.message).toContain("member of no account");
+    expect((await api.send(member.headers, "/v1/session")).body.error.message).toContain("not a member of an account");
     expect((await remove(second.headers, second)).status).toBe(200);
     const last = await remove(owner.headers, owner);
     expect([last.status, last.body.error.message]).toEqual([403, expect.stringContaining("at least one owner")]);

@@ -164,7 +164,7 @@ describe("the end of a membership", () => {
       expect((await send(headers, "/v1/models")).status).toBe(401);
     }
     for (const { headers } of [member, owner]) {
-      expect((await send(headers, "/v1/models")).body.error.message).toContain("member of no account");
+      expect((await send(headers, "/v1/models")).body.error.message).toContain("not a member of an account");
     }
     for (const { headers } of [ownersKey, madeByLogin]) expect((await send(headers, "/v1/models")).status).toBe(200);
   });

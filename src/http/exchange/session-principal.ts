@@ -94,7 +94,7 @@ function membershipOf({ memberships, membership }: SignedIn, wanted: string | nu
   }
   throw forbidden(
     wanted === null
-      ? "You are a member of no account. Ask an owner of one for an invitation."
+      ? "You are not a member of an account. Ask an account owner for an invitation."
       : "Headrace-Account: you are no member of this account.",
   );
 }
