@@ -109,7 +109,9 @@ test("what one may use of it is text that fits, also of a tool with arguments of
 test("what is unseen in a name or a host is named where an operator decides, who is told what is a prompt and what goes to every model", async () => {
   await using visitor = await arrive("/admin/tool-servers?server=each");
   const { page } = visitor;
-  await drawer(page).getByRole("button", { name: /^Ask/ }).click();
+  await drawer(page)
+    .getByRole("button", { name: /^(Load tools|Refresh)$/ })
+    .click();
   await drawer(page).getByRole("heading", { name: "To approve" }).waitFor();
   await drawer(page).getByRole("heading", { name: "Server instructions" }).waitFor();
   const filled = drawer(page).getByRole("listitem").filter({ hasText: "a blank that is a letter" });

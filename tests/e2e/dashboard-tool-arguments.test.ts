@@ -39,10 +39,10 @@ test("what is empty is left out, unless the tool needs it; values have the types
 });
 
 test.each([
-  ["limit", "ten", "no number"],
+  ["limit", "ten", "Enter a number"],
   ["limit", "1.5", "whole number"],
-  ["limit", "Infinity", "no number"],
-  ["filters", "{a: 1}", "no JSON"],
+  ["limit", "Infinity", "Enter a number"],
+  ["filters", "{a: 1}", "not valid JSON"],
 ])("of %s, %j is not sent, and it is said why", (field, text, why) => {
   const read = argumentsOf(fieldsOfSchema(), { query: "water", [field]: text });
   expect("problems" in read && read.problems.get(field)).toContain(why);
