@@ -98,7 +98,7 @@ const upstream = field(
         .trim()
         .refine((text) => parseHttpUrl(text) !== undefined),
       {
-        doc: "Base URL of its API, nearly always ending in `/v1`, which may be left out where `api` is `messages`.",
+        doc: "Base URL of the API, usually ending in `/v1`. With `api: messages` the `/v1` may be left out.",
         must: "a URL that begins with http:// or https:// and has no user, password, query or fragment",
         fix: "Give a URL such as http://127.0.0.1:11434/v1. Where it had a user or password: a key goes under api_key.",
         quiet: true,
@@ -111,19 +111,19 @@ const upstream = field(
       quiet: true,
     }).optional(),
     api: said(
-      "The API that it speaks: OpenAI's, as most servers do, or `messages` for Anthropic's own, with its headers and list of models.",
+      "API of the server: OpenAI's, or `messages` for Anthropic's, with its headers and list of models.",
       oneOf(upstreamApis),
     ).default(usualSpeech.api),
     apis: field(
-      z.array(said("A format of conversations.", oneOf(apiNames))).min(1),
+      z.array(said("A conversation format.", oneOf(apiNames))).min(1),
       list(
-        "The formats of conversations that it has, each with all that its maker has in it; requests in the others are translated. Left out: it is asked what it has.",
+        "Conversation formats that the server supports in full. Requests in other formats are translated. Default: detected automatically.",
         "chat, responses and messages, with one entry at least",
         "Write a list such as [chat, responses], or leave it out.",
       ),
     ).optional(),
     key_header: said(
-      "Header that the key is sent in: `authorization` as a bearer token, `api-key` for Azure. Left out: `authorization`, or `x-api-key` where `api` is `messages`.",
+      "Header for the API key: `authorization` as a bearer token, or `api-key` for Azure. Default: `authorization`, or `x-api-key` with `api: messages`.",
       orLeftOut(oneOf(keyHeaders)),
     ).optional(),
     query: field(
@@ -136,37 +136,37 @@ const upstream = field(
           quiet: true,
         }),
       ),
-      mapping("Parameters that the path of every request to it ends with, such as `api-version` of Azure."),
+      mapping("Query parameters added to every request, such as `api-version` for Azure."),
     ).optional(),
     cache_salt: flag(
-      "Send it a `cache_salt` with each request, another one for each account, so that none finds in its cache what another asked: for vLLM.",
+      "For vLLM: send a `cache_salt` with each request, different for each account, so that accounts do not share cached prompts.",
     ).default(usualSpeech.cacheSalt),
-    priority: flag("Send it a `priority` with each request: for vLLM with `--scheduling-policy priority`.").default(
+    priority: flag("For vLLM with `--scheduling-policy priority`: send a `priority` with each request.").default(
       usualSpeech.priority,
     ),
     identifiers: said(
       "What `user`, `safety_identifier`, `prompt_cache_key` and, in Messages, `metadata.user_id` become: `hashed`, with the account, `as_sent` or `removed`. Left out: as sent where it is `local`, else hashed.",
       orLeftOut(oneOf(identifierWays)),
     ).optional(),
-    discover: flag("Ask its `/models`, now and again, and serve what it lists.").default(true),
-    local: flag(
-      "Whether requests of keys with `never_leaves` may go there, as nothing that it is sent goes further.",
-    ).default(false),
-    timeout_seconds: seconds("How long to wait for the first byte of an answer.", 600).default(
+    discover: flag("Read `/models` of the server regularly, and serve all listed models.").default(true),
+    local: flag("The server sends nothing on to other systems, so keys with `never_leaves` may use it.").default(false),
+    timeout_seconds: seconds("Seconds to wait for the first byte of an answer.", 600).default(
       upstreamDefaults.timeoutSeconds,
     ),
-    idle_seconds: seconds("How long a begun answer may be silent.", 900).default(upstreamDefaults.idleSeconds),
+    idle_seconds: seconds("Seconds without data after which a started answer fails.", 900).default(
+      upstreamDefaults.idleSeconds,
+    ),
     max_concurrency: field(z.int().min(1).max(1_000_000), {
-      doc: "Most requests at once; more wait in the queue. Left out: measured.",
+      doc: "Maximum number of concurrent requests. Further requests wait in the queue. Default: measured automatically.",
       must: "a whole number, 1 or more",
       fix: "Give a number such as 8, or leave it out.",
     }).optional(),
     http_client: said(
-      "What requests to it are sent with: Headrace's own HTTP client, or the `fetch` of Bun, should the two not get on.",
+      "HTTP client for this server: Headrace's own, or the `fetch` of Bun if the server does not work with it.",
       { ...oneOf(["own", "fetch"]), fix: "Write fetch, or leave it out." },
     ).default("own"),
   }),
-  entry("A server whose models are served.", "name and url"),
+  entry("A model server.", "name and url"),
 );
 
 const deployment = field(
@@ -177,7 +177,7 @@ const deployment = field(
       fix: `Name an entry of upstreams, or ${builtInEngineName}.`,
     }),
     model: field(z.string().min(1).max(longestModelId), {
-      doc: "The upstream's own id of the model; left out: the public id.",
+      doc: "Id of the model at the upstream. Default: the public id.",
       must: "a model id of 1 to 256 characters",
       fix: "Give the id as the upstream lists it, or leave it out.",
     }).optional(),
@@ -186,7 +186,7 @@ const deployment = field(
       orLeftOut(whole([1, mostWeight], 1)),
     ).default(1),
   }),
-  entry("One place where the model runs.", "upstream"),
+  entry("A deployment: the model at one upstream.", "upstream"),
 );
 
 const environmentList = (doc: string) =>
@@ -198,28 +198,28 @@ const environmentList = (doc: string) =>
 const model = field(
   z.strictObject({
     id: field(z.string().max(longestModelId).regex(printablePattern), {
-      doc: "The id clients send.",
+      doc: "The id that clients send.",
       must: "1 to 256 printable ASCII characters without spaces",
       fix: "Give an id such as llama-3.1-8b.",
     }),
     capabilities: field(
       z.strictObject(byCapability((meaning) => flag(meaning).exactOptional())),
-      mapping("What the model can do. What is left out is unknown, and its server decides."),
+      mapping("Abilities of the model. Abilities that are left out are unknown, and the server decides."),
     ).optional(),
     context: field(z.int().min(1).max(mostContext), {
-      doc: "Context in tokens, prompt and completion together. Left out: as the upstream tells, else unbounded.",
+      doc: "Context in tokens, prompt and completion together. Default: the upstream's value, or unlimited.",
       must: "a whole number of tokens, 1 or more",
       fix: "Give a number such as 8192, or leave it out.",
     }).optional(),
     environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
     price: price.optional(),
     price_of: field(z.string().min(1).max(longestModelId), {
-      doc: "A model of the price list, as `headrace prices` names it: what usage costs where `price` does not say it.",
+      doc: "A model in the price list, as `headrace prices` names it. Its price applies if `price` is not set.",
       must: "vendor/model as headrace prices lists it",
       fix: "Give a name such as openai/gpt-5, or leave it out.",
     }).optional(),
     owned_by: field(z.string().min(1).max(256), {
-      doc: "Owner label in the model list. Left out: as the upstream tells.",
+      doc: "Owner label in the model list. Default: the upstream's value.",
       must: "1 to 256 characters",
       fix: "Give a name, or leave it out.",
     }).optional(),
@@ -234,7 +234,7 @@ const model = field(
         )
         .max(mostFallbacks),
       list(
-        "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
+        "Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.",
         "model ids, 8 at most",
       ),
     ).default([]),
@@ -242,21 +242,21 @@ const model = field(
       z
         .array(
           field(z.string().max(longestModelId).regex(aliasPattern), {
-            doc: "Another name of the model, or, with a `*` at its end, all names that begin so.",
+            doc: "Another name of the model, or a prefix ending in `*`.",
             must: aliasText,
             fix: 'Give a name such as gpt-5, or the beginning of names such as "claude-*".',
           }),
         )
         .max(mostAliases),
       list(
-        "Other names by which clients may ask for it, for those that insist on names of their own. A model of that id comes first, then the name itself, then the longest beginning. The answer says which model it is, and is counted and priced as that one.",
+        "Other names that clients can send. A model with that id has precedence, then the exact alias, then the longest prefix. The answer names the real model, which is also used for counting and pricing.",
         "names, 32 at most",
       ),
     ).default([]),
     deployments: field(
       z.array(deployment).min(1),
       list(
-        "Where it runs; requests are spread by weight. Left out: wherever a model of this id is found, at upstreams, nodes and the built-in engine.",
+        "Deployments of the model. Requests are distributed by weight. Default: every upstream and node that lists this id, and the built-in engine if it has the model.",
         "deployments, with one entry at least",
         "Begin each entry with a hyphen, such as - upstream: ollama, or leave the key out.",
       ),
@@ -279,14 +279,14 @@ const tagText = `1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, 
 
 const quota = field(
   z.strictObject({
-    unit: said("What is counted; USD by the prices of the models.", oneOf(quotaUnits)),
+    unit: said("Unit of the amount. USD is counted by the prices of the models.", oneOf(quotaUnits)),
     amount: field(z.number().min(0), {
-      doc: "Whole requests or tokens, or USD, of the account in each environment.",
+      doc: "Amount of requests, tokens or USD, for each environment of the account.",
       must: "a number, 0 or more",
       fix: "Give a number such as 1000.",
     }),
     per: field(z.union([z.enum(namedSpans), z.int().min(leastSpanSeconds).max(mostSpanSeconds)]), {
-      doc: "The window: a span with a name, or seconds.",
+      doc: "Length of the window: a named span, or seconds.",
       must: `${namedSpans.join(", ")} or whole seconds from ${leastSpanSeconds} to ${mostSpanSeconds}`,
       fix: "Write a span such as day, or seconds such as 86400.",
     }),
@@ -298,7 +298,7 @@ const quota = field(
       z
         .array(
           field(z.string().max(longestModelPattern).regex(modelPatternPattern), {
-            doc: "The id of a model, or the beginning of ids and an asterisk.",
+            doc: "A model id, or a prefix ending in `*`.",
             must: "a model id, or the beginning of one with an asterisk behind it",
             fix: "Write an id such as assistant, or gpt-* for all that begin with gpt-.",
           }),
@@ -306,29 +306,29 @@ const quota = field(
         .min(1)
         .max(mostQuotaModels),
       list(
-        "The models that it counts. Left out: all.",
+        "Models that the quota counts. Default: all.",
         `1 to ${mostQuotaModels} ids or beginnings of ids`,
         "Write a list such as [gpt-*], or leave it out.",
       ),
     ).optional(),
     tag: field(z.string().max(longestRequestTag).regex(tagPattern), {
-      doc: "Only requests that have this tag count. Left out: all.",
+      doc: "Count only requests with this tag. Default: all requests.",
       must: tagText,
       fix: "Write a tag such as team-a, or leave it out.",
     }).optional(),
     hard_stop: field(z.boolean(), {
-      doc: "Whether an answer ends at the token where the quota is spent, as if it had reached `max_tokens`. Only of tokens and USD. Left out: it goes on to its own end.",
+      doc: "Cut an answer off as soon as the quota is used up, as with `max_tokens`. Only for tokens and USD. Default: an answer that has started is completed.",
       must: "true or false",
       fix: "Write true, or leave it out.",
     }).optional(),
   }),
-  entry("A quota per window.", "unit, amount and per"),
+  entry("A quota.", "unit, amount and per"),
 );
 
 const tier = field(
   z.strictObject({
     name: field(z.string().regex(namePattern), {
-      doc: "Name of the tier; `free`, `pro` and `enterprise` exist and may be changed.",
+      doc: "Name of the tier. `free`, `pro` and `enterprise` exist and can be changed.",
       must: nameText,
       fix: "Give a name such as pro.",
     }),
@@ -336,25 +336,29 @@ const tier = field(
     ...byWire(optionalAmounts, (given) => amount(given).default(null)),
     quotas: field(
       z.array(quota).max(mostQuotas),
-      list("Quotas per window, beside those of a calendar month; all of them hold.", `${mostQuotas} quotas at most`),
+      list("Quotas in addition to the monthly limits. All of them apply.", `${mostQuotas} quotas at most`),
     ).default([]),
-    environments: environmentList("Environments in which these limits hold; in the others there are none.").default([
-      ...defaultTierEnvironments,
-    ]),
+    environments: environmentList(
+      "Environments in which these limits apply. The other environments have no limits.",
+    ).default([...defaultTierEnvironments]),
     priority: field(z.enum(priorities), {
-      doc: "The highest priority that requests of these accounts may have, in all environments, and the one of those that say none.",
+      doc: "Highest priority of requests of these accounts in all environments, and the default priority.",
       must: `one of ${priorities.join(", ")}`,
       fix: "Write high for those that are served first, low for those that can wait, or leave it out.",
     }).default(usualPriority),
   }),
-  entry("What accounts of this tier may use.", "name, requests_per_minute and tokens_per_minute"),
+  entry("Limits for the accounts of this tier.", "name, requests_per_minute and tokens_per_minute"),
 );
 
 const limits = field(
   z.strictObject({
-    body_bytes: bound("Largest request body in bytes; above it: 413.", [1024, 1_073_741_824, 33_554_432], "bytes"),
-    messages: bound("Most messages of one chat request; above it: 400.", [1, 1_000_000, 2048]),
-    depth: bound("Deepest nesting of a JSON body; above it: 400.", [8, 1000, 64]),
+    body_bytes: bound(
+      "Maximum size of a request body in bytes. Larger ones get 413.",
+      [1024, 1_073_741_824, 33_554_432],
+      "bytes",
+    ),
+    messages: bound("Maximum number of messages in one chat request. More get 400.", [1, 1_000_000, 2048]),
+    depth: bound("Maximum nesting depth of a JSON body. Deeper ones get 400.", [8, 1000, 64]),
     refused_members: field(
       z
         .array(
@@ -370,34 +374,37 @@ const limits = field(
         `names, ${mostRefusedMembers} at most`,
       ),
     ).default([...rulingMembers]),
-    queue: bound("Most requests that wait for a place at one upstream or model; more get 503.", [0, 100_000, 512]),
-    queue_seconds: seconds("Longest wait for a place; where it would be longer: 503 at once.", 30).default(30),
+    queue: bound("Maximum number of requests that wait for one upstream or model. More get 503.", [0, 100_000, 512]),
+    queue_seconds: seconds(
+      "Maximum time in the queue. Requests with a longer expected wait get 503 immediately.",
+      30,
+    ).default(30),
     open_requests_per_key: bound(
-      "Most requests that one key may have open at the same time in each server process, answers that are still being taken included; above it: 429.",
+      "Maximum number of open requests of one key in each server process, including answers that are still being received. More get 429.",
       [1, 1_000_000, 1000],
     ),
     held_bytes: bound(
-      "Most bytes of requests and answers that each server process holds in memory at the same time, at least four times `body_bytes`: one key may hold 29 % of them, one account 44 %; above it: 429 or 503.",
+      "Maximum memory in bytes for requests and answers in each server process, at least four times `body_bytes`. One key may use 29 % of it, one account 44 %. More get 429 or 503.",
       [16_777_216, 68_719_476_736, defaultMostHeldBytes],
       "bytes",
     ),
     form_bytes: bound(
-      "Largest form with files, such as a recording that is to be transcribed, in bytes; above it: 413.",
+      "Maximum size in bytes of a form with files, such as a recording to transcribe. Larger ones get 413.",
       [1024, 1_099_511_627_776, 2_147_483_648],
       "bytes",
     ),
     form_memory_bytes: bound(
-      "Most bytes of one form that stay in memory; a larger one is on the disk, in the data directory, until its request is over.",
+      "Maximum bytes of one form in memory. A larger form is stored in the data directory until its request ends.",
       [0, 16_777_216, 524_288],
       "bytes",
     ),
     form_disk_bytes: bound(
-      "Most bytes of forms on the disk at the same time, at least `form_bytes`: one account may have half of them, or one form; above it: 429 or 503.",
+      "Maximum bytes of forms on disk at the same time, at least `form_bytes`. One account may use half of it, or one form. More get 429 or 503.",
       [0, 1_099_511_627_776, 8_589_934_592],
       "bytes",
     ),
   }),
-  mapping("What one request may be, how long it may wait, how many one key may have open, and what all hold, at most."),
+  mapping("Maximum sizes, waiting times, open requests and memory."),
 );
 
 const tags = field(
@@ -413,7 +420,7 @@ const tags = field(
         )
         .max(mostMetadataTags),
       list(
-        "Members of a request's `metadata` under which it is counted as `name:value`. Left out: none.",
+        "Members of a request's `metadata` that become tags of the form `name:value`. Default: none.",
         `${mostMetadataTags} names at most`,
         "Write a list such as [team, project].",
       ),
@@ -422,17 +429,17 @@ const tags = field(
       "Count requests under `user:name` for the end user that they name: `safety_identifier`, `user`, or `user_id` of `metadata`. These stand in the records then, so give them ids that say nothing by themselves.",
     ).default(false),
     most_a_day: bound(
-      "Most tags that the requests of one account in one environment bring in a day (UTC), beside those of its keys and quotas, in each server process; further ones count as `other`.",
+      "Maximum number of new tags per account, environment and day (UTC) in each server process, without the tags of its keys and quotas. Further tags are counted as `other`.",
       [0, 100_000, 1_000],
     ),
   }),
-  mapping("What requests are counted under beside the tags of their keys and those of the header `x-headrace-tags`."),
+  mapping("Tags of requests, in addition to the tags of their keys and of the header `x-headrace-tags`."),
 );
 
 const storedChats = field(
   z.strictObject({
     retention_days: bound(
-      "How long chat completions with `store: true`, and responses without `store: false`, are kept. 0: nothing is stored, whatever a request says.",
+      "Days to keep chat completions with `store: true` and responses without `store: false`. 0: nothing is stored, even if a request asks for it.",
       [0, 3650, 30],
       "days",
     ),
@@ -442,7 +449,7 @@ const storedChats = field(
       "bytes",
     ),
   }),
-  mapping("Chat completions that clients asked to keep, and responses."),
+  mapping("Stored chat completions and responses."),
 );
 
 const days = (doc: string, [least, example]: readonly [number, number], usual: number | null) =>
@@ -462,19 +469,19 @@ export const retentionDefaults = { requests: 400, hourly_usage: null, refusals: 
 const retention = field(
   z.strictObject({
     requests_days: days(
-      "How long single requests are kept, as `GET /v1/requests` lists them. Sums of usage stay, so reports and quotas do not change.",
+      "Days to keep single requests, as listed by `GET /v1/requests`. Usage totals are kept, so reports and quotas do not change.",
       [7, 90],
       retentionDefaults.requests,
     ),
     hourly_usage_days: days(
-      "How long sums of usage by hour are kept; those by day stay for good. No less than `requests_days`.",
+      "Days to keep hourly usage, at least `requests_days`. Daily usage is kept permanently.",
       [32, 730],
       retentionDefaults.hourly_usage,
     ),
-    refusals_days: days("How long counts of refused requests are kept.", [7, 90], retentionDefaults.refusals),
-    audit_days: days("How long the audit log is kept.", [30, 730], retentionDefaults.audit),
+    refusals_days: days("Days to keep counts of refused requests.", [7, 90], retentionDefaults.refusals),
+    audit_days: days("Days to keep the audit log.", [30, 730], retentionDefaults.audit),
   }),
-  mapping("How long records are kept. What is older is deleted in the background, whole days at once; null: never."),
+  mapping("Retention of records. Older records are deleted in the background, a whole day at a time. null: never."),
 );
 
 const cors = field(
@@ -500,20 +507,20 @@ const cors = field(
 const logs = field(
   z.strictObject({
     level: said(
-      "Lowest level that is logged; `--log-level` and `HEADRACE_LOG_LEVEL` come before it.",
+      "Lowest level to log. `--log-level` and `HEADRACE_LOG_LEVEL` have precedence.",
       oneOf(logLevels),
     ).default("info"),
     sample: said(
-      "Share of the requests that went well whose line is written. Errors, refusals, requests that were left and slow ones always are.",
+      "Share of successful requests to log. Errors, refused requests, requests that the client cancelled and slow requests are always logged.",
       share(),
     ).default(1),
     slow_seconds: field(z.number().min(0.001).max(86_400), {
-      doc: "A request that takes this long, with all of its answer, is a warning with `slow=true`. Left out: none is.",
+      doc: "Seconds after which a request, including its answer, is logged as a warning with `slow=true`. Default: none.",
       must: "a number of seconds from 0.001 to 86400",
       fix: "Give a number such as 60, or leave it out.",
     }).optional(),
   }),
-  mapping("What is written to the log."),
+  mapping("The log."),
 );
 
 const tracing = field(
@@ -532,17 +539,15 @@ const tracing = field(
       mapping(`Headers for the collector, such as a credential: \`\${NAME}\` takes it from a variable.`),
     ).optional(),
     service_name: inFile(options.otelServiceName),
-    sample: said("Share of the requests that are traced, of those that are no part of a trace yet.", share()).default(
-      1,
-    ),
-    content: flag("Put prompts and answers into the traces, shortened.").default(false),
+    sample: said("Share of requests to trace, among requests that do not belong to a trace yet.", share()).default(1),
+    content: flag("Include shortened prompts and answers in traces.").default(false),
   }),
-  mapping("Traces by OpenTelemetry."),
+  mapping("OpenTelemetry traces."),
 );
 
 const mail = field(
   z.strictObject({ url: inFile(options.smtpUrl), from: inFile(options.mailFrom) }),
-  mapping("How invitations and password resets are sent."),
+  mapping("Mail for invitations and password resets."),
 );
 
 export const fileSchema = field(
@@ -572,10 +577,10 @@ export const fileSchema = field(
         commands: commands.optional(),
         files: files.optional(),
       }),
-      mapping("The built-in engine, and commands that serve models."),
+      mapping("The built-in engine and commands that serve models."),
     ).optional(),
-    upstreams: field(z.array(upstream), list("Servers whose models are served.", "upstreams")).default([]),
-    models: field(z.array(model), list("Models under public ids of their own.", "models")).default([]),
+    upstreams: field(z.array(upstream), list("Model servers.", "upstreams")).default([]),
+    models: field(z.array(model), list("Models with their own public ids.", "models")).default([]),
     guardrails: guardrails.default([]),
     cache: cache.prefault({}),
     tiers: field(z.array(tier), list("Limits of accounts.", "tiers")).default([]),
