@@ -134,6 +134,25 @@ describe("a PostgreSQL that takes no writes", () => {
   });
 });
 
+test("a database that becomes an older copy is reported, as keys that were revoked since are valid again", async () => {
+  const server = await start();
+  const made = JSON.parse((await makeKey(server)).text) as { id: string; key: string };
+  using db = new Database(join(server.dataDir, "headrace.db"));
+  const tables = ["api_keys", "credential_revision"];
+  for (const table of tables) db.run(`CREATE TEMP TABLE old_${table} AS SELECT * FROM ${table}`);
+  expect((await server.request(`/v1/keys/${made.id}`, { method: "DELETE" })).status).toBe(200);
+  expect((await chat({ url: server.url, key: made.key })).status).toBe(401);
+  // The server looks for changes twice a second.
+  await Bun.sleep(2_000);
+  // Stands for a failover to a standby that lacks the last commits.
+  db.transaction(() => {
+    for (const table of tables) db.run(`DELETE FROM ${table}`);
+    for (const table of tables) db.run(`INSERT INTO ${table} SELECT * FROM old_${table}`);
+  })();
+  await until(() => server.logged("database_went_back").length > 0, "the log says so");
+  expect((await chat({ url: server.url, key: made.key })).status).toBe(200);
+});
+
 test("an SQLite that another program keeps locked is told by readiness, and not once it is free", async () => {
   const server = await start();
   using other = new Database(join(server.dataDir, "headrace.db"));

@@ -8,7 +8,8 @@ afterEach(() => watcher?.close());
 
 /** Looks only when it is told to. */
 async function watch(reread?: () => Promise<void>) {
-  const world = { revision: 1, isAway: false, looks: 0, changes: 0, beforeAnswer: async () => {} };
+  const errors: string[] = [];
+  const world = { revision: 1, isAway: false, looks: 0, changes: 0, beforeAnswer: async () => {}, errors };
   const made = new RevisionWatcher({
     keys: {
       async credentialRevision() {
@@ -20,7 +21,7 @@ async function watch(reread?: () => Promise<void>) {
       },
     },
     clock: systemClock,
-    log: { info() {}, warn() {}, error() {} },
+    log: { info() {}, warn() {}, error: (event) => void errors.push(event) },
     onChange: () => void world.changes++,
     ...(reread ? { reread } : {}),
     pollMs: 3_600_000,
@@ -39,6 +40,17 @@ test("a watcher that is told of a change looks at once; where there is none, not
   world.revision = 2;
   await made.hint();
   expect([world.looks, world.changes]).toEqual([2, 1]);
+});
+
+test("a watcher reports a database that went back to an older revision, once, and forgets what it knew", async () => {
+  const { world, made } = await watch();
+  world.revision = 3;
+  await made.ask();
+  expect(world.errors).toEqual([]);
+  world.revision = 2;
+  await made.ask();
+  await made.ask();
+  expect([world.changes, world.errors]).toEqual([2, ["database_went_back"]]);
 });
 
 test("a watcher that is told in the middle of a look looks once more, as that one may have been too early", async () => {

@@ -27,6 +27,8 @@ const freshMs = 1_000;
 /** A store that takes longer is as good as away: a warm key must not wait for it. Its answer counts when it comes. */
 const patienceMs = 800;
 const abandonMs = 10_000;
+const wentBack =
+  "The database is an older copy of itself, as after a failover that lost commits: API keys and sessions that were revoked since are valid again, and later keys and usage are gone. Revoke them anew.";
 
 export class RevisionWatcher {
   readonly #options: RevisionWatcherOptions;
@@ -102,6 +104,8 @@ export class RevisionWatcher {
     const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();
     const revision = await withDeadline(keys.credentialRevision(), abandonMs);
+    if (this.#revision !== undefined && revision < this.#revision)
+      log.error("database_went_back", { detail: wentBack });
     // The first look counts as a change as well: what was read before it may have changed in between.
     if (revision !== this.#revision) {
       onChange();
