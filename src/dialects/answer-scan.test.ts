@@ -69,7 +69,7 @@ test("what was found in an answer is neither in the next nor changed by it", () 
   for (const member of members) expect([next.startOf(member), next.endOf(member)]).toEqual([0, 0]);
   expect(text.slice(before.startOf("error"), before.endOf("error"))).toBe("1");
   expect(before.isText("model", "m")).toBe(true);
-  expect(before.isFilledList("choices")).toBe(true);
+  expect(before.hasObjects("choices")).toBe(true);
   expect(before.parsedValueOf("usage")).toEqual(usual.usage);
   expect(before.usage?.completionTokens).toBe(4);
 });
@@ -141,16 +141,17 @@ describe("texts and lists", () => {
     expect(found("{}").isText("model", "")).toBe(false);
   });
 
-  test("a list is filled where something stands in it", () => {
+  test("finds objects in a list that begins with one", () => {
     for (const [json, filled] of [
-      ["[1]", true],
+      ["[1]", false],
+      ["[null]", false],
       ["[ {} ]", true],
       ["[]", false],
       ["[ \n ]", false],
       ["{}", false],
       ['"[1]"', false],
     ] as const) {
-      expect([json, found(`{"choices":${json}}`).isFilledList("choices")]).toEqual([json, filled]);
+      expect([json, found(`{"choices":${json}}`).hasObjects("choices")]).toEqual([json, filled]);
     }
   });
 });

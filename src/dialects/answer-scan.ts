@@ -130,11 +130,12 @@ export class ScannedAnswer {
     return first === 0 || first === letterN;
   }
 
-  isFilledList(member: AnswerMember): boolean {
+  /** Reports whether the member is a list that begins with an object. */
+  hasObjects(member: AnswerMember): boolean {
     if (this.firstByteOf(member) !== openBracket) return false;
     let at = this.startOf(member) + 1;
     while (this.#byteAt(at) <= space) at++;
-    return this.#byteAt(at) !== closeBracket;
+    return this.#byteAt(at) === openBrace;
   }
 
   /** Whether there are such bytes anywhere in its value. */

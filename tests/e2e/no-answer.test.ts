@@ -129,6 +129,22 @@ const requests: Readonly<Record<Format, readonly [path: string, body: Json]>> = 
   messages: ["/v1/messages", { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 }],
 };
 
+/** What comes in place of an answer to a task. */
+const ofTasks: Readonly<Record<string, Answer>> = {
+  "lists without an item": sent(200, jsonType, '{"data":[],"results":[],"answers":[],"choices":[]}'),
+  "lists of null": sent(200, jsonType, '{"data":[null],"results":[null],"answers":[null],"choices":[null]}'),
+};
+/** What comes in place of sound, or of a text that is no JSON. */
+const ofBytes: Readonly<Record<string, Answer>> = {
+  "an error that calls itself sound": sent(200, "audio/mpeg", error),
+  "an error without a type": sent(200, undefined, error),
+  "an error of FastAPI as plain text": sent(200, "text/plain", '{ "detail": "Not ready" }'),
+  "lines of JSON": sent(200, "application/x-ndjson", `${error}\n`),
+  "an event with an error": sent(200, sse, `event: error\ndata: ${error}\n\n`),
+  "an event with an error as plain text": sent(200, "text/plain", `data: ${error}\n\n`),
+  "an event that is named an error": sent(200, sse, 'event: error\ndata: {"message":"no"}\n\n'),
+};
+
 /** The tasks and the other operations: a request of each, and an answer to it. */
 const operations: Readonly<Record<string, { path: string; body: Json; answer: Json }>> = {
   completions: {
@@ -150,6 +166,12 @@ const operations: Readonly<Record<string, { path: string; body: Json; answer: Js
     answer: { results: [{ index: 0, relevance_score: 1 }] },
   },
   moderations: { path: "/v1/moderations", body: { input: "Hi" }, answer: { results: [{ flagged: false }] } },
+  score: { path: "/v1/score", body: { text_1: "Hi", text_2: ["a"] }, answer: { data: [{ index: 0, score: 1 }] } },
+  decisions: {
+    path: "/v1/decisions",
+    body: { input: "Hi", questions: [{ type: "predicate", name: "a", instructions: "b" }] },
+    answer: { answers: [{ type: "predicate", name: "a", probability: 1 }] },
+  },
   images: {
     path: "/v1/images/generations",
     body: { prompt: "Hi" },
@@ -167,7 +189,8 @@ class Server {
       sent(req.method === "GET" ? 200 : 404, jsonType, '{"object":"list","data":[]}')(res);
       return;
     }
-    const body = JSON.parse(text) as Json;
+    const isForm = req.headers["content-type"]?.startsWith("multipart/") === true;
+    const body = isForm ? { model: /m-\d+[\w-]+/.exec(text)?.[0] } : (JSON.parse(text) as Json);
     const model = String(body["model"]);
     // Tokens are counted beside the request itself.
     if (req.url?.includes("token")) {
@@ -194,18 +217,20 @@ class Server {
   }
 }
 
-const cases: Readonly<Record<string, Answer>> = { ...always, ...streamed };
+const cases: Readonly<Record<string, Answer>> = { ...always, ...streamed, ...ofTasks, ...ofBytes };
 const caseNames = Object.keys(cases);
 const bad = new Server((_req, res, { model }) => cases[caseNames[Number(String(model).split("-")[1])] ?? ""]?.(res));
 const good = new Server((req, res, body) => {
   const format = formatOf[req.url ?? ""];
   const other = Object.values(operations).find(({ path }) => path === req.url);
-  if (!format) sent(other ? 200 : 404, jsonType, JSON.stringify(other?.answer ?? {}))(res);
+  if (req.url === "/v1/audio/speech") sent(200, "audio/mpeg", "ID3\0 sound")(res);
+  else if (req.url === "/v1/audio/transcriptions") sent(200, "text/plain", "Hello")(res);
+  else if (!format) sent(other ? 200 : 404, jsonType, JSON.stringify(other?.answer ?? {}))(res);
   else if (body["stream"] === true) sent(200, sse, stream[format])(res);
   else sent(200, jsonType, JSON.stringify(whole[format]))(res);
 });
 let server: TestServer;
-const uses = 12;
+const uses = 16;
 const used = new Map<string, number>();
 
 beforeAll(async () => {
@@ -220,7 +245,7 @@ beforeAll(async () => {
       Array.from({ length: uses }, (_, use) => {
         const id = `m-${index}-${format}-${use}`;
         const capabilities =
-          "{ chat: true, completion: true, embeddings: true, rerank: true, moderation: true, images: true }";
+          "{ chat: true, completion: true, embeddings: true, rerank: true, moderation: true, images: true, decisions: true, speech: true, transcription: true }";
         return `  - { id: ${id}, capabilities: ${capabilities}, deployments: [{ upstream: bad-${format}, model: ${id}, weight: 1000000 }, { upstream: good-${format}, model: ${id}, weight: 1 }] }`;
       }),
     ),
@@ -279,11 +304,40 @@ describe.each(formats)("asked in chat, Responses and Messages, servers of %s", (
 });
 
 describe.each(Object.keys(operations))("a request for %s", (operation) => {
-  test.each(Object.keys(always))("moves on where its answer is %s", async (name) => {
+  test.each(Object.keys({ ...always, ...ofTasks }))("moves on where its answer is %s", async (name) => {
     const { path, body } = operations[operation] as (typeof operations)[string];
     const model = modelFor(name, "chat");
     const response = await server.request(path, { body: { ...body, model } });
     expect([response.status, await response.json()]).toEqual([200, expect.anything()]);
     expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
   });
+});
+
+test("a stream of images moves on where a whole answer has no image", async () => {
+  for (const name of Object.keys(ofTasks)) {
+    const model = modelFor(name, "chat");
+    const response = await server.request("/v1/images/generations", { body: { model, prompt: "Hi", stream: true } });
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining("aGk=")]);
+    expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
+  }
+});
+
+const whatIsNoBytes = Object.keys({ ...always, ...ofBytes });
+
+test.each(whatIsNoBytes)("a request for sound moves on where its answer is %s", async (name) => {
+  const model = modelFor(name, "chat");
+  const response = await server.request("/v1/audio/speech", { body: { model, input: "Hi", voice: "alloy" } });
+  expect([response.status, await response.text()]).toEqual([200, "ID3\0 sound"]);
+  expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
+});
+
+test.each(whatIsNoBytes)("a request for a transcript as text moves on where its answer is %s", async (name) => {
+  const model = modelFor(name, "chat");
+  const body = new FormData();
+  for (const [field, value] of Object.entries({ model, response_format: "text" })) body.append(field, value);
+  body.append("file", new Blob(["RIFF"]), "a.wav");
+  const headers = { authorization: `Bearer ${server.key}` };
+  const response = await fetch(`${server.url}/v1/audio/transcriptions`, { method: "POST", headers, body });
+  expect([response.status, await response.text()]).toEqual([200, "Hello"]);
+  expect([bad.asked.get(model), good.asked.get(model)]).toEqual([1, 1]);
 });

@@ -40,7 +40,7 @@ function plainAnswer(
   if (!dialect.generates || names.ownId) return undefined;
   const found = scanAnswer(bytes);
   if (!found) return undefined;
-  if (!found.isNothing("error") || !found.isFilledList("choices")) return undefined;
+  if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
   if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
   if (!found.isText("object", dialect.answerObject)) return undefined;
   // Calls may have to be completed, and a choice without a message is none.
@@ -59,14 +59,13 @@ function plainAnswer(
 /** Makes choices strict in place; reports whether one changed. Throws for a choice without a message, or one that was given up. */
 function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
   for (const choice of choices) {
-    if (!isMessage((choice as { message?: unknown } | null)?.message))
-      throw malformed("a chat completion without a message");
+    if (!isObject((choice as { message?: unknown }).message)) throw malformed("a chat completion without a message");
     requireNoFailure(choice, engine);
   }
   return mendWhole(choices, id);
 }
 
-function isMessage(value: unknown): boolean {
+function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
@@ -86,6 +85,7 @@ function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, 
   const list = body[dialect.answerList];
   if (!Array.isArray(list)) throw malformed("neither choices nor data");
   if (list.length === 0) throw malformed("no choice and no embedding");
+  if (dialect.generates && !list.every(isObject)) throw malformed("a choice that is no object");
   const isMended = dialect.isConversation && strictWhole(list, serving.deployment.engine, names.id);
 
   const edits: Record<string, string | null> = {};

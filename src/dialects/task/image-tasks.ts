@@ -23,7 +23,7 @@ const drawing = {
   readings: () => 1,
   answerTokens: () => undefined,
   units: ({ n }) => ({ images: countOf(n) ?? 1 }),
-  answerMembers: { data: "list" },
+  answerMembers: { data: "items" },
   itemBytes: bytesOfImage,
   usage({ usage, data }) {
     const told = usageOf(usage, {});

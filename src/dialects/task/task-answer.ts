@@ -35,8 +35,13 @@ export function requireAnswer(task: Task, text: string, serving: Serving): Json 
     throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
   }
   const members = Object.entries(task.answerMembers);
-  const has = ([name, kind]: (typeof members)[number]) =>
-    kind === "list" ? Array.isArray(answer[name]) : typeof answer[name] === "string";
+  const has = ([name, kind]: (typeof members)[number]) => isOfKind(answer[name], kind);
   if (!members.some(has)) throw malformed(`no ${members.map(([name, kind]) => `${kind} ${name}`).join(" or ")}`);
   return answer;
+}
+
+function isOfKind(value: unknown, kind: Task["answerMembers"][string]): boolean {
+  if (kind === "text") return typeof value === "string";
+  if (!Array.isArray(value)) return false;
+  return kind === "list" || (value.length > 0 && !value.includes(null));
 }

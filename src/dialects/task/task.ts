@@ -41,8 +41,8 @@ export interface Task {
   answerTokens(body: Json): number | undefined;
   /** Counted beside tokens, as far as the request tells; undefined: nothing is. */
   units(body: Json): UsageUnits | undefined;
-  /** Members of which an answer has to have one. */
-  readonly answerMembers: Readonly<Record<string, "list" | "text">>;
+  /** Members of which an answer has to have one. `items`: a list with items, none of which is null. */
+  readonly answerMembers: Readonly<Record<string, "items" | "list" | "text">>;
   /** Bytes of one item of an answer, of which there are as many as the prompt has, or as `n` says. */
   readonly itemBytes: number;
   /**

@@ -41,7 +41,7 @@ const rerank: Task = {
   readings: ({ documents }) => itemsIn(documents),
   answerTokens: () => 0,
   units: ({ documents }) => unitsOf(itemsIn(documents)),
-  answerMembers: { results: "list", data: "list" },
+  answerMembers: { results: "items", data: "items" },
   usage(answer) {
     const billed = memberOf(memberOf(answer, "meta"), "billed_units");
     const searchUnits = countOf(billed["search_units"]);
@@ -75,7 +75,7 @@ const score: Task = {
   readings: (body) => (itemsOf(body, firsts) === 1 ? itemsOf(body, seconds) : 1),
   answerTokens: () => 0,
   units: (body) => unitsOf(itemsOf(body, seconds)),
-  answerMembers: { data: "list", scores: "list" },
+  answerMembers: { data: "items", scores: "items" },
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
@@ -100,7 +100,7 @@ const moderation: Task = {
   readings: () => 1,
   answerTokens: () => 0,
   units: () => undefined,
-  answerMembers: { results: "list" },
+  answerMembers: { results: "items" },
   usage: (answer) => ({ promptTokens: promptUsage(answer) }),
 };
 
@@ -129,7 +129,7 @@ const decisions: Task = {
   readings: ({ questions }) => itemsIn(questions),
   answerTokens: ({ questions }) => tokensOfAnswer * itemsIn(questions),
   units: () => undefined,
-  answerMembers: { answers: "list" },
+  answerMembers: { answers: "items" },
   usage: (answer) => usageOf(answer["usage"], answer),
 };
 

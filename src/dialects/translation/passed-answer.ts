@@ -81,7 +81,7 @@ function plainAnswer(
 ): Answer | undefined {
   if (names.ownId) return undefined;
   const found = scanAnswer(bytes);
-  if (!found || !isUsual(found) || !found.isFilledList(list) || found.firstByteOf("id") !== quote) return undefined;
+  if (!found || !isUsual(found) || !found.hasObjects(list) || found.firstByteOf("id") !== quote) return undefined;
   const told = usageIn(found);
   const usage = told && reportedOf(told, true);
   if (!usage || needsComparison(usage, found.endOf(list) - found.startOf(list), request, context)) return undefined;

@@ -28,7 +28,7 @@ const passedTypes =
 const unknownType = "application/octet-stream";
 
 /** Sound of these types is labelled wrongly, as some frameworks do by default, or is a page or an error: its bytes tell which. */
-const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json)\b)/i;
+const doubtfulSound = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:xml|json|x-ndjson|jsonl)\b)/i;
 /** Sound has a control character, or a byte that is no UTF-8, among its first bytes: the head of each format, or the samples. */
 const soundHeadBytes = 512;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they tell sound from text.
@@ -36,6 +36,11 @@ const control = /[\0-\x08\x0e-\x1f]/;
 /** A text may be labelled so, as whisper.cpp does: then it begins with no tag. */
 const page = /^(?:text\/html|application\/xhtml\+xml)\b/i;
 const openTag = 0x3c;
+/** Types of streams of events, which are not the text that was asked for. */
+const events = /^(?:text\/event-stream|application\/(?:x-ndjson|jsonl))\b/i;
+/** The beginning of an error as JSON, or of an event with one: neither sound nor a text, whatever the type says. */
+const faultText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?\{\s*"(?:error|detail)"\s*:/;
+const faultBytes = 256;
 /** JSON, or an event that may hold it. */
 const jsonText = /^\s*(?:(?:event:[^\n]*\n)?data:\s*)?[{[]/;
 /** Types of a text whose empty body is the answer to a recording in which nobody speaks. */
@@ -112,7 +117,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     const { call, deps, trace, cancellation, request } = this.#open;
     const { headers } = this.#dispatched.response;
     const type = headers.get("content-type") ?? "";
-    if (!this.#isLong && (request.answersText ? page.test(type) && first[0] === openTag : isNoSound(type, first))) {
+    if (!this.#isLong && (isFault(first) || (request.answersText ? isNoText : isNoSound)(type, first))) {
       this.#noAnswer(this.#faultIn(first, type), false);
       return;
     }
@@ -235,6 +240,15 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (this.#error === undefined) this.#client?.end();
     else this.#client?.abort();
   }
+}
+
+function isFault(first: Buffer): boolean {
+  return faultText.test(first.toString("utf8", 0, faultBytes));
+}
+
+/** Reports whether an answer of a content type is a page or a stream, for a request that asks for a text. */
+function isNoText(type: string, first: Buffer): boolean {
+  return events.test(type) || (page.test(type) && first[0] === openTag);
 }
 
 /** Reports whether a content type names a text, for a request that asks for sound. */
