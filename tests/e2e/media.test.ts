@@ -10,6 +10,7 @@ import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
   boundaryIn,
   drawn,
+  events,
   eventText,
   heard,
   heardUsage,
@@ -244,6 +245,17 @@ describe("images", () => {
     const record = await lastBooked("completed");
     expect(record).toMatchObject({ stream: true, prompt_tokens: imageUsage.input_tokens, completion_tokens: 1_056 });
     expect(record["usage_details"]).toMatchObject({ images: 1 });
+  });
+
+  test("come as events where one is as long as an image in a whole answer may be", async () => {
+    const image = "A".repeat(20 * 1024 * 1024);
+    const [part, whole] = drawn("image_generation") as [Json, Json];
+    media.script((_, res) => events(res, [part, { ...whole, b64_json: image }]));
+    const stream = await client.images.generate({ model: "media", prompt: "A mill", stream: true, partial_images: 1 });
+    const lengths: number[] = [];
+    for await (const event of stream) lengths.push(event.b64_json.length);
+    expect(lengths).toEqual([8, image.length]);
+    expect((await lastBooked("completed"))["usage_details"]).toMatchObject({ images: 1 });
   });
 
   test("that were seen on their way are paid for by who leaves", async () => {

@@ -3,8 +3,8 @@ import { ByteSpan } from "../bytes/byte-span.ts";
 import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text.ts";
 import { LongText } from "../bytes/long-text.ts";
 
-/** One longer event is an attack or a fault: no token, and no image that a model draws, comes near it. */
-const maxEventLength = 8 * 1024 * 1024;
+/** A longer event is an attack or a fault, unless the reader is told of long items: no token comes near it. */
+const usualEventLength = 8 * 1024 * 1024;
 /**
  * An event of more lines is an attack or a fault, too: JSON that is written for people to read has fewer, and each line
  * costs more than its bytes.
@@ -52,6 +52,12 @@ export class SseReader {
   #name = "";
   /** The name of the event that `next` or `end` returned last; empty where it has none, or more than 12 characters. */
   name = "";
+  readonly #maxEventLength: number;
+
+  /** `itemBytes`: the longest item that one event may hold, where that is longer than usual. */
+  constructor(itemBytes = 0) {
+    this.#maxEventLength = Math.max(usualEventLength, itemBytes);
+  }
 
   /** Whether nothing of an event was read yet that is not complete. */
   get betweenEvents(): boolean {
@@ -68,12 +74,12 @@ export class SseReader {
     return (this.#pieces?.length ?? 0) + this.#earlierLength + (this.#data?.length ?? 0);
   }
 
-  /** Everything fed before must have been read. Throws SseError on an event beyond 8 MiB. */
+  /** Everything fed before must have been read. Throws SseError on an event beyond the bound. */
   feed(bytes: string): void {
     // Asked before more is read, so that events complete so far were given out.
-    if (this.heldBytes > maxEventLength) {
+    if (this.heldBytes > this.#maxEventLength) {
       this.#pieces?.drop();
-      throw new SseError(`an event is longer than ${maxEventLength} bytes`);
+      throw new SseError(`an event is longer than ${this.#maxEventLength} bytes`);
     }
     this.#cr = this.#lf = -1;
     this.position = 0;

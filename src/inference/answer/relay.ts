@@ -65,7 +65,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** What was written before that, and whether the client was asked for. */
   #early = "";
   #isAskedFor: boolean;
-  #reader = new SseReader();
+  #reader: SseReader;
   #chunks: AnswerStream;
   /** The same, where guardrails look at it. */
   #guarded: GuardedStream | undefined;
@@ -114,6 +114,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#clock = options.clock;
     this.#writtenAtMs = options.sinceMs ?? options.clock.monotonicMs();
     this.#recorded = options.recorded;
+    this.#reader = new SseReader(options.request.dialect.itemBytes);
     this.#stop = options.stop;
     this.#client = client;
     this.#isAskedFor = client !== undefined;
@@ -677,7 +678,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     this.#isProven = false;
     dispatched.response.body.cancel();
     this.#whole?.cancel();
-    this.#reader = new SseReader();
+    this.#reader = new SseReader(this.#options.request.dialect.itemBytes);
     this.#countEvent(0);
     this.#endDueMs = undefined;
     // Whoever is asked meanwhile still is; what came behind that comes once more.
