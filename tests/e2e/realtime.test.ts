@@ -205,6 +205,56 @@ test("what a server tells of a response is booked, whatever limit its client has
   ]);
 });
 
+test.each([
+  ["zeros", "completed", { input_tokens: 0, output_tokens: 0, total_tokens: 0 }],
+  ["a token", "completed", { input_tokens: 1, output_tokens: 1 }],
+  ["no usage", "completed", null],
+  ["no usage of a failure", "failed", null],
+  ["zeros of a failure", "failed", { input_tokens: 0, output_tokens: 0 }],
+])("books what was delivered where a server reports %s", async (_, status, usage) => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  await client.until("session.created");
+  const connection = upstream.connections.at(-1);
+  connection?.send({ type: "response.created", response: { id: "odd", status: "in_progress" } });
+  await client.until("response.created");
+  for (let i = 0; i < 200; i++) {
+    connection?.send({ type: "response.output_text.delta", response_id: "odd", delta: "word " });
+  }
+  connection?.send({ type: "response.done", response: { id: "odd", status, output: [], usage } });
+  await client.until("response.done");
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ outcome: status, completion_tokens: 250, estimated: true });
+});
+
+test("books what was heard where a server reports no tokens of a transcript, and the seconds that it reports", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  const hear = async (usage: Json, count: number) => {
+    client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(48_000).toString("base64") });
+    await until(() => upstream.connections.at(-1)?.events.length === count, "it was heard");
+    const type = "conversation.item.input_audio_transcription.completed";
+    upstream.connections.at(-1)?.send({ type, transcript: "It runs by itself.", usage });
+    await client.until(type, count);
+  };
+  await hear({ type: "tokens", input_tokens: 0, output_tokens: 0 }, 1);
+  await hear({ type: "duration", seconds: 3 }, 2);
+  const records = await booked(id, 2);
+  expect(records.map((record) => [record["prompt_tokens"], record["completion_tokens"]])).toEqual([
+    [30, 0],
+    [10, 5],
+  ]);
+});
+
+test("a message by which a server shows that it is alive is skipped", async () => {
+  using client = await connect();
+  await client.until("session.created");
+  for (const event of [{ type: "ping" }, { type: "heartbeat" }]) upstream.connections.at(-1)?.send(event);
+  client.send({ type: "response.create" });
+  await client.until("response.done");
+  expect(client.events.filter(({ type }) => type === "ping" || type === "heartbeat")).toEqual([]);
+});
+
 test("a transcript is booked as its server tells it, at the price of the model that made it", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });

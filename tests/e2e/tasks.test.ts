@@ -123,7 +123,9 @@ test("the query is read once for each document: a server that says so is believe
   const many = Array.from({ length: 50 }, () => "short");
   const long = "word ".repeat(2_000);
   const told = (tokens: number) =>
-    upstream.script((_, res) => json(res, 200, { results: [{ index: 0, relevance_score: 1 }], usage: { total_tokens: tokens } }));
+    upstream.script((_, res) =>
+      json(res, 200, { results: [{ index: 0, relevance_score: 1 }], usage: { total_tokens: tokens } }),
+    );
   told(50 * 2_010);
   const honest = await ask("/v1/rerank", { model: "ranker", query: long, documents: many });
   expect(await booked(honest.headers.get("x-request-id"))).toMatchObject({ prompt_tokens: 50 * 2_010, capped: false });

@@ -199,7 +199,7 @@ export class BookedResponse {
     const { observer, quotaWatch } = this.#deps;
     const errorCode = error?.code ?? null;
     const { end, kept } = this.#meter.settle({ outcome, usage, errorCode, upstream, queueMs: 0 });
-    observer?.inferenceEnded(this.#begin, end, courseOf(error));
+    observer?.inferenceEnded(this.#begin, end, courseOf(error, usage.understated));
     quotaWatch?.used(principal);
     tell(this.#line.line, outcome, end);
     await kept;
@@ -207,8 +207,8 @@ export class BookedResponse {
   }
 }
 
-function courseOf(error: GatewayError | undefined): InferenceCourse {
-  return { attempts: 1, standIn: undefined, understated: false, refusal: error?.refusal };
+function courseOf(error: GatewayError | undefined, understated = false): InferenceCourse {
+  return { attempts: 1, standIn: undefined, understated, refusal: error?.refusal };
 }
 
 function tell(

@@ -10,7 +10,7 @@ import { type BookedResponse, type BookingDeps, bookResponse, bookTold, type Req
 import { responseIdOf, serverFault } from "./events.ts";
 import type { SessionModels } from "./realtime-models.ts";
 import { SaidSoFar } from "./said-so-far.ts";
-import { type Json, memberOf, toldUsage } from "./told-usage.ts";
+import { atLeastSaid, type Json, memberOf, toldUsage } from "./told-usage.ts";
 
 export interface SessionResponsesOptions {
   deps: BookingDeps & Pick<InferenceDeps, "catalog">;
@@ -101,7 +101,10 @@ export class SessionResponses {
     this.#underWay.delete(responseIdOf(event));
     if (!booked) return;
     const isFailed = status === "failed";
-    const told = toldUsage(usage) ?? (isFailed ? nothingUsed : booked.usageSoFar);
+    const soFar = booked.usageSoFar;
+    const isUnsaid = isFailed && soFar.completionTokens === 0;
+    const reported = toldUsage(usage);
+    const told = isUnsaid ? (reported ?? nothingUsed) : reported ? atLeastSaid(reported, soFar) : soFar;
     this.said.answered(told);
     if (isFailed) await booked.settle("failed", told, serverFault("The model server failed."));
     else await booked.settle(end?.outcome ?? "completed", told, end?.error);
@@ -120,7 +123,8 @@ export class SessionResponses {
    */
   async transcribed(usage: unknown, text: unknown): Promise<unknown> {
     const estimate = this.said.transcribed(text);
-    return await this.#bookTranscript(toldUsage(usage) ?? estimate);
+    const told = toldUsage(usage);
+    return await this.#bookTranscript(told ? atLeastSaid(told, estimate) : estimate);
   }
 
   /** Resolves where the credential still opens the session and its model; rejects where it does not. */

@@ -3,6 +3,7 @@ import { nowhere } from "../../base/bag.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { isHeartbeat } from "../../dialects/keep-alive.ts";
 import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import type { InferenceDeps } from "../call.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
@@ -38,6 +39,7 @@ export interface RealtimeOptions extends SessionResponsesOptions {
 const mostResponses = 8;
 /** Begins the ids of events whose client gave none. */
 const ownIds = "event_headrace_";
+const longestBeat = 256;
 
 export class RealtimeSession implements Stoppable {
   inBag = nowhere;
@@ -190,6 +192,7 @@ export class RealtimeSession implements Stoppable {
   // Towards the client.
 
   #ofServer(bytes: Uint8Array): void | Promise<void> {
+    if (isBeat(bytes)) return;
     let event: Json;
     try {
       event = readServerEvent(bytes);
@@ -363,4 +366,9 @@ export class RealtimeSession implements Stoppable {
     this.#endIfAlone();
     this.#options.over();
   }
+}
+
+/** Reports whether a message of a server only shows that the server is alive. */
+function isBeat(bytes: Uint8Array): boolean {
+  return bytes.byteLength <= longestBeat && isHeartbeat("", Buffer.from(bytes).toString());
 }

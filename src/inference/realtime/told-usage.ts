@@ -1,4 +1,5 @@
 // What a realtime server tells of the usage of a response, or of a transcript (OpenAI API reference, `response.done` and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
+import { isFarBelow } from "../../dialects/least-usage.ts";
 import { countOf, detailsOf, partsOf } from "../../dialects/told-parts.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 
@@ -30,6 +31,25 @@ export function toldUsage(usage: unknown): TokenUsage | undefined {
         outputAudioTokens: countOf(output["audio_tokens"]),
       }),
     }),
+  };
+}
+
+/**
+ * Returns the usage that a server told, with an estimate in place of a figure that cannot be: a server may tell nothing of
+ * a prompt that was heard, or far less than it said.
+ */
+export function atLeastSaid(told: TokenUsage, estimate: TokenUsage): TokenUsage {
+  const { promptTokens, completionTokens } = told;
+  const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
+  // A usage in seconds has no tokens of what was written.
+  const isUnsaid = !told.estimated && isFarBelow(completionTokens, estimate.completionTokens);
+  if (!isUnheard && !isUnsaid) return told;
+  return {
+    promptTokens: isUnheard ? estimate.promptTokens : promptTokens,
+    completionTokens: isUnsaid ? estimate.completionTokens : completionTokens,
+    estimated: true,
+    understated: true,
+    parts: isUnsaid ? estimate.parts : told.parts,
   };
 }
 
