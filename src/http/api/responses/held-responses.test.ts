@@ -24,3 +24,10 @@ test("what there is no room for is not held", () => {
   held.add("a", [item("x".repeat(20_000))]);
   expect([ledger.byKind.chats, held.find("a")]).toEqual([0, undefined]);
 });
+
+test("older responses give way to the last where there is no room for both", () => {
+  const ledger = new HeldBytes(60_000);
+  const held = new HeldResponses(ledger.visitors);
+  for (const id of ["a", "b", "c"]) held.add(id, [item(id + "x".repeat(4_500))]);
+  expect(["b", "c"].map((id) => held.find(id) !== undefined)).toEqual([false, true]);
+});

@@ -20,15 +20,23 @@ export class HeldResponses {
     return held && (JSON.parse(held.toString()) as StoredItem[]);
   }
 
-  /** Nothing is held where there is no room for it: going on from it is refused then, as it is after a reconnect. */
+  /**
+   * Older responses give way where there is no room. If there is none without them either, nothing is held: going on from
+   * the response is refused then, as it is after a reconnect.
+   */
   add(id: string, items: readonly StoredItem[]): void {
     this.drop(id);
     const json = Buffer.from(JSON.stringify(items));
-    if (this.#holder.take("chats", json.length)) return;
+    while (this.#holder.take("chats", json.length)) if (!this.#dropOldest()) return;
     this.#byId.set(id, json);
-    if (this.#byId.size <= mostHeld) return;
+    if (this.#byId.size > mostHeld) this.#dropOldest();
+  }
+
+  /** Drops the oldest response; reports whether the connection held a response. */
+  #dropOldest(): boolean {
     const [oldest] = this.#byId.keys();
     if (oldest !== undefined) this.drop(oldest);
+    return oldest !== undefined;
   }
 
   /** The connection has ended. */
