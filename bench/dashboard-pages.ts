@@ -33,7 +33,7 @@ for (const path of asked.length > 0 ? asked : everyPage) {
   passed &&= isGood;
   console.log(
     `${isGood ? "ok  " : "SLOW"} ${path.padEnd(34)} blocking ${median.blockingMs.toFixed(0).padStart(5)} ms (goal ${goalMs}), ` +
-      `longest ${median.longestMs.toFixed(0).padStart(5)} ms, shift ${shift.toFixed(3)}, ${String(median.requests).padStart(3)} requests, ` +
+      `longest ${median.maxMs.toFixed(0).padStart(5)} ms, shift ${shift.toFixed(3)}, ${String(median.requests).padStart(3)} requests, ` +
       `${(median.bytes / 1000).toFixed(0).padStart(5)} kB`,
   );
 }

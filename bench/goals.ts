@@ -5,7 +5,7 @@ import { formatRatio } from "./formats.ts";
 import type { BenchResult } from "./result.ts";
 import { chatMany, chatOne, streamFull, streamPaced } from "./scenarios.ts";
 import type { Spread } from "./statistics.ts";
-import { mostWorkers, workersRatioOf } from "./workers.ts";
+import { maxWorkers, workersRatioOf } from "./workers.ts";
 
 export interface Goal {
   title: string;
@@ -217,7 +217,7 @@ function workersGoals({ workers }: BenchResult): Goal[] {
         if (ratio) goals.push(ratioGoal(title, ratio, workersRatio, base));
       }
     }
-    const served = mostWorkers(point);
+    const served = maxWorkers(point);
     if (served === undefined) return goals;
     const title = `Workers that one primary process can serve, by its share with ${point.workers}`;
     const value = served.toFixed(1);

@@ -159,17 +159,17 @@ export async function verify(target: Target): Promise<void> {
 
 /**
  * Load until the runtime's compiler is done with the target: until a pass costs no less than the best one before it, or
- * `mostPasses` are over. Gateways run for months, so their first seconds are no figure.
+ * `maxPasses` are over. Gateways run for months, so their first seconds are no figure.
  */
 export async function warmUp(
   bench: Bench,
   scenarios: readonly Scenario[],
   target: Target,
-  mostPasses: number,
+  maxPasses: number,
 ): Promise<void> {
   const short = { ...bench, windowMs: Math.min(bench.windowMs, warmUpWindowMs) };
   const best = new Map<Scenario, number>();
-  for (let pass = 1; pass <= mostPasses; pass++) {
+  for (let pass = 1; pass <= maxPasses; pass++) {
     let fell = false;
     for (const scenario of scenarios) {
       const cost = costOf(await sampleOf(short, scenario, target, 0));
@@ -177,7 +177,7 @@ export async function warmUp(
       if (cost < before * stillFalling) fell = true;
       best.set(scenario, Math.min(before, cost));
     }
-    if (pass >= leastPasses && !fell) return;
+    if (pass >= minPasses && !fell) return;
   }
 }
 
@@ -194,7 +194,7 @@ export async function warmUpInTurns(
 }
 
 const warmUpWindowMs = 1_000;
-const leastPasses = 3;
+const minPasses = 3;
 const stillFalling = 0.97;
 
 /** Microseconds for each request: of processor time, or of waiting where that is not known. */

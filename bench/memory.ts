@@ -62,7 +62,7 @@ export async function measureMemory({ bench, options, placement, tell }: Surroun
   tell("memory: idle …");
   await Bun.sleep(idleAfterMs);
   /** The most resident bytes while streams with such bodies are open. */
-  const mostWhileHeld = async (bodyBytes: number) => {
+  const maxWhileHeld = async (bodyBytes: number) => {
     const most = watchPeak(() => memoryOf(headrace.pids()));
     const begun = await load.hold({
       ...jobOf({ ...held, bodyBytes }, target, bench.windowMs),
@@ -86,8 +86,8 @@ export async function measureMemory({ bench, options, placement, tell }: Surroun
   await Bun.sleep(restMs);
   points.push({ name: "after", title: `${restMs / 1000} s after the load`, memory: memoryOf(headrace.pids()) });
   tell("memory: long bodies …");
-  const short = await mostWhileHeld(1_000);
-  const long = await mostWhileHeld(longBodyBytes);
+  const short = await maxWhileHeld(1_000);
+  const long = await maxWhileHeld(longBodyBytes);
   return {
     node: nodeVersion(),
     launcherBytes,

@@ -97,7 +97,7 @@ const asked: Readonly<Record<string, "chat" | "responses" | "messages">> = {
 };
 /** Heads seen before: a gateway sends the same one again and again, and comparing is cheaper than reading. */
 const heads = new Map<string, Head>();
-const mostHeads = 1_000;
+const maxHeads = 1_000;
 
 /** One piece of chunked transfer encoding (RFC 9112, 7.1). */
 function piece(text: string): string {
@@ -186,7 +186,7 @@ function headOf(text: string): Head {
     mock.sources[source] = counters;
   }
   const head: Head = { length: Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1] ?? 0), operation, counters };
-  if (heads.size < mostHeads) heads.set(text, head);
+  if (heads.size < maxHeads) heads.set(text, head);
   return head;
 }
 

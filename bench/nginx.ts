@@ -14,10 +14,10 @@ export interface Nginx {
 }
 
 /** Debian's is not on everybody's PATH. */
-const usualPlaces = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
+const defaultPlaces = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"];
 
 export function findNginx(): string | undefined {
-  return Bun.which("nginx") ?? usualPlaces.find(isExecutable);
+  return Bun.which("nginx") ?? defaultPlaces.find(isExecutable);
 }
 
 /** `prefix`: what its command begins with, as `placement.ts` has it. `connections`: most at once, on both sides. */

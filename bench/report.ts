@@ -57,7 +57,7 @@ function markdownTable({ title, ...table }: Table): string {
 /** Cells of equal width in each column, words to the left and figures to the right; the head comes first. */
 function aligned({ head, rows, wordColumns = 1 }: Omit<Table, "title">): string[][] {
   const all = [head, ...rows];
-  const widths = head.map((_, column) => Math.max(leastWidth, ...all.map((row) => (row[column] ?? "").length)));
+  const widths = head.map((_, column) => Math.max(minWidth, ...all.map((row) => (row[column] ?? "").length)));
   return all.map((row) =>
     widths.map((width, column) =>
       column < wordColumns ? (row[column] ?? "").padEnd(width) : (row[column] ?? "").padStart(width),
@@ -66,4 +66,4 @@ function aligned({ head, rows, wordColumns = 1 }: Omit<Table, "title">): string[
 }
 
 /** Least width of a rule in Markdown. */
-const leastWidth = 3;
+const minWidth = 3;

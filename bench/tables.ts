@@ -23,7 +23,7 @@ import type { BenchResult } from "./result.ts";
 import type { ScalingResult } from "./scaling.ts";
 import { chatMany, coreScenarios, type Scenario, streamFull, streamPaced } from "./scenarios.ts";
 import { type Spread, spread } from "./statistics.ts";
-import { mostWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
+import { maxWorkers, type WorkersResult, workersRatioOf } from "./workers.ts";
 
 export interface Table {
   title: string;
@@ -189,7 +189,7 @@ function workersTable(result: WorkersResult): Table {
     const share = primaryShare
       ? [primaryShare.request, primaryShare.chunk].map((part) => `${fixed(part * 100, 1)} %`)
       : ["", ""];
-    const served = mostWorkers(point);
+    const served = maxWorkers(point);
     return [
       String(point.workers),
       ...costs,

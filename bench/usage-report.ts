@@ -75,7 +75,7 @@ async function measureList(log: SqlRequestLog, [name, more]: (typeof lists)[numb
   let after: RequestPosition | undefined;
   for (let run = 0; run < runs; run++) {
     const startedMs = performance.now();
-    const stallMs = await longestStallMs(async () => {
+    const stallMs = await maxStallMs(async () => {
       const page = await log.list(filter, { after, limit: requestsOfPage });
       found.push(page.records.length);
       after = page.next ?? undefined;
@@ -109,7 +109,7 @@ async function measure(reports: SqlUsageReports, [name, query]: Case): Promise<b
   for (let run = 0; run < runs; run++) {
     const startedMs = performance.now();
     let page: UsageRow[] = [];
-    const stallMs = await longestStallMs(async () => {
+    const stallMs = await maxStallMs(async () => {
       page = await reports.report(full, { after, limit: pageRows + 1 });
     });
     took.push(performance.now() - startedMs);
@@ -130,7 +130,7 @@ function report(name: string, what: string, took: number[], stallMs: number): bo
 }
 
 /** The longest time that a query kept everything else in the process waiting while `work` ran. */
-async function longestStallMs(work: () => Promise<unknown>): Promise<number> {
+async function maxStallMs(work: () => Promise<unknown>): Promise<number> {
   let last = performance.now();
   let longest = 0;
   const tick = () => {

@@ -31,7 +31,7 @@ export interface WorkersResult {
 }
 
 /** Workers with which the primary process would have nothing left of one processor, if its cost grows with theirs. */
-export function mostWorkers({ primaryShare }: WorkersPoint): number | undefined {
+export function maxWorkers({ primaryShare }: WorkersPoint): number | undefined {
   if (!primaryShare) return undefined;
   return Math.min(...[primaryShare.request, primaryShare.chunk].map((share) => (1 - share) / share));
 }

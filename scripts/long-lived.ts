@@ -34,24 +34,24 @@ export function longLivedPage(
 }
 
 /** What of a kind a test has to try: each bound that is counted or set, each limit of time, and each ending. */
-function cellsOf({ bounds, idleMs, longestMs, ends }: LongLived): string[] {
+function cellsOf({ bounds, idleMs, maxMs, ends }: LongLived): string[] {
   const counted = Object.entries(bounds).flatMap(([name, bound]) =>
     "text" in bound && !bound.text.startsWith("`") ? [] : [name],
   );
   return [
     ...counted,
     ...(idleMs === undefined ? [] : ["idle"]),
-    ...(longestMs === undefined ? [] : ["age"]),
+    ...(maxMs === undefined ? [] : ["age"]),
     ...(ends.credential.startsWith("stays") || ends.credential.startsWith("no ") ? [] : ["credential"]),
     ...(ends.server.startsWith("stays") ? [] : ["server"]),
   ];
 }
 
 function pageOf(kinds: Kinds, tests: ReadonlyMap<string, readonly string[]>): string {
-  const rows = kinds.map(([, { name, bounds, idleMs, idle, longestMs, ends }]) => {
+  const rows = kinds.map(([, { name, bounds, idleMs, idle, maxMs, ends }]) => {
     const limit = (ms: number | undefined) => (ms === undefined ? "none" : durationOf(ms));
     const [key, account, address, total] = [bounds.key, bounds.account, bounds.address, bounds.total].map(boundOf);
-    const cells = [name, key, account, address, total, idle ?? limit(idleMs), limit(longestMs)];
+    const cells = [name, key, account, address, total, idle ?? limit(idleMs), limit(maxMs)];
     return `| ${[...cells, ends.credential, ends.owner, ends.server].join(" | ")} |`;
   });
   const tried = kinds.map(([id, kind]) => {

@@ -22,9 +22,9 @@ const pronouns = new Set(
     " ",
   ),
 );
-const leastPronounShare = 0.3;
+const minPronounShare = 0.3;
 /** A shorter comment says too little to be judged by its share of pronouns. */
-const leastWords = 5;
+const minWords = 5;
 
 /** A comment, or what else may hold the signs of one: templates, strings and regular expressions. */
 const commentOrText =
@@ -63,7 +63,7 @@ export function openingOf(comment: string): string | undefined {
 export function isDensePronouns(comment: string): boolean {
   const words = comment.toLowerCase().match(/[a-z][a-z'-]*/g) ?? [];
   const count = words.filter((word) => pronouns.has(word)).length;
-  return words.length >= leastWords && count / words.length >= leastPronounShare;
+  return words.length >= minWords && count / words.length >= minPronounShare;
 }
 
 /** Faults as lines that name the place. */

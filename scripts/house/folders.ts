@@ -2,9 +2,9 @@
 import { dirname } from "node:path";
 import { isTest, type SourceFile } from "./imports.ts";
 
-const mostFiles = 25;
+const maxFiles = 25;
 
-/** One line for each folder with more product files than `mostFiles`, or than `crowded` grants it for now. */
+/** One line for each folder with more product files than `maxFiles`, or than `crowded` grants it for now. */
 export function checkFolders(files: readonly SourceFile[], crowded: Readonly<Record<string, number>>): string[] {
   const counts = new Map<string, number>();
   for (const file of files) {
@@ -14,8 +14,8 @@ export function checkFolders(files: readonly SourceFile[], crowded: Readonly<Rec
   }
   return [...counts].flatMap(([folder, count]) => {
     const granted = crowded[folder];
-    if (count > (granted ?? mostFiles)) {
-      return `${folder}: has ${count} files, and may have ${granted ?? mostFiles}. Put those that belong together into a folder of their own.`;
+    if (count > (granted ?? maxFiles)) {
+      return `${folder}: has ${count} files, and may have ${granted ?? maxFiles}. Put those that belong together into a folder of their own.`;
     }
     // What was won is kept.
     if (granted !== undefined && count < granted)

@@ -48,13 +48,13 @@ export interface CurrentSession {
 /** Without a request in this time a session has ended. */
 export const idleSeconds = longLived.browserSession.idleMs / 1_000;
 /** It ends after this, whatever happens. */
-const longestSeconds = longLived.browserSession.longestMs / 1_000;
+const maxSeconds = longLived.browserSession.maxMs / 1_000;
 const rotateAfterSeconds = 3_600;
 /** What was on its way with the token before arrives by then. */
 const replacedForSeconds = 60;
 const touchAfterSeconds = 60;
 const toldEveryMs = 60_000;
-const longestUserAgent = 300;
+const maxUserAgentLength = 300;
 
 export class BrowserSessions {
   readonly #options: BrowserSessionsOptions;
@@ -103,12 +103,12 @@ export class BrowserSessions {
       personId: person.id,
       accountId,
       method,
-      userAgent: (origin.userAgent ?? "").slice(0, longestUserAgent),
+      userAgent: (origin.userAgent ?? "").slice(0, maxUserAgentLength),
       clientAddress: origin.clientAddress,
       createdAt: now,
       lastSeenAt: now,
       rotatedAt: now,
-      expiresAt: now + longestSeconds,
+      expiresAt: now + maxSeconds,
     };
     const event = auditEvent(
       "session.started",
@@ -224,7 +224,7 @@ export class BrowserSessions {
   }
 
   #cookie(token: string): string {
-    const ageSeconds = token === "" ? 0 : longestSeconds;
+    const ageSeconds = token === "" ? 0 : maxSeconds;
     return setCookie(this.#cookieName(), token, { ageSeconds, isSecure: this.#options.isSecure() });
   }
 }

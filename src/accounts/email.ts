@@ -4,7 +4,7 @@ import { normalizedEmail } from "../domain/people/person.ts";
 
 /** RFC 5321, 4.5.3.1, as corrected by erratum 1690. */
 const longest = 254;
-const longestLocalPart = 64;
+const maxLocalPartLength = 64;
 /** No quoting, lists or comments, and nothing invisible: what reads as one address has to be that one. */
 const localPart = /^[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+(?:\.[\p{L}\p{M}\p{N}!#$%&'*+/=?^_`{|}~-]+)*$/u;
 const domain =
@@ -16,7 +16,7 @@ export function checkEmail(text: string): string {
   const email = text.length > 2 * longest ? "" : normalizedEmail(text);
   const at = email.lastIndexOf("@");
   const [local, host] = [email.slice(0, Math.max(at, 0)), email.slice(at + 1)];
-  const isPlausible = email.length <= longest && local.length <= longestLocalPart && localPart.test(local);
+  const isPlausible = email.length <= longest && local.length <= maxLocalPartLength && localPart.test(local);
   if (at > 0 && isPlausible && domain.test(host)) return email;
   throw invalidRequest(`email: must be one e-mail address, such as ada@example.com, of at most ${longest} characters.`);
 }

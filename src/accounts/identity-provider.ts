@@ -40,11 +40,11 @@ export interface IdentityProviderOptions {
 
 const freshMs = 3_600_000;
 const defaultTimeoutMs = 5_000;
-const longestAnswer = 1_048_576;
+const maxAnswerLength = 1_048_576;
 /** Between its clock and ours. */
 const toleranceSeconds = 30;
 /** Seconds that a provider's clock may be ahead. The time of issue is no deadline, so a later one gains nothing. */
-const mostAheadSeconds = 300;
+const maxAheadSeconds = 300;
 
 export class IdentityProvider {
   readonly #options: IdentityProviderOptions;
@@ -177,7 +177,7 @@ export class IdentityProvider {
 function requireOwnToken(claims: Readonly<Record<string, unknown>>, clientId: string, nowSeconds: number): void {
   const { azp, iat } = claims;
   if (azp !== undefined && azp !== clientId) throw new Error("an ID token for another client");
-  if (typeof iat !== "number" || iat > nowSeconds + mostAheadSeconds) throw new Error("an ID token of the future");
+  if (typeof iat !== "number" || iat > nowSeconds + maxAheadSeconds) throw new Error("an ID token of the future");
 }
 
 /** Browsers are sent to one of them, and secrets to the others. */
@@ -226,7 +226,7 @@ function boundedFetch(isLocal: boolean) {
     // Its requests have a form for a body, or none.
     const form = body instanceof URLSearchParams ? { body } : {};
     const response = await fetch(url, { method, headers: sent, redirect: "manual", signal: signal ?? null, ...form });
-    const bytes = await readAtMost(response, longestAnswer);
+    const bytes = await readAtMost(response, maxAnswerLength);
     const { status, headers } = response;
     return new Response(bytes.length === 0 ? null : bytes, { status, headers });
   };

@@ -7,7 +7,7 @@ import { type Oddities, SoftwareAuthenticator } from "../../tests/support/softwa
 import { GatewayError } from "../base/errors.ts";
 import type { Person } from "../domain/people/person.ts";
 import { FailedSignIns } from "./failed-sign-ins.ts";
-import { mostPasskeys, Passkeys, relyingPartyId } from "./passkeys.ts";
+import { maxPasskeys, Passkeys, relyingPartyId } from "./passkeys.ts";
 import { Pending } from "./pending.ts";
 
 const pageOrigin = "https://ai.example.com";
@@ -177,7 +177,7 @@ describe("adding", () => {
 
   test("there are twenty passkeys of a person at most", async () => {
     const waiting = await passkeys.additionOptions(person, "ses_2", pageOrigin);
-    for (let i = 0; i < mostPasskeys; i++) await add();
+    for (let i = 0; i < maxPasskeys; i++) await add();
     expect(await refusal(add())).toMatchObject({ code: "permission_denied" });
     const given = { name: "One more", response: device.create(waiting) };
     expect(await refusal(passkeys.add(person, "ses_2", given, ceremony()))).toMatchObject({

@@ -25,10 +25,10 @@ interface Ceremony extends Origin {
   pageOrigin: string;
 }
 
-export const mostPasskeys = 20;
-export const longestPasskeyName = 60;
+export const maxPasskeys = 20;
+export const maxPasskeyNameLength = 60;
 const lifeSeconds = 300;
-const mostPending = longLived.beginning.bounds.total.most;
+const maxPending = longLived.beginning.bounds.total.most;
 /** ES256, EdDSA and RS256, which between them every authenticator has. */
 const algorithms = [-7, -8, -257];
 
@@ -52,7 +52,7 @@ export class Passkeys {
 
   constructor(options: PasskeysOptions) {
     this.#options = options;
-    const bounds = { lifeSeconds, most: mostPending };
+    const bounds = { lifeSeconds, most: maxPending };
     this.#additions = new Pending(options.pending, { name: "passkey_addition", ...bounds });
     this.#signIns = new Pending(options.pending, { name: "passkey_sign_in", ...bounds });
   }
@@ -176,9 +176,9 @@ export class Passkeys {
 
   async #requireRoom(personId: string): Promise<Passkey[]> {
     const known = await this.#options.people.listPasskeys(personId);
-    if (known.length < mostPasskeys) return known;
+    if (known.length < maxPasskeys) return known;
     throw forbidden(
-      `You have ${mostPasskeys} passkeys, the most there may be. Remove one that you no longer use first.`,
+      `You have ${maxPasskeys} passkeys, the most there may be. Remove one that you no longer use first.`,
     );
   }
 }
@@ -259,9 +259,9 @@ function requirePartyId(pageOrigin: string): string {
 
 function requireName(text: string): string {
   const name = text.trim();
-  if (name !== "" && name.length <= longestPasskeyName && !/\p{Cc}/u.test(name)) return name;
+  if (name !== "" && name.length <= maxPasskeyNameLength && !/\p{Cc}/u.test(name)) return name;
   throw invalidRequest(
-    `name: must be 1 to ${longestPasskeyName} characters in one line. Give it a name such as Laptop.`,
+    `name: must be 1 to ${maxPasskeyNameLength} characters in one line. Give it a name such as Laptop.`,
   );
 }
 

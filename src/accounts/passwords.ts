@@ -3,8 +3,8 @@ import { GatewayError, invalidRequest } from "../base/errors.ts";
 import { normalizedEmail } from "../domain/people/person.ts";
 import { Turns } from "../policy/turns.ts";
 
-export const shortestPassword = 12;
-export const longestPassword = 256;
+export const minPasswordLength = 12;
+export const maxPasswordLength = 256;
 
 /** `memoryCost` in KiB. */
 const parameters = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
@@ -18,10 +18,10 @@ const turns = new Turns(2, 60);
 
 /** Throws `invalid_request`, naming the field `password`. `email` is of the person whose it is to be. */
 export function checkPassword(password: string, email?: string): string {
-  const length = password.length > 4 * longestPassword ? Number.POSITIVE_INFINITY : [...normalized(password)].length;
-  if (length < shortestPassword || length > longestPassword) {
+  const length = password.length > 4 * maxPasswordLength ? Number.POSITIVE_INFINITY : [...normalized(password)].length;
+  if (length < minPasswordLength || length > maxPasswordLength) {
     throw invalidRequest(
-      `password: must be ${shortestPassword} to ${longestPassword} characters long. Several words with blanks between them are fine.`,
+      `password: must be ${minPasswordLength} to ${maxPasswordLength} characters long. Several words with blanks between them are fine.`,
     );
   }
   const plain = normalizedEmail(password);

@@ -60,8 +60,8 @@ interface Found {
   isFirstProof?: boolean;
 }
 
-export const ssoLifeSeconds = longLived.beginning.longestMs / 1_000;
-const mostPending = longLived.beginning.bounds.total.most;
+export const ssoLifeSeconds = longLived.beginning.maxMs / 1_000;
+const maxPending = longLived.beginning.bounds.total.most;
 const browserPattern = /^[\w-]{43}$/;
 
 export class SingleSignOn {
@@ -79,7 +79,7 @@ export class SingleSignOn {
     this.#begun = new Pending(options.pending, {
       name: "single_sign_on",
       lifeSeconds: ssoLifeSeconds,
-      most: mostPending,
+      most: maxPending,
     });
   }
 

@@ -14,11 +14,11 @@ export interface ExactClock extends Pick<Clock, "monotonicMs"> {
 }
 
 /** How far the clock of a machine may be off that of the database: beyond it the doctor calls it a failure. */
-export const mostClockOffsetSeconds = 15;
+export const maxClockOffsetSeconds = 15;
 /**
  * How far two machines may then be apart, one ahead and one behind: what one of them signs now is taken by the other.
  */
-export const mostClockDifferenceSeconds = 2 * mostClockOffsetSeconds;
+export const maxClockDifferenceSeconds = 2 * maxClockOffsetSeconds;
 
 /**
  * Read once for all that is done in one go, from an event to the end of what it brings about: a request asks for the time

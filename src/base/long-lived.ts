@@ -27,7 +27,7 @@ export interface LongLived {
   readonly idleMs: number | undefined;
   readonly idle?: string;
   /** Milliseconds after which it ends, however busy it is; undefined: none. */
-  readonly longestMs: number | undefined;
+  readonly maxMs: number | undefined;
   readonly ends: {
     /** The key or token was revoked or has expired. */
     readonly credential: string;
@@ -64,7 +64,7 @@ const connections = {
     name: "WebSocket of `/v1/responses`",
     bounds: { key: share(1 / 8), account: share(1 / 4), address: keyNeeded, total: share(1 / 2) },
     idleMs: 10 * minute,
-    longestMs: hour,
+    maxMs: hour,
     ends: {
       credential:
         "within 1 s, by an `error` event and close code 1008; if only its token has expired, after the response under way",
@@ -77,7 +77,7 @@ const connections = {
     name: "Session of `/v1/realtime`",
     bounds: { key: share(1 / 8), account: share(1 / 4), address: keyNeeded, total: share(1 / 2) },
     idleMs: 10 * minute,
-    longestMs: hour,
+    maxMs: hour,
     ends: {
       credential: "within 1 s, by an `error` event and close code 1008",
       owner: withKey,
@@ -90,7 +90,7 @@ const connections = {
     bounds: { key: share(1 / 8), account: share(1 / 4), address: keyNeeded, total: share(1 / 2) },
     idleMs: undefined,
     idle: "ends with its response; cut off after 60 s in which the client takes nothing",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: "within 1 s: the stream is cut off", owner: withKey, server: "the stream is cut off" },
     files: [
       "src/http/api/responses/background/event-follower.ts",
@@ -104,7 +104,7 @@ const others = {
     name: "HTTP connection between requests",
     bounds: { key: noKey, account: noKey, address: text("none"), total: share(1) },
     idleMs: 75 * second,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "stays; each request is authenticated by itself",
       owner: withKey,
@@ -122,7 +122,7 @@ const others = {
     },
     idleMs: minute,
     idle: "60 s in which the client takes nothing, 30 s without a byte of its body",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "goes on to its end",
       owner: withKey,
@@ -146,7 +146,7 @@ const others = {
     },
     idleMs: undefined,
     idle: "ends with its model's answer, within the upstream's `idle_seconds`",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "goes on to its end, and calls no tool any more",
       owner: withKey,
@@ -159,7 +159,7 @@ const others = {
     bounds: { key: ofAccount, account: text("`batches.open_batches`"), address: keyNeeded, total: ofAll },
     idleMs: undefined,
     idle: "none: it waits for free slots",
-    longestMs: day,
+    maxMs: day,
     ends: { credential: "the remaining lines fail", owner: withKey, server: "another process goes on with it" },
     files: ["src/http/api/batches/batch-runner.ts"],
   },
@@ -168,7 +168,7 @@ const others = {
     bounds: { key: ofAccount, account: text("`files.account_bytes`"), address: keyNeeded, total: ofAll },
     idleMs: undefined,
     idle: "none: its age is its limit",
-    longestMs: hour,
+    maxMs: hour,
     ends: { credential: "takes no further part, and expires", owner: withKey, server: "stays" },
     files: ["src/http/api/files/upload-routes.ts"],
   },
@@ -181,7 +181,7 @@ const others = {
       total: most(4_096),
     },
     idleMs: 10 * minute,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: atMcp, owner: withKey, server: "ended" },
     files: ["src/mcp/front/sessions.ts"],
   },
@@ -190,7 +190,7 @@ const others = {
     bounds: { key: most(32), account: most(1_024), address: keyNeeded, total: most(4_096) },
     idleMs: undefined,
     idle: "none: it waits for notifications; 60 s in which the client takes nothing",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: atMcp, owner: withKey, server: "ended" },
     files: ["src/mcp/front/endpoint.ts", "src/mcp/front/standing.ts", "src/http/api/mcp/web-request.ts"],
   },
@@ -199,7 +199,7 @@ const others = {
     bounds: { key: most(64), account: most(1_024), address: keyNeeded, total: most(4_096) },
     idleMs: undefined,
     idle: "none: its server keeps it as long as it says",
-    longestMs: day,
+    maxMs: day,
     ends: { credential: "stays, out of reach, until its age", owner: withKey, server: "forgotten" },
     files: ["src/mcp/front/tasks.ts"],
   },
@@ -207,7 +207,7 @@ const others = {
     name: "MCP call that waits for its client",
     bounds: { key: most(16), account: most(128), address: keyNeeded, total: most(512) },
     idleMs: 5 * minute,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: "stays, out of reach, until its idle limit", owner: withKey, server: "cancelled" },
     files: ["src/mcp/front/held-calls.ts"],
   },
@@ -215,7 +215,7 @@ const others = {
     name: "Connection to an MCP server",
     bounds: { key: noKey, account: noKey, address: text("500 to one server"), total: most(2_000) },
     idleMs: 5 * minute,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "a shared one stays; a person's own is out of reach, and ends at its idle limit",
       owner: withKey,
@@ -227,7 +227,7 @@ const others = {
     name: "Process of an MCP server",
     bounds: { key: noKey, account: noKey, address: text("16 of one server"), total: most(64) },
     idleMs: 5 * minute,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "a shared one stays; a person's own is out of reach, and ends at its idle limit",
       owner: withKey,
@@ -244,7 +244,7 @@ const others = {
       total: text("256 that have not proven who they are; then one for each node"),
     },
     idleMs: 8 * second,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: "within 2 s after the node is removed", owner: "stays", server: "closed after its requests" },
     files: [
       "src/nodes/accept.ts",
@@ -259,7 +259,7 @@ const others = {
     name: "Session of a browser",
     bounds: { key: noKey, account: noKey, address: text("sign-ins are limited"), total: text("none: a row each") },
     idleMs: 14 * day,
-    longestMs: 90 * day,
+    maxMs: 90 * day,
     ends: {
       credential: "ended by sign-out and by a new password",
       owner: "ended with the person",
@@ -277,7 +277,7 @@ const others = {
     },
     idleMs: undefined,
     idle: "none: its age is its limit",
-    longestMs: 10 * minute,
+    maxMs: 10 * minute,
     ends: { credential: "no credential yet", owner: "no person yet", server: "stays" },
     files: [
       "src/accounts/single-sign-on.ts",
@@ -291,7 +291,7 @@ const others = {
     bounds: { key: noKey, account: noKey, address: text("20 a minute"), total: text("600 a minute of one app") },
     idleMs: undefined,
     idle: "none: its age is its limit",
-    longestMs: 10 * minute,
+    maxMs: 10 * minute,
     ends: { credential: "no credential yet", owner: "its grant ends with the person", server: "stays" },
     files: ["src/oauth/authorize-device.ts"],
   },
@@ -299,7 +299,7 @@ const others = {
     name: "Delivery to a webhook",
     bounds: { key: noKey, account: most(4), address: text("2 at one receiver"), total: most(16) },
     idleMs: 15 * second,
-    longestMs: undefined,
+    maxMs: undefined,
     idle: "15 s an attempt; 10 attempts in about three days",
     ends: { credential: "ends with its webhook", owner: "ends with the account", server: "another process repeats it" },
     files: ["src/notices/delivery/deliverer.ts"],
@@ -309,7 +309,7 @@ const others = {
     bounds: { key: noKey, account: noKey, address: noKey, total: text("the memory that the models share") },
     idleMs: undefined,
     idle: "`idle_seconds` of its command; 10 minutes of the built-in engine",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: "stays", owner: "stays", server: "ended by its guard, also after `kill -9`" },
     files: [
       "src/engines/commands/commands.ts",
@@ -322,7 +322,7 @@ const others = {
     name: "Connection to a model server",
     bounds: { key: noKey, account: noKey, address: noKey, total: most(10_000) },
     idleMs: minute,
-    longestMs: undefined,
+    maxMs: undefined,
     ends: { credential: "stays", owner: "stays", server: "closed" },
     files: ["src/http1/client/client.ts"],
   },
@@ -331,7 +331,7 @@ const others = {
     bounds: { key: noKey, account: noKey, address: noKey, total: text("one for each of `workers`") },
     idleMs: undefined,
     idle: "none: it serves for as long as the primary",
-    longestMs: undefined,
+    maxMs: undefined,
     ends: {
       credential: "stays; a connection handed over ends as its kind does",
       owner: "stays",

@@ -17,10 +17,10 @@ export function nanoOfUsd(usd: number): number {
 }
 
 /** All digits of whole nano-USD as USD, at least so many behind the point, and never in the exponent form of a small number. */
-export function usdText(nanoUsd: number | bigint, leastDigits = 0): string {
+export function usdText(nanoUsd: number | bigint, minDigits = 0): string {
   const whole = BigInt(nanoUsd);
   const all = String(whole % BigInt(nanoUsdPerUsd)).padStart(digits, "0");
   let end = digits;
-  while (end > leastDigits && all[end - 1] === "0") end--;
+  while (end > minDigits && all[end - 1] === "0") end--;
   return String(whole / BigInt(nanoUsdPerUsd)) + (end === 0 ? "" : `.${all.slice(0, end)}`);
 }

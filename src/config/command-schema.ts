@@ -1,6 +1,6 @@
 // The part of headrace.yaml about programs that serve models, by commands or by files, and about the memory that they share.
 import * as z from "zod";
-import { longestModelId } from "../domain/models/model-entry.ts";
+import { maxModelIdLength } from "../domain/models/model-entry.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import { apiNames, upstreamApis, usualSpeech } from "../domain/models/upstream-speech.ts";
 import { isByteSize, portMark, splitWords } from "./command-text.ts";
@@ -74,7 +74,7 @@ const command = field(
     models: field(
       z
         .array(
-          field(z.string().max(longestModelId).regex(printablePattern), {
+          field(z.string().max(maxModelIdLength).regex(printablePattern), {
             doc: "Id of a model, as the server takes it.",
             must: "a model id of 1 to 256 printable ASCII characters without spaces",
             fix: "Give an id such as qwen3-8b.",
@@ -151,7 +151,7 @@ const command = field(
 export const commands = field(z.array(command), list("Commands that serve models.", "commands"));
 
 const modelId = (doc: string, fix: string) =>
-  field(z.string().min(1).max(longestModelId).regex(printablePattern), { doc, must: "the id of a model", fix });
+  field(z.string().min(1).max(maxModelIdLength).regex(printablePattern), { doc, must: "the id of a model", fix });
 
 const file = field(
   z.strictObject({

@@ -183,7 +183,7 @@ export async function loadConfig(inputs: ConfigInputs = {}): Promise<Config> {
       files: modelFileConfigs(file.data, (path) => absolute(path, "file")),
     },
     dataDir: startup.dataDir ?? defaultDataDir(env),
-    lameDuckSeconds: startup.lameDuckSeconds ?? usualLameDuckSeconds(startup),
+    lameDuckSeconds: startup.lameDuckSeconds ?? defaultLameDuckSeconds(startup),
     sso: ssoConfig(file.data),
     oauth: oauthConfig(file.data),
     files: filesConfig(file.data, (path) => absolute(path, "file")),
@@ -230,7 +230,7 @@ function readOthers(reader: OptionReader, absolute: (path: string, from: SourceK
 /**
  * A server without other replicas has nobody who could take over meanwhile; and Ctrl-C at a terminal is meant at once.
  */
-function usualLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
+function defaultLameDuckSeconds({ mode, databaseUrl }: Pick<Config, "mode" | "databaseUrl">): number {
   return mode === "production" && databaseUrl !== undefined ? 5 : 0;
 }
 

@@ -115,7 +115,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       heldBytes: Math.max(data.limits.held_bytes, 4 * data.limits.body_bytes),
       formDiskBytes: Math.max(data.limits.form_disk_bytes, data.limits.form_bytes),
     },
-    tags: { metadata: data.tags.metadata, user: data.tags.user, mostADay: data.tags.most_a_day },
+    tags: { metadata: data.tags.metadata, user: data.tags.user, maxADay: data.tags.most_a_day },
     chatRetentionDays: data.stored_chats.retention_days,
     chatAccountBytes: data.stored_chats.account_bytes,
     batches: inCode(data.batches),

@@ -1,7 +1,7 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
 
 import * as z from "zod";
-import { defaultMostHeldBytes } from "../base/bytes/held-bytes.ts";
+import { defaultMaxHeldBytes } from "../base/bytes/held-bytes.ts";
 import { logLevels } from "../base/log.ts";
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";
@@ -9,10 +9,10 @@ import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { tagPattern } from "../domain/key-tags.ts";
 import { type Amount, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
 import {
-  leastSpanSeconds,
-  mostQuotaModels,
-  mostQuotas,
-  mostSpanSeconds,
+  maxQuotaModels,
+  maxQuotas,
+  maxSpanSeconds,
+  minSpanSeconds,
   namedSpans,
   quotaUnits,
   windowKinds,
@@ -23,15 +23,15 @@ import { identifierWays } from "../domain/models/isolation.ts";
 import {
   aliasPattern,
   aliasText,
-  longestModelId,
-  mostAliases,
-  mostContext,
-  mostFallbacks,
-  mostWeight,
+  maxAliases,
+  maxContext,
+  maxFallbacks,
+  maxModelIdLength,
+  maxWeight,
 } from "../domain/models/model-entry.ts";
-import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
-import { priorities, usualPriority } from "../domain/models/policies/priority.ts";
-import { memberNamePattern, mostRefusedMembers, rulingMembers } from "../domain/models/ruling-members.ts";
+import { maxModelPatternLength, modelPatternPattern } from "../domain/models/model-patterns.ts";
+import { defaultPriority, priorities } from "../domain/models/policies/priority.ts";
+import { maxRefusedMembers, memberNamePattern, rulingMembers } from "../domain/models/ruling-members.ts";
 import { upstreamDefaults, upstreamNamePattern } from "../domain/models/upstream.ts";
 import {
   apiNames,
@@ -41,7 +41,7 @@ import {
   upstreamApis,
   usualSpeech,
 } from "../domain/models/upstream-speech.ts";
-import { longestRequestTag, metadataNamePattern, mostMetadataTags } from "../domain/usage/request-tags.ts";
+import { maxMetadataTags, maxRequestTagLength, metadataNamePattern } from "../domain/usage/request-tags.ts";
 import { commands, files, memory } from "./command-schema.ts";
 import {
   entry,
@@ -176,14 +176,14 @@ const deployment = field(
       must: "the name of an upstream",
       fix: `Name an entry of upstreams, or ${builtInEngineName}.`,
     }),
-    model: field(z.string().min(1).max(longestModelId), {
+    model: field(z.string().min(1).max(maxModelIdLength), {
       doc: "Id of the model at the upstream. Default: the public id.",
       must: "a model id of 1 to 256 characters",
       fix: "Give the id as the upstream lists it, or leave it out.",
     }).optional(),
     weight: said(
       "Share of the requests, relative to the other deployments.",
-      orLeftOut(whole([1, mostWeight], 1)),
+      orLeftOut(whole([1, maxWeight], 1)),
     ).default(1),
   }),
   entry("A deployment: the model at one upstream.", "upstream"),
@@ -197,7 +197,7 @@ const environmentList = (doc: string) =>
 
 const model = field(
   z.strictObject({
-    id: field(z.string().max(longestModelId).regex(printablePattern), {
+    id: field(z.string().max(maxModelIdLength).regex(printablePattern), {
       doc: "The id that clients send.",
       must: "1 to 256 printable ASCII characters without spaces",
       fix: "Give an id such as llama-3.1-8b.",
@@ -206,14 +206,14 @@ const model = field(
       z.strictObject(byCapability((meaning) => flag(meaning).exactOptional())),
       mapping("Abilities of the model. Abilities that are left out are unknown, and the server decides."),
     ).optional(),
-    context: field(z.int().min(1).max(mostContext), {
+    context: field(z.int().min(1).max(maxContext), {
       doc: "Context in tokens, prompt and completion together. Default: the upstream's value, or unlimited.",
       must: "a whole number of tokens, 1 or more",
       fix: "Give a number such as 8192, or leave it out.",
     }).optional(),
     environments: environmentList("Environments whose keys may use it.").default([...defaultEnvironments]),
     price: price.optional(),
-    price_of: field(z.string().min(1).max(longestModelId), {
+    price_of: field(z.string().min(1).max(maxModelIdLength), {
       doc: "A model in the price list, as `headrace prices` names it. Its price applies if `price` is not set.",
       must: "vendor/model as headrace prices lists it",
       fix: "Give a name such as openai/gpt-5, or leave it out.",
@@ -226,13 +226,13 @@ const model = field(
     fallbacks: field(
       z
         .array(
-          field(z.string().max(longestModelId).regex(printablePattern), {
+          field(z.string().max(maxModelIdLength).regex(printablePattern), {
             doc: "Id of a model.",
             must: "a model id of 1 to 256 printable ASCII characters without spaces",
             fix: "Give the id under which clients see it.",
           }),
         )
-        .max(mostFallbacks),
+        .max(maxFallbacks),
       list(
         "Fallback models, tried in this order if all deployments of this model fail or are busy. The answer names the model that answered, and is charged at its price.",
         "model ids, 8 at most",
@@ -241,13 +241,13 @@ const model = field(
     aliases: field(
       z
         .array(
-          field(z.string().max(longestModelId).regex(aliasPattern), {
+          field(z.string().max(maxModelIdLength).regex(aliasPattern), {
             doc: "Another name of the model, or a prefix ending in `*`.",
             must: aliasText,
             fix: 'Give a name such as gpt-5, or the beginning of names such as "claude-*".',
           }),
         )
-        .max(mostAliases),
+        .max(maxAliases),
       list(
         "Other names that clients can send. A model with that id has precedence, then the exact alias, then the longest prefix. The answer names the real model, which is also used for counting and pricing.",
         "names, 32 at most",
@@ -275,7 +275,7 @@ const amount = (given: Amount): z.ZodNullable<z.ZodNumber> => {
   });
 };
 
-const tagText = `1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit`;
+const tagText = `1 to ${maxRequestTagLength} letters, digits and . _ : @ / = + -, beginning with a letter or digit`;
 
 const quota = field(
   z.strictObject({
@@ -285,9 +285,9 @@ const quota = field(
       must: "a number, 0 or more",
       fix: "Give a number such as 1000.",
     }),
-    per: field(z.union([z.enum(namedSpans), z.int().min(leastSpanSeconds).max(mostSpanSeconds)]), {
+    per: field(z.union([z.enum(namedSpans), z.int().min(minSpanSeconds).max(maxSpanSeconds)]), {
       doc: "Length of the window: a named span, or seconds.",
-      must: `${namedSpans.join(", ")} or whole seconds from ${leastSpanSeconds} to ${mostSpanSeconds}`,
+      must: `${namedSpans.join(", ")} or whole seconds from ${minSpanSeconds} to ${maxSpanSeconds}`,
       fix: "Write a span such as day, or seconds such as 86400.",
     }),
     window: said(
@@ -297,21 +297,21 @@ const quota = field(
     models: field(
       z
         .array(
-          field(z.string().max(longestModelPattern).regex(modelPatternPattern), {
+          field(z.string().max(maxModelPatternLength).regex(modelPatternPattern), {
             doc: "A model id, or a prefix ending in `*`.",
             must: "a model id, or the beginning of one with an asterisk behind it",
             fix: "Write an id such as assistant, or gpt-* for all that begin with gpt-.",
           }),
         )
         .min(1)
-        .max(mostQuotaModels),
+        .max(maxQuotaModels),
       list(
         "Models that the quota counts. Default: all.",
-        `1 to ${mostQuotaModels} ids or beginnings of ids`,
+        `1 to ${maxQuotaModels} ids or beginnings of ids`,
         "Write a list such as [gpt-*], or leave it out.",
       ),
     ).optional(),
-    tag: field(z.string().max(longestRequestTag).regex(tagPattern), {
+    tag: field(z.string().max(maxRequestTagLength).regex(tagPattern), {
       doc: "Count only requests with this tag. Default: all requests.",
       must: tagText,
       fix: "Write a tag such as team-a, or leave it out.",
@@ -335,8 +335,8 @@ const tier = field(
     ...byWire(requiredAmounts, amount),
     ...byWire(optionalAmounts, (given) => amount(given).default(null)),
     quotas: field(
-      z.array(quota).max(mostQuotas),
-      list("Quotas in addition to the monthly limits. All of them apply.", `${mostQuotas} quotas at most`),
+      z.array(quota).max(maxQuotas),
+      list("Quotas in addition to the monthly limits. All of them apply.", `${maxQuotas} quotas at most`),
     ).default([]),
     environments: environmentList(
       "Environments in which these limits apply. The other environments have no limits.",
@@ -345,7 +345,7 @@ const tier = field(
       doc: "Highest priority of requests of these accounts in all environments, and the default priority.",
       must: `one of ${priorities.join(", ")}`,
       fix: "Write high for those that are served first, low for those that can wait, or leave it out.",
-    }).default(usualPriority),
+    }).default(defaultPriority),
   }),
   entry("Limits for the accounts of this tier.", "name, requests_per_minute and tokens_per_minute"),
 );
@@ -368,10 +368,10 @@ const limits = field(
             fix: "Give a name such as service_tier.",
           }),
         )
-        .max(mostRefusedMembers),
+        .max(maxRefusedMembers),
       list(
         "Members of requests to models that are refused with 400, such as `service_tier` where a dear one costs too much. The list replaces the usual one, of members that rule a model server. `null` is passed on, as are `-1` in `id_slot`, `slot_id` and `data_parallel_rank`, `false` in `return_hidden_states` and an empty `chat_template`. `file_id`, `file_ids` and `vector_store_ids` are refused in parts of prompts and in tools as well. Empty: all are passed on.",
-        `names, ${mostRefusedMembers} at most`,
+        `names, ${maxRefusedMembers} at most`,
       ),
     ).default([...rulingMembers]),
     queue: bound("Maximum number of requests that wait for one upstream or model. More get 503.", [0, 100_000, 512]),
@@ -385,7 +385,7 @@ const limits = field(
     ),
     held_bytes: bound(
       "Maximum memory in bytes for requests and answers in each server process, at least four times `body_bytes`. One key may use 29 % of it, one account 44 %. More get 429 or 503.",
-      [16_777_216, 68_719_476_736, defaultMostHeldBytes],
+      [16_777_216, 68_719_476_736, defaultMaxHeldBytes],
       "bytes",
     ),
     form_bytes: bound(
@@ -418,10 +418,10 @@ const tags = field(
             fix: "Write a name such as team.",
           }),
         )
-        .max(mostMetadataTags),
+        .max(maxMetadataTags),
       list(
         "Members of a request's `metadata` that become tags of the form `name:value`. Default: none.",
-        `${mostMetadataTags} names at most`,
+        `${maxMetadataTags} names at most`,
         "Write a list such as [team, project].",
       ),
     ).default([]),

@@ -143,7 +143,7 @@ export function parseHeaderList(text: string): Record<string, string> | undefine
 }
 
 /** More than one only while a secret is replaced by the next. */
-const mostSecrets = 4;
+const maxSecrets = 4;
 
 /** 32 bytes from 64 hex digits, base64 or base64url, as 64 lower-case hex digits; undefined for anything else. */
 export function decodeSecret(text: string): string | undefined {
@@ -158,7 +158,7 @@ export function decodeSecrets(text: string): readonly string[] | undefined {
     .trim()
     .split(/\s*[,\s]\s*/)
     .map(decodeSecret);
-  if (secrets.length > mostSecrets || secrets.includes(undefined)) return undefined;
+  if (secrets.length > maxSecrets || secrets.includes(undefined)) return undefined;
   return [...new Set(secrets.filter((secret) => secret !== undefined))];
 }
 

@@ -7,8 +7,8 @@ import {
   hoursPattern,
   largestFactor,
   largestRate,
-  mostHours,
-  mostVariants,
+  maxHours,
+  maxVariants,
   type RateWire,
   rateDoc,
   servedPattern,
@@ -55,8 +55,8 @@ const variant = field(
           }),
         )
         .min(1)
-        .max(mostHours),
-      list(variantDocs.hours, `1 to ${mostHours} parts of a day`),
+        .max(maxHours),
+      list(variantDocs.hours, `1 to ${maxHours} parts of a day`),
     ).exactOptional(),
     days: field(
       z
@@ -87,8 +87,8 @@ export const price = field(
     input: rate(rateDoc(rates[0])),
     output: rate("USD per million tokens of the answer."),
     variants: field(
-      z.array(variant).max(mostVariants),
-      list(variantDocs.variants, `at most ${mostVariants} variants`),
+      z.array(variant).max(maxVariants),
+      list(variantDocs.variants, `at most ${maxVariants} variants`),
     ).exactOptional(),
   }),
   mapping("What usage costs. Left out: nothing is charged."),

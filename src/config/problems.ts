@@ -51,7 +51,7 @@ export function placeOutsideFile(name: string): Place {
 }
 
 /** Longer texts are more likely a secret in the wrong place than a slip worth showing. */
-const longestShownText = 32;
+const maxShownTextLength = 32;
 
 /** A wrong value as an error may show it. */
 export function renderValue(value: unknown): string {
@@ -59,5 +59,5 @@ export function renderValue(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (typeof value === "object") return "a mapping";
   if (typeof value !== "string") return String(value);
-  return value.length > longestShownText ? `a text of ${value.length} characters` : JSON.stringify(value);
+  return value.length > maxShownTextLength ? `a text of ${value.length} characters` : JSON.stringify(value);
 }

@@ -28,13 +28,13 @@ export function meaningOf(written: string): string {
 }
 
 /** Templates made before one has been of use; what a stream of changing events loses in vain. */
-const mostTrials = 4;
+const maxTrials = 4;
 /** Each event that a template spared earns this part of another one. */
 const trialsPerEvent = 0.5;
 
 /** Bounds what is spent on templates for a stream that none fits. */
 export class TemplateTrials {
-  #left = mostTrials;
+  #left = maxTrials;
 
   get areLeft(): boolean {
     return this.#left >= 1;
@@ -46,7 +46,7 @@ export class TemplateTrials {
 
   /** So many events needed no parsing. */
   spared(events: number): void {
-    if (this.#left < mostTrials) this.#left = Math.min(mostTrials, this.#left + events * trialsPerEvent);
+    if (this.#left < maxTrials) this.#left = Math.min(maxTrials, this.#left + events * trialsPerEvent);
   }
 }
 

@@ -46,7 +46,7 @@ const names = [
 export type AnswerMember = (typeof names)[number];
 
 /** Bits of a number hold what encloses a value. */
-const mostDepth = 30;
+const maxDepth = 30;
 
 /** The index of each member in the list of places. */
 const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
@@ -260,7 +260,7 @@ function isJsonObject(length: number, places: Int32Array): boolean {
     if (member >= firstWithin) beginsWithin(member, depth, first);
     if (first === openBrace || first === openBracket) {
       const isObject = first === openBrace;
-      if (++depth > mostDepth) return false;
+      if (++depth > maxDepth) return false;
       objects = (objects << 1) | (isObject ? 1 : 0);
       at = afterSpace(at + 1);
       if (bytes[at] !== (isObject ? closeBrace : closeBracket)) {

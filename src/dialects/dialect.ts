@@ -60,7 +60,7 @@ export interface Dialect extends AnswerFormat {
   /** The member that limits the tokens of an answer, and its older name, where it has one. */
   readonly limitMembers: readonly [newer: string, older?: string];
   /** The fewest tokens of an answer that servers take as a limit beside the rest of such a request: fewer they refuse. */
-  leastLimit(body: Readonly<Record<string, unknown>>): number;
+  minLimit(body: Readonly<Record<string, unknown>>): number;
   /** Whether every request has to have one: then it says what the client takes, and not that the model can give so many. */
   readonly isLimitRequired: boolean;
   /** Whether servers know `max_completion_tokens`; where they do not they must be told by its older name, `max_tokens`. */

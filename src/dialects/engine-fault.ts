@@ -4,7 +4,7 @@ import type { Engine } from "../domain/models/engine.ts";
 import { toldReason } from "./told-reason.ts";
 
 /** Characters of a message; it is cut before anything is searched for in it. */
-const longestMessage = 1_000;
+const maxMessageLength = 1_000;
 
 /** What an engine says of a fault, as far as a client may know it. */
 export interface PublicFault {
@@ -106,7 +106,7 @@ function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCo
 function withoutSecrets(text: string, engine: Pick<Engine, "redact">): string {
   return engine
     .redact(text)
-    .slice(0, longestMessage)
+    .slice(0, maxMessageLength)
     .replace(/[a-z0-9+.-]{1,40}:\/\/\S+/gi, "[address]")
     .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
 }

@@ -22,9 +22,9 @@ interface Queued {
 const heartbeatName = /^(?:ping|heart[-_]?beat|keep[-_]?alive)$/i;
 /** Nothing at all, or one of these words, whatever stands around it: `""`, `{}`, `null`, `: keep-alive`. */
 const heartbeatData = /^[\s"':{}[\]]*(?:(?:ping|heart[-_ ]?beat|keep[-_ ]?alive|null)[\s"':{}[\]]*)?$/i;
-const longestHeartbeat = 32;
+const maxHeartbeatLength = 32;
 /** A heartbeat with a type has little beside it: a number, or a time. */
-const longestTypedHeartbeat = 256;
+const maxTypedHeartbeatLength = 256;
 const typeMember = /"type"\s*:\s*"?([\w-]*)/;
 
 /**
@@ -33,8 +33,8 @@ const typeMember = /"type"\s*:\s*"?([\w-]*)/;
  */
 export function isHeartbeat(name: string, data: string, knowsPing = false): boolean {
   const { length } = data;
-  if (length <= longestHeartbeat && heartbeatData.test(data)) return true;
-  const type = length <= longestTypedHeartbeat ? typeMember.exec(data)?.[1] : undefined;
+  if (length <= maxHeartbeatLength && heartbeatData.test(data)) return true;
+  const type = length <= maxTypedHeartbeatLength ? typeMember.exec(data)?.[1] : undefined;
   if (type !== undefined) return heartbeatName.test(type) && !(knowsPing && type === "ping");
   return name !== "" && heartbeatName.test(name) && !typeMember.test(data);
 }

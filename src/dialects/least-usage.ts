@@ -7,7 +7,7 @@ import type { AskedRequest } from "./answer.ts";
  * No token stands for more text: the longest in the vocabularies of GPT-4o, Llama 3 and Qwen are 128 blanks. Text of words
  * has some four bytes a token, so an honest report is far above.
  */
-const longestTokenBytes = 128;
+const maxTokenBytes = 128;
 /** Tokens that every model takes: some servers cut longer prompts without a word. */
 const smallestContext = 2_048;
 /** What surrounds the text of a short answer in its choices. */
@@ -32,7 +32,7 @@ export function needsComparison(
   context: number | undefined,
 ): boolean {
   const { promptTokens, completionTokens } = usage;
-  if (completionTokens === 0 || choicesBytes - choiceBytes > completionTokens * longestTokenBytes) return true;
+  if (completionTokens === 0 || choicesBytes - choiceBytes > completionTokens * maxTokenBytes) return true;
   return completionTokens > allowedTokens(request, context) || isFarBelow(promptTokens, request.promptTokens);
 }
 
@@ -84,11 +84,10 @@ function atLeastDelivered(
   context: number | undefined,
 ): TokenUsage {
   const { promptTokens, completionTokens } = usage;
-  const seemsTooFew = completionTokens < Math.ceil(delivered.bytes / longestTokenBytes);
+  const seemsTooFew = completionTokens < Math.ceil(delivered.bytes / maxTokenBytes);
   const { bytes, tokens } = seemsTooFew ? withoutEcho(delivered, request) : delivered;
-  const tooFewDelivered = completionTokens < Math.ceil(bytes / longestTokenBytes);
-  const tooFewSent =
-    isFarBelow(promptTokens, request.promptTokens) && promptTokens < leastPromptTokens(request, context);
+  const tooFewDelivered = completionTokens < Math.ceil(bytes / maxTokenBytes);
+  const tooFewSent = isFarBelow(promptTokens, request.promptTokens) && promptTokens < minPromptTokens(request, context);
   if (!tooFewDelivered && !tooFewSent) return usage;
   return {
     promptTokens: tooFewSent ? request.promptTokens : promptTokens,
@@ -109,21 +108,21 @@ function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
 /** What may stand before each choice: the prompt, or in a chat, as vLLM has it, the answer that was begun by the client. */
 function echoedBytes({ dialect, body, width }: AskedRequest): number {
   const prompt = body[dialect.promptMember];
-  if (!dialect.isConversation) return (textBytes(prompt, longestTokenBytes) * width) / countTexts(prompt);
+  if (!dialect.isConversation) return (textBytes(prompt, maxTokenBytes) * width) / countTexts(prompt);
   const last = Array.isArray(prompt) ? prompt.at(-1) : undefined;
   return last?.role === "assistant" ? textBytes(last.content) * width : 0;
 }
 
 /** Reports whether a prompt that is estimated at so many tokens cannot have as few as were told. */
 export function isFarBelow(promptTokens: number, estimated: number): boolean {
-  return promptTokens * longestTokenBytes < estimated * estimatedBytesPerToken;
+  return promptTokens * maxTokenBytes < estimated * estimatedBytesPerToken;
 }
 
 /**
  * Only what the client says itself is certain to be in the prompt: templates leave out tools that the model does not know, and
  * thoughts of earlier answers. Where the prompt may not fit, servers leave out messages as well, or cut them.
  */
-function leastPromptTokens(request: AskedRequest, context = smallestContext): number {
+function minPromptTokens(request: AskedRequest, context = smallestContext): number {
   const { dialect, body, maxCompletionTokens = 0 } = request;
   const prompt = body[dialect.promptMember];
   const bytes = dialect.isConversation ? userBytes(prompt) : textBytes(prompt);
@@ -131,7 +130,7 @@ function leastPromptTokens(request: AskedRequest, context = smallestContext): nu
   // These say that the server may cut it.
   const mayBeCut = ["truncate_prompt_tokens", "truncate", "transforms"].some((name) => body[name] != null);
   const fits = !mayBeCut && request.bodyBytes + maxCompletionTokens <= context;
-  return fits ? Math.ceil(bytes / longestTokenBytes) : 1;
+  return fits ? Math.ceil(bytes / maxTokenBytes) : 1;
 }
 
 function userBytes(messages: unknown): number {

@@ -5,7 +5,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { TokenUsage } from "../domain/usage/usage.ts";
 import type { AskedRequest } from "./answer.ts";
-import { mostAnswerBytes } from "./answer-bound.ts";
+import { maxAnswerBytes } from "./answer-bound.ts";
 import { malformed } from "./malformed.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -100,7 +100,7 @@ export class LongAnswer implements BodySource, BodySink {
     this.#request = request;
     this.#model = model;
     this.#encode = format.encoder(request);
-    this.#maxBytes = mostAnswerBytes(request, model);
+    this.#maxBytes = maxAnswerBytes(request, model);
   }
 
   /** What was used, as far as the answer has told it. */

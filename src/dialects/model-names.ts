@@ -2,14 +2,14 @@
 
 /** Those that are served, and what upstreams call them. They change while the server runs. */
 const encoded = new Map<string, Buffer>();
-const mostEncoded = 8_192;
+const maxEncoded = 8_192;
 
 /** The UTF-8 of the name as JSON, with its quotes; it must not be changed. */
 export function modelNameJson(name: string): Buffer {
   let found = encoded.get(name);
   if (found === undefined) {
     found = Buffer.from(JSON.stringify(name));
-    if (encoded.size >= mostEncoded) encoded.clear();
+    if (encoded.size >= maxEncoded) encoded.clear();
     encoded.set(name, found);
   }
   return found;

@@ -1,7 +1,7 @@
 // What was said in a request and in its answer, whatever the format: for those who show it. Where the type is unknown it may be anything.
 
 /** At most so many messages, parts, calls and choices are given. */
-export const mostSaid = 256;
+export const maxSaid = 256;
 
 /** A message of a prompt or of an answer. */
 export interface Said {

@@ -6,7 +6,7 @@ import { comparedUsage, provenUsage } from "./least-usage.ts";
 import { estimateTokens } from "./prompt-tokens.ts";
 
 /** Longer pieces of a stream, on average, are no single tokens. */
-const longestTokenBytes = 12;
+const maxTokenBytes = 12;
 
 /**
  * What was reported, else what is estimated from what was delivered. Where the stream did not come to its end, a report may
@@ -100,5 +100,5 @@ function hasCome(part: CutPart | undefined): boolean {
 
 /** Most servers send one token a piece, which is exact where it holds; pieces too long for that are counted by their bytes. */
 function estimateDelivered(bytes: number, pieces: number): number {
-  return bytes <= pieces * longestTokenBytes ? pieces : estimateTokens(bytes);
+  return bytes <= pieces * maxTokenBytes ? pieces : estimateTokens(bytes);
 }

@@ -14,7 +14,7 @@ const usual: ReadonlySet<string> = new Set([
   "global",
   "not_available",
 ]);
-const longestName = 24;
+const maxNameLength = 24;
 
 export function countOf(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
@@ -24,7 +24,7 @@ export function countOf(value: unknown): number | undefined {
 export function servedOf(...said: readonly unknown[]): readonly string[] | undefined {
   let told: string[] | undefined;
   for (const word of said) {
-    if (typeof word !== "string" || word === "" || word.length > longestName) continue;
+    if (typeof word !== "string" || word === "" || word.length > maxNameLength) continue;
     const name = word.toLowerCase();
     if (usual.has(name)) continue;
     told ??= [];

@@ -10,7 +10,7 @@ export type ServerAnswer =
   | { kind: "other"; status: number }
   | { kind: "silent"; reason: string };
 
-const longestText = 4 * 2 ** 20;
+const maxTextLength = 4 * 2 ** 20;
 
 /** Whoever lives answers these at once. */
 const answerMs = 3_000;
@@ -55,7 +55,7 @@ export async function fetchJson(
     ...(proxy === undefined ? {} : { proxy }),
   });
   const text = await response.text();
-  return { status: response.status, json: text.length > longestText ? undefined : parsed(text) };
+  return { status: response.status, json: text.length > maxTextLength ? undefined : parsed(text) };
 }
 
 function parsed(text: string): unknown {

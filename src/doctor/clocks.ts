@@ -1,5 +1,5 @@
 // Looks at clocks: this machine's against those of others, and against itself.
-import { mostClockOffsetSeconds } from "../base/clock.ts";
+import { maxClockOffsetSeconds } from "../base/clock.ts";
 import type { RedisFacts } from "../storage/redis/redis-facts.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { timeDatabase } from "../storage/sql/database-clock.ts";
@@ -8,7 +8,7 @@ import type { Subject } from "./subject.ts";
 import type { UpstreamLooks } from "./upstreams.ts";
 
 const warningMs = 2_000;
-const failureMs = mostClockOffsetSeconds * 1000;
+const failureMs = maxClockOffsetSeconds * 1000;
 const steadyMs = 200;
 const stepMs = 50;
 

@@ -7,7 +7,7 @@ import { quoted } from "./data-directory.ts";
 import { type Check, type Finding, type Findings, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
-const leastBytes = 100 * 2 ** 20;
+const minBytes = 100 * 2 ** 20;
 const fewBytes = 2 ** 30;
 const fewPart = 0.03;
 const fewInodes = 1_000;
@@ -30,7 +30,7 @@ async function disk(dataDir: string): Promise<Findings> {
 function space(dataDir: string, free: number, all: number): Finding {
   const found = `${formatBytes(free)} of ${formatBytes(all)} free`;
   const remedy = `Make room: du -xh ${quoted(dataDir)} | sort -h | tail. Once it is full, new requests are refused.`;
-  if (free < leastBytes) return failure("disk", found, remedy);
+  if (free < minBytes) return failure("disk", found, remedy);
   return free < Math.min(fewBytes, all * fewPart) ? warning("disk", found, remedy) : ok("disk", found);
 }
 

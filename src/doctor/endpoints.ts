@@ -21,7 +21,7 @@ const endpoints: Partial<Record<CapabilityName, readonly Operation[]>> = {
 /** No server runs anything for it: each of its members has a type that none takes. */
 const look = '{"input":false,"query":false,"documents":false,"questions":false,"prompt":false,"content":false}';
 const nothingThere: ReadonlySet<number> = new Set([404, 405, 501]);
-const mostAnswerBytes = 64 * 1024;
+const maxAnswerBytes = 64 * 1024;
 
 /** The paths that are missing for it: none where one of them is there, or the server does not say. */
 export async function missingFor(
@@ -32,7 +32,7 @@ export async function missingFor(
   if (capability === "realtime") return (await hasRealtime(target, models[0] ?? "")) ? [] : ["/realtime"];
   const operations = endpoints[capability] ?? [];
   const isMissing = async (operation: Operation) => {
-    const { status } = await postText(target, operation, look, mostAnswerBytes, signal);
+    const { status } = await postText(target, operation, look, maxAnswerBytes, signal);
     return nothingThere.has(status);
   };
   for (const operation of operations) if (!(await isMissing(operation).catch(() => false))) return [];

@@ -14,7 +14,7 @@ export interface ExamineOptions {
   clean?: (text: string) => string;
 }
 
-export const usualDeadlineMs = 6_000;
+export const defaultDeadlineMs = 6_000;
 
 /** Rejects with the reason of `signal`, and for nothing else. Groups in which nothing was found are left out. */
 export async function examine(groups: readonly Group[], options: ExamineOptions): Promise<GroupReport[]> {
@@ -46,7 +46,7 @@ export async function runCheck(
   check: Check,
   options: Pick<ExamineOptions, "signal" | "deadlineMs">,
 ): Promise<readonly Finding[]> {
-  const { signal, deadlineMs = usualDeadlineMs } = options;
+  const { signal, deadlineMs = defaultDeadlineMs } = options;
   const ownMs = check.deadlineMs ?? deadlineMs;
   const late = new AbortController();
   const { promise: over, reject } = Promise.withResolvers<never>();

@@ -11,7 +11,7 @@ import type { Subject } from "./subject.ts";
 /** File descriptors for files, the database, model servers' idle connections and the like. */
 const descriptorsOfOurOwn = 200;
 const fewDescriptors = 4_096;
-const leastMemoryBytes = 512 * 2 ** 20;
+const minMemoryBytes = 512 * 2 ** 20;
 /** The part of a limit, or of the machine's memory, from which it counts as full. */
 const fullPart = 0.9;
 
@@ -86,11 +86,11 @@ function memory({ memoryBytes, memoryLimitBytes, pid }: ProcessFacts): Finding {
       "Raise the limit (MemoryMax= of the unit, --memory of the container): beyond it the kernel ends the server.",
     );
   }
-  if (Math.min(machine, memoryLimitBytes ?? machine) < leastMemoryBytes) {
+  if (Math.min(machine, memoryLimitBytes ?? machine) < minMemoryBytes) {
     return warning(
       name,
       found,
-      `Give it ${formatBytes(leastMemoryBytes)} at least, and what the models take that it computes itself.`,
+      `Give it ${formatBytes(minMemoryBytes)} at least, and what the models take that it computes itself.`,
     );
   }
   if (available < machine * (1 - fullPart) * 0.5) {

@@ -198,7 +198,7 @@ interface SecretPlaces {
 }
 
 /** Shorter ones are words that sentences are made of. */
-const shortestSecret = 6;
+const minSecretLength = 6;
 
 /** All secrets that servers and libraries might repeat in what they say. */
 function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, apiKey }: SecretPlaces): string[] {
@@ -212,7 +212,7 @@ function secretsOf({ env, config, databaseUrl, redisUrl, secretsHex, dataDir, ap
     config?.sso?.clientSecret,
     config?.metricsToken,
   ];
-  return found.filter((text) => text !== undefined).filter((text) => text.length >= shortestSecret);
+  return found.filter((text) => text !== undefined).filter((text) => text.length >= minSecretLength);
 }
 
 function passwordsOf(url: string): string[] {

@@ -21,7 +21,7 @@ import { codeOf, type Reached, reach, reachFault } from "./reach.ts";
 import type { Subject } from "./subject.ts";
 
 const answerMs = 5_000;
-const mostShown = 5;
+const maxShown = 5;
 
 export interface KnownServer {
   name: string;
@@ -278,7 +278,7 @@ function missingEndpoints({ name, url }: KnownServer, { missing }: Answer): Find
 }
 
 function shortList(ids: readonly string[]): string {
-  return ids.slice(0, mostShown).join(", ") + (ids.length > mostShown ? ", …" : "");
+  return ids.slice(0, maxShown).join(", ") + (ids.length > maxShown ? ", …" : "");
 }
 
 async function localServers({ config }: Subject, servers: readonly LocalServer[]): Promise<Finding[]> {

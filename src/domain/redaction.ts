@@ -34,13 +34,13 @@ export function redactCredentials(text: string): string {
 }
 
 /** A shorter one is no secret but a word, such as `ollama`, that messages use. */
-export const shortestSecret = 8;
+export const minSecretLength = 8;
 
 /** Values that must appear nowhere; what is too short to be a secret is left out. */
 export function redactSecrets(text: string, secrets: readonly string[]): string {
   let safe = text;
   for (const secret of secrets) {
-    if (secret.length >= shortestSecret && safe.includes(secret)) safe = safe.replaceAll(secret, "[redacted]");
+    if (secret.length >= minSecretLength && safe.includes(secret)) safe = safe.replaceAll(secret, "[redacted]");
   }
   return safe;
 }

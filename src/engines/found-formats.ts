@@ -13,8 +13,8 @@ type LookedFor = (typeof looksFor)[number];
  */
 const senseless: Readonly<Record<LookedFor, string>> = { response: '{"input":false}', message: '{"messages":false}' };
 
-const mostBytes = 64 * 1024;
-const mostMs = 2_000;
+const maxBytes = 64 * 1024;
+const maxMs = 2_000;
 /** With a list of models every 30 s, it is ten minutes from one look to the next. */
 const listsPerLook = 20;
 
@@ -77,11 +77,11 @@ export async function lookForFormats(
   target: HttpTarget,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<LookedFor, boolean>> {
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(mostMs)]);
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(maxMs)]);
   const answers = new Map<LookedFor, boolean>();
   for (const operation of looksFor) {
     try {
-      const { status, text } = await postText(target, operation, senseless[operation], mostBytes, limit);
+      const { status, text } = await postText(target, operation, senseless[operation], maxBytes, limit);
       const has = tellsOf(status, text ?? "");
       if (has !== undefined) answers.set(operation, has);
     } catch {

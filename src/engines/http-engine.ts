@@ -6,10 +6,10 @@ import type { Eventual } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import {
+  defaultMessageVersion,
   type MessageHeaders,
   type MessageVersion,
   messageVersions,
-  usualMessageVersion,
 } from "../domain/models/message-headers.ts";
 import { byOperation, isUnversioned, type Operation, operationPaths } from "../domain/models/operation.ts";
 import { type UpstreamApi, type UpstreamSpeech, usualSpeech } from "../domain/models/upstream-speech.ts";
@@ -95,7 +95,7 @@ export function httpTarget(options: HttpTargetOptions): HttpTarget {
     paths: byOperation((path, operation) =>
       withQuery((isUnversioned(operation) ? rootPath : basePath) + path, options),
     ),
-    headers: byOperation((path) => (path === operationPaths.message ? messageHeaders[usualMessageVersion] : usual)),
+    headers: byOperation((path) => (path === operationPaths.message ? messageHeaders[defaultMessageVersion] : usual)),
     messageHeaders,
   };
 }
@@ -179,11 +179,11 @@ interface TextAnswer {
 }
 
 /** `path`: without the query that the target adds to each. The text is that of a 200. */
-export function getText(target: HttpTarget, path: string, mostBytes: number, signal: AbortSignal): Promise<TextAnswer> {
-  const version = target.api === "messages" ? versionHeader(usualMessageVersion) : {};
+export function getText(target: HttpTarget, path: string, maxBytes: number, signal: AbortSignal): Promise<TextAnswer> {
+  const version = target.api === "messages" ? versionHeader(defaultMessageVersion) : {};
   const headers = { ...requestHeaders(target), ...version };
   const request: ClientRequest = { method: "GET", path: withQuery(path, target), headers };
-  return ask(target, request, (status) => (status === 200 ? mostBytes : 0), signal);
+  return ask(target, request, (status) => (status === 200 ? maxBytes : 0), signal);
 }
 
 /** Asks for an operation with this JSON text. The text of the answer is there whatever the status is. */
@@ -191,18 +191,18 @@ export function postText(
   target: HttpTarget,
   operation: Operation,
   body: string,
-  mostBytes: number,
+  maxBytes: number,
   signal: AbortSignal,
 ): Promise<TextAnswer> {
   const headers = target.headers[operation].json;
   const request: ClientRequest = { method: "POST", path: target.paths[operation], headers, body };
-  return ask(target, request, () => mostBytes, signal);
+  return ask(target, request, () => maxBytes, signal);
 }
 
 async function ask(
   target: HttpTarget,
   request: ClientRequest,
-  mostBytesOf: (status: number) => number,
+  maxBytesOf: (status: number) => number,
   signal: AbortSignal,
 ): Promise<TextAnswer> {
   signal.throwIfAborted();
@@ -213,8 +213,8 @@ async function ask(
     const response = await send(target, request, cancellation);
     const { status } = response;
     const date = response.headers.get("date");
-    const mostBytes = mostBytesOf(status);
-    if (mostBytes > 0) return { status, date, text: await readText(response, mostBytes, cancellation) };
+    const maxBytes = maxBytesOf(status);
+    if (maxBytes > 0) return { status, date, text: await readText(response, maxBytes, cancellation) };
     response.body.cancel();
     return { status, date, text: undefined };
   } finally {
@@ -224,11 +224,11 @@ async function ask(
 
 async function readText(
   { body }: ClientResponse,
-  mostBytes: number,
+  maxBytes: number,
   cancellation: Cancellation,
 ): Promise<string | undefined> {
   try {
-    return (await readAll(body, mostBytes, cancellation, () => {})).text;
+    return (await readAll(body, maxBytes, cancellation, () => {})).text;
   } catch (error) {
     if (error instanceof BodyTooLongError) return undefined;
     throw error;

@@ -9,14 +9,14 @@ import { getText, type HttpTarget, modelsPath } from "./http-engine.ts";
 export const maxListBytes = 8 * 1024 * 1024;
 
 /** Pages that are read of a list that comes in pages: Anthropic's, with up to 1000 models on each. */
-const mostPages = 10;
+const maxPages = 10;
 
 /** GET /models. Rejects where the answer is not a model list. */
 export async function getModels(target: HttpTarget, signal: AbortSignal): Promise<EngineModel[]> {
   if (target.api === "openai") return parseModels(await getList(target, modelsPath(target), signal));
   const models: EngineModel[] = [];
   let after = "";
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const text = await getList(target, `${firstModelsPath(target)}${after}`, signal);
     models.push(...parseModels(text, target.api));
     const next = nextOf(text);

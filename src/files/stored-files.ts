@@ -41,7 +41,7 @@ const secondsPerDay = 86_400;
 /** A file that is on its way for so long is given up. */
 const givenUpSeconds = secondsPerDay;
 /** Objects that stay behind before the sweep begins with the first of them again. */
-const mostUndeleted = 1_000;
+const maxUndeleted = 1_000;
 
 export class StoredFiles {
   readonly bounds: FileBounds;
@@ -107,9 +107,9 @@ export class StoredFiles {
     const tried = Math.max(gone.tried, parts.tried);
     const deleted = gone.deleted.length + parts.deleted.length;
     const isOver = tried < limit;
-    if (!isOver && deleted > 0 && this.#undeleted.size <= mostUndeleted) return { deleted, isOver };
+    if (!isOver && deleted > 0 && this.#undeleted.size <= maxUndeleted) return { deleted, isOver };
     const [fault] = this.#undeleted.values();
-    if (isOver || this.#undeleted.size > mostUndeleted) this.#undeleted.clear();
+    if (isOver || this.#undeleted.size > maxUndeleted) this.#undeleted.clear();
     return { deleted, isOver, fault };
   }
 
@@ -158,7 +158,7 @@ export class NewFile {
     const { files, bounds, clock } = this.#options;
     await this.#writer.finish();
     this.#isWritten = true;
-    const expiresAt = clock.nowSeconds() + Math.min(keepSeconds ?? Number.POSITIVE_INFINITY, mostSeconds(bounds));
+    const expiresAt = clock.nowSeconds() + Math.min(keepSeconds ?? Number.POSITIVE_INFINITY, maxSeconds(bounds));
     const file = { ...this.#file, filename, purpose, bytes: this.#bytes, expiresAt };
     if (!(await files.finish(file, bounds.accountBytes))) throw accountFull(bounds);
     return file;
@@ -186,7 +186,7 @@ function boundsFor(purpose: FilePurpose, bounds: FileBounds): FileBounds {
   return { ...bounds, maxBytes: Number.MAX_SAFE_INTEGER, accountBytes: Number.MAX_SAFE_INTEGER };
 }
 
-function mostSeconds({ retentionDays }: FileBounds): number {
+function maxSeconds({ retentionDays }: FileBounds): number {
   return retentionDays * secondsPerDay;
 }
 

@@ -3,22 +3,22 @@
 /** Bytes of a file that are looked at: the chunks before the samples of a WAV file fit by far. */
 export const audioStartBytes = 4_096;
 /** Compressed sound is mostly of 128 kbit/s or less: the estimate is rather too short than too long. */
-const usualBytesPerSecond = 16_000;
+const defaultBytesPerSecond = 16_000;
 /** PCM, floating point, A-law, mu-law, and those of them with more channels: each sample has bytes of its own. */
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
 /** The part of a WAV file that its samples are at least: behind them are names and places. */
-const leastSamples = 0.9;
+const minSamples = 0.9;
 /**
  * Two channels of 48,000 samples of 32 bits. A header that says more may be made up, and what listens goes by the frames behind
  * it: then the recording is charged as if it had so many.
  */
-const mostBytesPerSecond = 48_000 * 2 * 4;
+const maxBytesPerSecond = 48_000 * 2 * 4;
 
 /** Seconds. `start`: the first bytes of it; `bytes`: of all of it. */
 export function audioSeconds(start: Buffer, bytes: number): number {
   const told = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
-  if (told === undefined || !Number.isFinite(told)) return bytes / usualBytesPerSecond;
-  return Math.max(told, bytes / mostBytesPerSecond);
+  if (told === undefined || !Number.isFinite(told)) return bytes / defaultBytesPerSecond;
+  return Math.max(told, bytes / maxBytesPerSecond);
 }
 
 /**
@@ -34,7 +34,7 @@ function wavSeconds(start: Buffer, bytes: number): number | undefined {
     if (name === "data") {
       const rest = bytes - at - 8;
       // One that was written as it was recorded says nothing, or too much, of its length; and more than notes behind it are samples.
-      const samples = size < rest && size >= rest * leastSamples ? size : rest;
+      const samples = size < rest && size >= rest * minSamples ? size : rest;
       return rate > 0 ? samples / rate : undefined;
     }
     // Chunks begin at even places.
@@ -51,7 +51,7 @@ function bytesPerSecond(start: Buffer, at: number): number {
     start.readUInt32LE(at + 8),
   ];
   const isPlain = plainFormats.has(start.readUInt16LE(at));
-  return isPlain ? (channels * samples * start.readUInt16LE(at + 14)) / 8 : Math.min(named, usualBytesPerSecond);
+  return isPlain ? (channels * samples * start.readUInt16LE(at + 14)) / 8 : Math.min(named, defaultBytesPerSecond);
 }
 
 /**

@@ -19,16 +19,16 @@ import { SpoolSpace } from "./spool-space.ts";
 const textBytes = 1;
 let home: string;
 let held = 0;
-let mostHeld = Number.POSITIVE_INFINITY;
+let maxHeld = Number.POSITIVE_INFINITY;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "headrace-forms-"));
   held = 0;
-  mostHeld = Number.POSITIVE_INFINITY;
+  maxHeld = Number.POSITIVE_INFINITY;
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-function spaceOf(mostBytes = 1e9): SpoolSpace {
-  const space = new SpoolSpace(join(home, "forms"), () => mostBytes);
+function spaceOf(maxBytes = 1e9): SpoolSpace {
+  const space = new SpoolSpace(join(home, "forms"), () => maxBytes);
   space.sweep();
   return space;
 }
@@ -45,7 +45,7 @@ function read(bytes: Buffer, space: SpoolSpace, { memoryBytes = 1_000, accountId
     ...{ space, accountId, memoryBytes, boundary: "b" },
     declaredBytes: bytes.length,
     hold(more: number) {
-      if (held + more > mostHeld) return new GatewayError("service_unavailable", "no room");
+      if (held + more > maxHeld) return new GatewayError("service_unavailable", "no room");
       held += more;
       return undefined;
     },
@@ -219,10 +219,10 @@ test("an account has half of the disk, or one form; what is given back can be ha
 
 test("a form that cannot be held, written or read to its end leaves nothing", async () => {
   const space = spaceOf();
-  mostHeld = 500;
+  maxHeld = 500;
   await expect(read(form(Buffer.alloc(900)), space)).rejects.toThrow("no room");
   expect([held, space.heldBytes]).toEqual([textBytes, 0]);
-  mostHeld = Number.POSITIVE_INFINITY;
+  maxHeld = Number.POSITIVE_INFINITY;
   const cut: BodySource = {
     flow(sink) {
       bodyOf(form(Buffer.alloc(50_000)).subarray(0, 20_000)).flow({

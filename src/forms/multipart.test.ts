@@ -1,7 +1,7 @@
 // Forms are read the same however they are cut, and in no other way than others read them; what they differ in is refused.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { MultipartReader, mostHeadBytes } from "./multipart.ts";
+import { MultipartReader, maxHeadBytes } from "./multipart.ts";
 import type { PartHead } from "./part-head.ts";
 
 interface Part extends PartHead {
@@ -123,7 +123,7 @@ describe("refused is", () => {
     ["quoted-printable", `${part(`${named}\r\nContent-Transfer-Encoding: quoted-printable`)}--b--`, "binary"],
     ["a control character", `${part(`${named}\r\nx: a\0b`)}--b--`, "headers"],
     ["a lone line feed", `${part(`${named}\nx: b`)}--b--`, "headers"],
-    ["a head that is too long", `${part(`${named}\r\nx: ${"y".repeat(mostHeadBytes)}`)}--b--`, "longer than"],
+    ["a head that is too long", `${part(`${named}\r\nx: ${"y".repeat(maxHeadBytes)}`)}--b--`, "longer than"],
     ["something behind the end", `${part(named)}--b--\r\n${part(named)}`, "behind its last"],
   ])("%s, whole and byte by byte", (_, text, words) => {
     const bytes = Buffer.from(text);

@@ -12,12 +12,12 @@ export interface PartTaker {
 }
 
 /** Bytes of the head of one part; names and types of files take some hundred. */
-export const mostHeadBytes = 8 * 1024;
+export const maxHeadBytes = 8 * 1024;
 /** Bytes between a boundary and the end of its line. */
-const mostLineBytes = 256;
+const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
-const roomOfHead = mostHeadBytes + endOfHead.length;
+const roomOfHead = maxHeadBytes + endOfHead.length;
 /** Where a line of a content begins: readers differ in which of these a boundary may follow. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
 /** What stands there before a boundary, in the same order. */
@@ -159,7 +159,7 @@ export class MultipartReader {
         this.#state = "head";
         return i + 1;
       }
-      if (this.#gathered.length > mostLineBytes) throw moreThanBoundary();
+      if (this.#gathered.length > maxLineBytes) throw moreThanBoundary();
     }
     return bytes.length;
   }
@@ -172,7 +172,7 @@ export class MultipartReader {
     const end = read.indexOf(endOfHead, Math.max(0, before - endOfHead.length));
     if (end < 0) {
       if (this.#headBytes < roomOfHead) return bytes.length;
-      throw invalidRequest(`The headers of a part of the form are longer than ${mostHeadBytes} bytes.`);
+      throw invalidRequest(`The headers of a part of the form are longer than ${maxHeadBytes} bytes.`);
     }
     const next = from + end + endOfHead.length - before;
     // Names of files are UTF-8, whatever else they may be.

@@ -11,7 +11,7 @@ import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
 import { type WrittenPart, writtenForm } from "./written-form.ts";
 
 /** Bytes of all texts of a form together, and how many parts it may have: prompts and options, and no files. */
-const [mostTextBytes, mostParts] = [1024 * 1024, 512];
+const [maxTextBytes, maxParts] = [1024 * 1024, 512];
 const [modelField, charsetField] = ["model", "_charset_"];
 
 export interface FormText {
@@ -182,7 +182,7 @@ class Reading implements BodySink, PartTaker {
   }
 
   part(head: PartHead, at: number): void {
-    if (++this.#parts > mostParts) throw invalidRequest(`The form has more than ${mostParts} parts.`);
+    if (++this.#parts > maxParts) throw invalidRequest(`The form has more than ${maxParts} parts.`);
     if (head.name === modelField && head.filename !== undefined) {
       throw invalidRequest("model: must be a text, and no file: send it without a filename.", { param: modelField });
     }
@@ -200,9 +200,9 @@ class Reading implements BodySink, PartTaker {
     const refusal = this.#hold(end - start);
     if (refusal) throw refusal;
     this.#textBytes += end - start;
-    if (this.#textBytes > mostTextBytes) {
+    if (this.#textBytes > maxTextBytes) {
       throw invalidRequest(
-        `${part.head.name}: the texts of a form must be at most ${mostTextBytes} bytes together. Send what is a file with a filename.`,
+        `${part.head.name}: the texts of a form must be at most ${maxTextBytes} bytes together. Send what is a file with a filename.`,
         { param: part.head.name },
       );
     }

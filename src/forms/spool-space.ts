@@ -10,19 +10,19 @@ const retrySeconds = 10;
 
 export class SpoolSpace {
   readonly #directory: string;
-  readonly #mostBytes: () => number;
+  readonly #maxBytes: () => number;
   readonly #byAccount = new Map<string, number>();
   #heldBytes = 0;
 
-  /** `mostBytes`: asked each time, as a reload may change it. */
-  constructor(directory: string, mostBytes: () => number) {
+  /** `maxBytes`: asked each time, as a reload may change it. */
+  constructor(directory: string, maxBytes: () => number) {
     this.#directory = directory;
-    this.#mostBytes = mostBytes;
+    this.#maxBytes = maxBytes;
   }
 
   /** The most that all forms together may have. */
-  get mostBytes(): number {
-    return this.#mostBytes();
+  get maxBytes(): number {
+    return this.#maxBytes();
   }
 
   /** Bytes that are set aside. */
@@ -51,7 +51,7 @@ export class SpoolSpace {
 
   /** Sets bytes aside, or gives the refusal. */
   take(accountId: string, bytes: number): GatewayError | undefined {
-    const most = this.mostBytes;
+    const most = this.maxBytes;
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) + bytes;
     if (ofAccount > most * partOfAccount && ofAccount > bytes) {
       return noRoom(

@@ -18,7 +18,7 @@ export interface SpoolOptions {
 /** Bytes that wait to be written: with more than that the sender is to pause. */
 const behindBytes = 1024 * 1024;
 /** Small pieces are gathered in blocks: the least and the most of one. */
-const [leastBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
+const [minBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
 /** By so many bytes a form of no declared length takes room on the disk. */
 const roomBytes = 16 * 1024 * 1024;
 
@@ -108,7 +108,7 @@ export class SpooledBytes {
   #keep(bytes: Uint8Array): void {
     if (!this.#block || this.#blockBytes + bytes.byteLength > this.#block.length) {
       this.#closeBlock();
-      const wanted = Math.min(Math.max(leastBlockBytes, this.length), mostBlockBytes);
+      const wanted = Math.min(Math.max(minBlockBytes, this.length), mostBlockBytes);
       this.#block = Buffer.allocUnsafeSlow(Math.max(wanted, bytes.byteLength));
     }
     this.#block.set(bytes, this.#blockBytes);

@@ -4,7 +4,7 @@ import type { HttpGuardrail } from "../domain/models/policies/guardrail.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
 /** Questions to one service at the same time. One more is not asked: nothing waits here. */
-const mostAtOnce = 512;
+const maxAtOnce = 512;
 /** Bytes of an answer beyond the texts, which it may give back. */
 const answerBytes = 64 * 1024;
 
@@ -12,11 +12,11 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
   let underWay = 0;
   return async (texts, side, { requestId, model, left, holder, neverLeaves }) => {
     if (neverLeaves && !local) throw misunderstood("it is not local, and the texts must not leave");
-    if (underWay >= mostAtOnce) throw misunderstood("too many questions");
+    if (underWay >= maxAtOnce) throw misunderstood("too many questions");
     const aborted = new AbortController();
     const stop = () => aborted.abort();
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
-    const mostBytes = 4 * body.length + answerBytes;
+    const maxBytes = 4 * body.length + answerBytes;
     const refusal = holder.take("requests", body.length);
     if (refusal) throw refusal;
     const timer = setTimeout(stop, timeoutMs);
@@ -31,7 +31,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
         signal: aborted.signal,
       });
       if (response.status !== 200) throw misunderstood(`status ${response.status}`);
-      return verdictIn(await textOf(response, mostBytes), texts.length);
+      return verdictIn(await textOf(response, maxBytes), texts.length);
     } finally {
       underWay--;
       holder.release("requests", body.length);
@@ -43,12 +43,12 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
   };
 }
 
-async function textOf({ body }: Response, mostBytes: number): Promise<string> {
+async function textOf({ body }: Response, maxBytes: number): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of body ?? []) {
     bytes += piece.length;
-    if (bytes > mostBytes) throw misunderstood("too long an answer");
+    if (bytes > maxBytes) throw misunderstood("too long an answer");
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

@@ -6,7 +6,7 @@ import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Ask, Verdict } from "./side-guard.ts";
 
 /** For one that thinks first. */
-const mostAnswerTokens = 2_000;
+const maxAnswerTokens = 2_000;
 
 const answerSchema = {
   type: "object",
@@ -21,7 +21,7 @@ export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls:
     const body = JSON.stringify({
       model,
       temperature: 0,
-      max_completion_tokens: mostAnswerTokens,
+      max_completion_tokens: maxAnswerTokens,
       response_format: { type: "json_schema", json_schema: { name: "verdict", strict: true, schema: answerSchema } },
       messages: [
         { role: "system", content: instructions(policy) },

@@ -47,7 +47,7 @@ export class PatternText implements GuardedText {
 
 const separators = "{}[],: \t\r\n";
 /** A number or a word outside of strings that is longer is looked at in parts. */
-const longestToken = 4_096;
+const maxTokenLength = 4_096;
 const controls: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b: "\b", f: "\f" };
 
 /**
@@ -98,7 +98,7 @@ export class JsonText implements GuardedText {
   #outside(letter: string): string {
     if (letter !== '"' && !separators.includes(letter)) {
       this.#token += letter;
-      return this.#token.length < longestToken ? "" : this.#takenToken();
+      return this.#token.length < maxTokenLength ? "" : this.#takenToken();
     }
     const before = this.#takenToken();
     if (this.#isOver) return before;

@@ -45,7 +45,7 @@ export class Findings {
 
 /** Steps of the patterns for which nobody else has a turn, at worst; and characters that are looked at in any case. */
 const waysAtOnce = 2_000_000;
-const leastPiece = 64;
+const minPiece = 64;
 
 export class SideGuard implements TextGuard {
   blockedBy: string | undefined;
@@ -67,7 +67,7 @@ export class SideGuard implements TextGuard {
 
   /** The more ways there are, the longer a character may take. */
   get pieceLength(): number {
-    return Math.max(leastPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
+    return Math.max(minPiece, Math.floor(waysAtOnce / Math.max(1, this.#ways)));
   }
 
   /** Each scan has two numbers for each state. */

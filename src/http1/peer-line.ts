@@ -3,7 +3,7 @@ import { HeadError } from "./head.ts";
 
 const start = "PEER ";
 /** Longer than any address, its zone included. */
-export const longestPeerLine = 128;
+export const maxPeerLineLength = 128;
 
 /** `peer`: as of an incoming request. */
 export function peerLine(peer: string): string {

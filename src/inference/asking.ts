@@ -90,7 +90,7 @@ export function askingOf(request: DecodedRequest, options: AskingOptions): Askin
   const hints = isolatedHints(read.hints, engine.isolation, seal);
   const conversation = limit === undefined ? { ...read, hints } : { ...read, hints, maxTokens: limit };
   const { body: written, leftOut, names } = from.format.writeRequest(conversation, model);
-  const usual = usualLimitName(from, model);
+  const usual = defaultLimitName(from, model);
   const limitName = conversation.maxTokens === undefined ? undefined : knownLimitName(from, options, usual);
   const limited = limitName === undefined || limitName === usual ? written : withLimit(written, from, limitName);
   const body = withEdits(limited, isolated(request, engine.isolation, seal, priority));
@@ -113,7 +113,7 @@ function capOf(
   if (most === undefined) return undefined;
   const { promptTokens, stream, dialect } = request;
   // Only now: the body of most requests is parsed by nobody.
-  const least = from.leastLimit(from === dialect ? request.body : {});
+  const least = from.minLimit(from === dialect ? request.body : {});
   const unsaid = context === undefined ? (stream ? 0 : Number.POSITIVE_INFINITY) : context - promptTokens;
   const told = stream ? Math.max(most, least) : most;
   if (told >= (limit ?? unsaid)) return undefined;
@@ -132,12 +132,12 @@ function tooLittleLeft(told: number, least: number, { limitMembers }: Dialect): 
 /** The member by which the engine is told the limit. `said`: by the client, under the name `saidName`. */
 function limitNameOf(dialect: Dialect, options: AskingOptions, said: number | undefined, saidName: string): string {
   const { knowsNewerLimit } = dialect;
-  const name = said === undefined || !knowsNewerLimit ? usualLimitName(dialect, options.model) : saidName;
+  const name = said === undefined || !knowsNewerLimit ? defaultLimitName(dialect, options.model) : saidName;
   return knownLimitName(dialect, options, name);
 }
 
 /** The older name of a limit, which all servers know but OpenAI's for the models that think. */
-function usualLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
+function defaultLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit }: Dialect, model: string): string {
   return knowsNewerLimit && refusesOlderLimit(model) ? newer : older;
 }
 
@@ -145,7 +145,7 @@ function usualLimitName({ limitMembers: [newer, older = newer], knowsNewerLimit 
 function knownLimitName(dialect: Dialect, { model, ignoredLimits }: AskingOptions, name: string): string {
   if (!ignoredLimits?.has(name) || !dialect.knowsNewerLimit) return name;
   const other = dialect.limitMembers.find((one) => one !== undefined && one !== name) ?? name;
-  return ignoredLimits.has(other) || (name === usualLimitName(dialect, model) && refusesOlderLimit(model))
+  return ignoredLimits.has(other) || (name === defaultLimitName(dialect, model) && refusesOlderLimit(model))
     ? name
     : other;
 }

@@ -6,7 +6,7 @@ import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Model } from "../domain/models/model.ts";
-import { type Priority, usualPriority } from "../domain/models/policies/priority.ts";
+import { defaultPriority, type Priority } from "../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../domain/models/policies/traffic.ts";
 import type { ResponseKeeper } from "../domain/models/response-keeper.ts";
 import type { ChatWriter } from "../domain/models/stored-chat.ts";
@@ -91,7 +91,7 @@ export function urgencyOf({
   priority,
   principal,
 }: Pick<InferenceCall<unknown>, "onWanted" | "priority" | "principal">): Priority {
-  return onWanted ? "low" : (priority ?? principal.priority ?? usualPriority);
+  return onWanted ? "low" : (priority ?? principal.priority ?? defaultPriority);
 }
 
 /** What the limits have to know of a request to the model. */

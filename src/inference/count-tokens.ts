@@ -16,7 +16,7 @@ export interface TokenCount {
 }
 
 /** Whoever asks for a count waits with a whole prompt: an estimate now is of more use than a count later. */
-const mostMs = 10_000;
+const maxMs = 10_000;
 
 /** Throws a GatewayError where the principal may not use the model, or no engine of it could be asked for that at all. */
 export async function countTokens(
@@ -30,7 +30,7 @@ export async function countTokens(
   if (model.policies?.guardrails) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
   const stop = () => cancellation.cancel(call.left.reason);
-  const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), mostMs);
+  const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), maxMs);
   call.left.onCancel(stop);
   try {
     for (const { engine, model: engineModel } of ownDeployments(model)) {

@@ -129,7 +129,7 @@ export class DecodedRequest implements RequestFacts {
   /** `metadata`, where it is an object, and not longer than it could be meant. */
   get metadata(): Readonly<Record<string, unknown>> | undefined {
     const { metadataStart: start, metadataEnd: end } = this;
-    if (end - start > mostMetadataBytes) return undefined;
+    if (end - start > maxMetadataBytes) return undefined;
     const value = end > 0 ? this.#valueAt(start, end) : this.#isScanned ? undefined : this.body["metadata"];
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
   }
@@ -242,7 +242,7 @@ interface Reading {
 }
 
 /** Sixteen pairs of 64 and 512 characters are the most that OpenAI's API takes: what is far longer is not looked into. */
-const mostMetadataBytes = 64 * 1024;
+const maxMetadataBytes = 64 * 1024;
 const nothing: Readonly<Record<string, unknown>> = {};
 
 function textOf(value: unknown): string | undefined {

@@ -30,7 +30,7 @@ export interface GatewayCallsOptions {
 }
 
 /** Under way at once, for one purpose and for all. Nothing waits here: who asks has a deadline, and something to do without. */
-const [mostOfPurpose, mostOfAll] = [512, 1_024];
+const [maxOfPurpose, maxOfAll] = [512, 1_024];
 
 /** Nothing bounds what the gateway needs itself. */
 const noLimits: Principal["limits"] = { requests: [], tokens: [], quotas: [] };
@@ -50,7 +50,7 @@ export class GatewayCalls implements OwnCalls {
 
   async ask(call: OwnCall): Promise<string> {
     const { purpose, holder, body } = call;
-    if (this.#underWay[purpose] >= mostOfPurpose || this.#all >= mostOfAll) throw tooMany(purpose);
+    if (this.#underWay[purpose] >= maxOfPurpose || this.#all >= maxOfAll) throw tooMany(purpose);
     const bytes = Buffer.byteLength(body);
     const refusal = holder.take("requests", bytes);
     if (refusal) throw refusal;

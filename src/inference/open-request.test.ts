@@ -101,7 +101,7 @@ function reset(): void {
   settledLeases = 0;
   cancelledBodies = 0;
   const router = new Router(systemClock);
-  const bounds = () => ({ maxWaiting: 8, longestWaitMs: 1_000 });
+  const bounds = () => ({ maxWaiting: 8, maxWaitMs: 1_000 });
   capacity = new Capacity({ clock: systemClock, router, bounds });
   const models = [modelOn("m", broken, ["stand-in"]), modelOn("stand-in", working)];
   const modelOf = (id: string) => models.find((one) => one.id === (id === "alias" ? "stand-in" : id));

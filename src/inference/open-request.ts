@@ -260,7 +260,7 @@ export class OpenRequest<Result>
     return this.#continuation?.outcomes;
   }
 
-  mostTokensOf({ price }: Model): number | undefined {
+  maxTokensOf({ price }: Model): number | undefined {
     const read = this.promptTokens + (this.continuing?.rereadTokens ?? 0);
     const most = this.meter.stop?.mostTokens(read, price) ?? Number.POSITIVE_INFINITY;
     return most === Number.POSITIVE_INFINITY ? undefined : Math.max(1, Math.floor(most / this.width));
@@ -772,7 +772,7 @@ export class OpenRequest<Result>
     const { deployment, limitName } = this.#dispatched ?? {};
     if (!deployment || !limitName || !this.request.limitHolds || this.#continuation?.times || this.#replayed) return;
     const { maxCompletionTokens = Number.POSITIVE_INFINITY, width } = this.request;
-    if (estimated && completionTokens <= maxCompletionTokens * width * mostEstimateError) return;
+    if (estimated && completionTokens <= maxCompletionTokens * width * maxEstimateError) return;
     this.deps.usageDoubts.limitIgnored(deployment, limitName);
   }
 
@@ -816,7 +816,7 @@ function isJson({ headers }: Dispatched["response"]): boolean {
 function nothingMore(): void {}
 
 /** An estimate counts four bytes as a token, and the tokens of words and of indented code are up to three times as long. */
-const mostEstimateError = 3;
+const maxEstimateError = 3;
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
 
 function endedElsewhere(): GatewayError {

@@ -94,7 +94,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
   const deps: InferenceDeps = {
     catalog: { find: () => model, get: () => model, whenComplete: async () => {} },
     router,
-    capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 1, longestWaitMs: 1_000 }) }),
+    capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 1, maxWaitMs: 1_000 }) }),
     admitter: {
       admit: () => ({
         lease: { extend() {}, settle() {} },

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { redactSecrets } from "../domain/redaction.ts";
-import { longestReason, mostSteps } from "../domain/usage/trail.ts";
+import { maxReasonLength, maxSteps } from "../domain/usage/trail.ts";
 import { TrailWriter, type Tried } from "./trail-writer.ts";
 
 const apiKey = "not-of-any-known-form-0123456789";
@@ -40,7 +40,7 @@ test("a reason is without credentials, whatever their form, without the prompt, 
   const known = `gpu-1: cannot reach http://user:pa55word@10.0.0.7:8000 with Bearer abcdefgh12345678 or ${apiKey}`;
   expect(reasonOf(known)).toBe("cannot reach http://[redacted]@10.0.0.7:8000 with Bearer [redacted] or [redacted]");
   expect(reasonOf("cannot tell me a story about the sea now")).toBe("cannot […] now");
-  expect(reasonOf("x y ".repeat(200))).toHaveLength(longestReason);
+  expect(reasonOf("x y ".repeat(200))).toHaveLength(maxReasonLength);
   expect(reasonOf("a\u0000b\u001b[31m\n c")).toBe("a b [31m c");
   expect(reasonOf(" \n ")).toBeNull();
 });
@@ -55,13 +55,13 @@ test("a trail of very many steps keeps the first ones and the last, and says how
   const step = (status: number): Tried => ({ deployment, model: "m", result: "refused", status });
   for (let i = 0; i < 100; i++) writer.add(step(400 + i), i);
   expect(writer.trail.map(({ status }) => status)).toEqual([
-    ...Array.from({ length: mostSteps - 1 }, (_, i) => 400 + i),
+    ...Array.from({ length: maxSteps - 1 }, (_, i) => 400 + i),
     499,
   ]);
-  expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(mostSteps - 1).fill(0), 100 - mostSteps]);
+  expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(maxSteps - 1).fill(0), 100 - maxSteps]);
   // Those alone in which a server was asked.
   writer.add({ deployment, model: "m", result: "not_retried" }, 100);
   writer.add({ deployment, model: "m", result: "not_retried" }, 101);
   writer.add(step(500), 102);
-  expect(writer.trail.at(-1)).toMatchObject({ status: 500, leftOut: 100 - mostSteps + 1 });
+  expect(writer.trail.at(-1)).toMatchObject({ status: 500, leftOut: 100 - maxSteps + 1 });
 });

@@ -2,13 +2,13 @@
 
 import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
-import { mostCompared, withoutEcho } from "../base/text/echo.ts";
+import { maxCompared, withoutEcho } from "../base/text/echo.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { Deployment } from "../domain/models/model.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import {
-  longestReason,
-  mostSteps,
+  maxReasonLength,
+  maxSteps,
   type StepResult,
   type Trail,
   type TrailStep,
@@ -53,7 +53,7 @@ export class TrailWriter {
   add({ deployment, model, result, sinceMs, status, said, reason }: Tried, nowMs: number): void {
     const beganMs = sinceMs ?? nowMs;
     // The last word on a request matters more than the one before it.
-    const given = this.#steps.length === mostSteps ? this.#steps.pop() : undefined;
+    const given = this.#steps.length === maxSteps ? this.#steps.pop() : undefined;
     const leftOut = given && { leftOut: (given.leftOut ?? 0) + Number(wasAsked(given)) };
     this.#steps.push({
       upstream: deployment?.engine.name ?? null,
@@ -88,7 +88,7 @@ export class TrailWriter {
     const own = said.startsWith(prefix) ? said.slice(prefix.length) : said;
     const { bodyBytes, model } = this.#request;
     const safe = redactCredentials(engine.redact(own));
-    const reason = bodyBytes > mostCompared ? tooLarge : withoutEcho(safe, this.#request.text, model).trim();
+    const reason = bodyBytes > maxCompared ? tooLarge : withoutEcho(safe, this.#request.text, model).trim();
     return reason === "" ? null : cut(reason);
   }
 }
@@ -96,7 +96,7 @@ export class TrailWriter {
 const tooLarge = "Not shown: the request is too large to tell whether this repeats a part of it.";
 
 function cut(text: string): string {
-  return text.length <= longestReason ? text : `${text.slice(0, longestReason - 1)}…`.toWellFormed();
+  return text.length <= maxReasonLength ? text : `${text.slice(0, maxReasonLength - 1)}…`.toWellFormed();
 }
 
 /** What came of an engine that gave no answer. */

@@ -17,9 +17,9 @@ import { tagInText } from "../storage/tables/tags-text.ts";
 /** The most rows of the table that one query looks at. SQLite works in the thread that serves all requests. */
 const rowsAtOnce = 2_000;
 /** Queries for one comparison: two million records, in some seconds, with room for other work between them. */
-const mostSlices = 1_000;
+const maxSlices = 1_000;
 /** Requests of a side of which figures are made; their times are held in memory. */
-const mostCompared = 50_000;
+const maxCompared = 50_000;
 
 interface Row {
   model: string;
@@ -47,7 +47,7 @@ export class SqlComparisons implements Comparisons {
     const [own, other] = [new Side(), new Side()];
     let { end: until } = query;
     for (let slices = 0; until > query.start; slices++) {
-      if (slices === mostSlices || own.requests + other.requests >= mostCompared) break;
+      if (slices === maxSlices || own.requests + other.requests >= maxCompared) break;
       await new Promise(setImmediate);
       const from = await this.#sliceStart(query.start, until);
       const rows = await available<Row[]>(this.#read(query, from, until));

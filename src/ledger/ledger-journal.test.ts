@@ -8,7 +8,7 @@ import { systemClock } from "../base/clock.ts";
 import { errorCodes } from "../base/errors.ts";
 import { whenSettled } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
-import { longestReason, mostSteps, stepResults } from "../domain/usage/trail.ts";
+import { maxReasonLength, maxSteps, stepResults } from "../domain/usage/trail.ts";
 import {
   type LedgerEntry,
   type UsageBegin,
@@ -160,7 +160,12 @@ const begins = fc.record({
   ...{ environment: fc.constant("live" as const), operation: fc.constant("completion" as const) },
 });
 const step = fc.record({
-  ...{ upstream: orNull(id), upstreamModel: orNull(text(256)), model: text(256), reason: orNull(text(longestReason)) },
+  ...{
+    upstream: orNull(id),
+    upstreamModel: orNull(text(256)),
+    model: text(256),
+    reason: orNull(text(maxReasonLength)),
+  },
   ...{
     result: fc.constantFrom(...stepResults),
     status: orNull(fc.nat(599)),
@@ -173,7 +178,7 @@ const ends = fc.record({
   ...{ outcome: fc.constantFrom(...usageOutcomes), errorCode: orNull(fc.constantFrom(...errorCodes)) },
   ...{ nanoUsd: orNull(count), durationMs: count, firstTokenMs: orNull(count), queueMs: count },
   upstream: orNull(fc.string({ unit: fc.constantFrom(..."ab.-"), maxLength: 63 })),
-  trail: fc.option(fc.array(step, { minLength: 1, maxLength: mostSteps }), { nil: undefined }),
+  trail: fc.option(fc.array(step, { minLength: 1, maxLength: maxSteps }), { nil: undefined }),
 });
 
 /** A spool on a disk that gives, once it is full, what was asked of it ahead, and not a byte more. */
@@ -228,7 +233,7 @@ test("where the disk has room a trail is kept whole, however long", () => {
   const [[begin], [end]] = [fc.sample(begins, 1), fc.sample(ends, 1)];
   if (!begin || !end) throw new Error("nothing was made");
   const long = { upstream: "u", upstreamModel: "m", model: "m", result: "refused", status: 500, startedMs: 0 } as const;
-  const trail = Array.from({ length: mostSteps }, (_, n) => ({ ...long, reason: "x".repeat(200), durationMs: n }));
+  const trail = Array.from({ length: maxSteps }, (_, n) => ({ ...long, reason: "x".repeat(200), durationMs: n }));
   journal.begin({ ...begin, requestId: "req_long" }, 0).settle({ ...end, trail });
   journal.commit();
   expect(settledIn(spool.current)[0]?.trail).toEqual(trail);

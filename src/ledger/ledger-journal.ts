@@ -31,25 +31,25 @@ export interface LedgerJournalOptions {
 
 /** The most requests that are carried over at a time: a few milliseconds of work. */
 const carryBatch = 256;
-const longestCode = Math.max(...errorCodes.map((code) => code.length));
+const maxCodeLength = Math.max(...errorCodes.map((code) => code.length));
 /** Longest name of a model server (`upstreamNamePattern`). */
-const longestName = 63;
+const maxNameLength = 63;
 /**
  * Bytes that a last line may have beyond the first: how it ended, an error's code, two marks, who answered, and six
  * numbers; and behind the place of its trail the three numbers of what was told of parts of its tokens, and the place of
  * details.
  */
-const mostEndBytes =
+const maxEndBytes =
   ',"interrupted"'.length +
-  (',""'.length + longestCode) +
+  (',""'.length + maxCodeLength) +
   2 * ",false".length +
-  (',""'.length + longestName) +
+  (',""'.length + maxNameLength) +
   (6 + 3) * `,${Number.MAX_SAFE_INTEGER}`.length +
   2 * ",null".length;
 /** Bytes kept for a trail, and for details of usage: of longer ones the rest is left out where the disk is full. */
 const keptTextBytes = 128;
 /** Bytes of a request that begins and ends, about. */
-const usualBytes = 1_024;
+const defaultBytes = 1_024;
 const retryAfterSeconds = 5;
 const nothingToWaitFor = new Later<void>();
 nothingToWaitFor.resolve();
@@ -99,7 +99,7 @@ export class LedgerJournal {
     const kind = requestKindOf(begin);
     this.#lines.begin(begin, kind);
     // It may be the only line of its frame.
-    const lastLineBytes = frameHeaderLength + this.#lines.length - before + mostEndBytes + keptTextBytes;
+    const lastLineBytes = frameHeaderLength + this.#lines.length - before + maxEndBytes + keptTextBytes;
     const refusal = this.#reserve(lastLineBytes);
     if (refusal) {
       this.#lines.takeBack(before);
@@ -200,7 +200,7 @@ export class LedgerJournal {
     this.#options.spool.roomFound();
     // A new file is begun, as the one before may be what is broken.
     this.#options.spool.rotate(this.#aheadBytes);
-    if (!this.#reserve(usualBytes)) this.#recovered();
+    if (!this.#reserve(defaultBytes)) this.#recovered();
   }
 
   /** Begins a new segment; what was gathered belongs to the one before. */
@@ -294,8 +294,8 @@ export class LedgerJournal {
     const detailBytes = this.#usage.detailsAt(row)?.length ?? 0;
     this.#usage.dropDetails(row);
     if (trail !== undefined && tooMany > detailBytes) {
-      const mostBytes = Buffer.byteLength(this.#usage.trailAt(row) ?? "") + detailBytes - tooMany;
-      this.#usage.setTrail(row, shortTrailText(trail, mostBytes));
+      const maxBytes = Buffer.byteLength(this.#usage.trailAt(row) ?? "") + detailBytes - tooMany;
+      this.#usage.setTrail(row, shortTrailText(trail, maxBytes));
     }
     this.#lines.settle(this.#usage, row);
   }

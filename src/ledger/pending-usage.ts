@@ -5,7 +5,7 @@ import { UsageColumns } from "./usage/usage-columns.ts";
 /** Records in one transaction: about 2 ms of work. */
 export const batchSize = 1_000;
 /** Empty batches that are kept for the next records. */
-const mostSpare = 8;
+const maxSpare = 8;
 
 /** Records that are written at once. */
 export class PendingBatch {
@@ -77,6 +77,6 @@ export class PendingUsage {
     this.#length -= length;
     batch.usage.clear();
     batch.isTaken = false;
-    if (this.#spare.length < mostSpare) this.#spare.push(batch);
+    if (this.#spare.length < maxSpare) this.#spare.push(batch);
   }
 }

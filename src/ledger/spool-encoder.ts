@@ -1,5 +1,5 @@
 // Makes the frames of the spool: the lines of one write, behind their length and checksum.
-import { mostByDigits, putDigits } from "../base/bytes/put-digits.ts";
+import { maxByDigits, putDigits } from "../base/bytes/put-digits.ts";
 import type { UsageBegin } from "../domain/usage/usage.ts";
 import { detailsText } from "../storage/tables/details-text.ts";
 import { frameHeader, frameHeaderLength, type UsageProgress, wholeOf } from "./spool-format.ts";
@@ -193,7 +193,7 @@ export class SpoolEncoder {
     }
     const bytes = this.#bytes;
     bytes[this.#length++] = comma;
-    if (value > mostByDigits) {
+    if (value > maxByDigits) {
       this.#length += bytes.write(String(value), this.#length, "latin1");
       return;
     }

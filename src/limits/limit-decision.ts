@@ -92,21 +92,19 @@ export function rateShortage(
   nowMs: number,
 ): GatewayError | undefined {
   let worst: { kind: LimitKind; rule: RateLimit; needed: number } | undefined;
-  let longestMs = 0;
+  let maxMs = 0;
   for (const kind of ["requests", "tokens"] as const) {
     const needed = kind === "requests" ? 1 : minTokens;
     for (const [i, rule] of limits[kind].entries()) {
       const waitMs = places[kind][i]?.waitMs(needed, nowMs) ?? 0;
-      if (waitMs <= longestMs) continue;
+      if (waitMs <= maxMs) continue;
       worst = { kind, rule, needed };
-      longestMs = waitMs;
+      maxMs = waitMs;
     }
   }
   if (!worst) return undefined;
   const { kind, rule, needed } = worst;
-  return Number.isFinite(longestMs)
-    ? rateLimitRefusal(kind, rule, needed, longestMs)
-    : neverFitsRefusal(kind, rule, needed);
+  return Number.isFinite(maxMs) ? rateLimitRefusal(kind, rule, needed, maxMs) : neverFitsRefusal(kind, rule, needed);
 }
 
 export function statusOf({ requests, tokens }: Buckets, nowMs: number): LimitStatus {

@@ -5,7 +5,7 @@ import { isCounted } from "../domain/limits/quota-filter.ts";
 import { type LimitPlan, planOf } from "./limit-plan.ts";
 
 /** A client chooses which of its tags it sends, and each choice may be another plan. */
-const mostPlans = 64;
+const maxPlans = 64;
 
 export class LimitPlans {
   readonly #prefix: string;
@@ -28,7 +28,7 @@ export class LimitPlans {
     let plan = plans.get(name);
     if (!plan || now < plan.time.start || now >= plan.time.end) {
       plan = planOf(limits, windows, now, this.#prefix);
-      if (plans.size >= mostPlans) plans.clear();
+      if (plans.size >= maxPlans) plans.clear();
       plans.set(name, plan);
     }
     return plan;

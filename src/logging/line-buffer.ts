@@ -4,7 +4,7 @@ import type { LogFields, LogLevel } from "../base/log.ts";
 /** Some hundred lines of requests. */
 const defaultBytes = 64 * 1024;
 /** Bytes of UTF-8 for each unit of a string, at most. */
-const mostBytesPerUnit = 3;
+const maxBytesPerUnit = 3;
 const [comma, lineFeed] = [0x2c, 0x0a];
 
 export class LineBuffer {
@@ -26,7 +26,7 @@ export class LineBuffer {
 
   /** Text that ends with its line. */
   put(text: string): void {
-    const most = mostBytesPerUnit * text.length;
+    const most = maxBytesPerUnit * text.length;
     const bytes = this.#bytesFor(most);
     if (bytes) this.#length += bytes.write(text, this.#length);
     else this.#write(Buffer.from(text));
@@ -42,7 +42,7 @@ export class LineBuffer {
     // Such a field takes the place of the line's own.
     const isOwn = "time" in fields || "level" in fields || "event" in fields;
     const isPlain = !isOwn && text !== "{}";
-    const bytes = isPlain ? this.#bytesFor(mostBytesPerUnit * (begin.length + text.length) + 1) : undefined;
+    const bytes = isPlain ? this.#bytesFor(maxBytesPerUnit * (begin.length + text.length) + 1) : undefined;
     if (!bytes) {
       this.put(`${JSON.stringify({ time, level, event, ...fields })}\n`);
       return;

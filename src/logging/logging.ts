@@ -8,7 +8,7 @@ import { LineBuffer } from "./line-buffer.ts";
 /** Lines gather this long before they are written, as a write for each request would cost as much as the request. */
 const flushAfterMs = 20;
 /** Lines of one warning, or one error, a minute; the rest is counted. A request's own line is none of them. */
-const mostRepetitions = 60;
+const maxRepetitions = 60;
 const floodWindowMs = 60_000;
 const requestEvent = "request";
 const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
@@ -44,7 +44,7 @@ export class StreamLog implements Log {
     this.#nowMs = nowMs;
     this.#lines = new LineBuffer(write);
     this.#flood = new FloodControl({
-      most: mostRepetitions,
+      most: maxRepetitions,
       windowMs: floodWindowMs,
       nowMs: () => exactMs(),
       tell: (of, times, seconds) => this.#line("warn", "repeated", { of, times, seconds }),

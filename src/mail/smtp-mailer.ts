@@ -13,10 +13,10 @@ export interface SmtpMailerOptions {
 }
 
 /** A page waits for each of them: more at once only means that the server of the mail does not keep up. */
-const mostAtOnce = 8;
+const maxAtOnce = 8;
 const defaultTimeoutMs = 10_000;
 /** However often a slow server still says something. */
-const longestSilences = 3;
+const maxSilences = 3;
 const addressPattern = /^[^\s@<>,;:"()]{1,64}@[^\s@<>,;:"()]{1,253}$/;
 const longest = { subject: 200, text: 20_000 } as const;
 
@@ -30,7 +30,7 @@ export class SmtpMailer implements MailSender {
 
   async send(message: MailMessage): Promise<void> {
     requireSendable(message);
-    if (this.#sending >= mostAtOnce) throw unsent("too_many_at_once");
+    if (this.#sending >= maxAtOnce) throw unsent("too_many_at_once");
     this.#sending++;
     try {
       await this.#deliver(message);
@@ -70,7 +70,7 @@ export class SmtpMailer implements MailSender {
       disableUrlAccess: true,
     });
     const { promise: overdue, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => reject({ code: "ETIMEDOUT" }), longestSilences * timeoutMs);
+    const timer = setTimeout(() => reject({ code: "ETIMEDOUT" }), maxSilences * timeoutMs);
     try {
       await Promise.race([work(transport), overdue]);
     } finally {

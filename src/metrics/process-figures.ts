@@ -17,8 +17,7 @@ export function writeProcess(out: Exposition, startedAt: number, { openDescripto
   writeUse(out);
   out.gauge("process_start_time_seconds", "Start, in Unix seconds.", startedAt);
   if (openDescriptors !== undefined) out.gauge("process_open_fds", "Open file descriptors.", openDescriptors);
-  if (mostDescriptors !== undefined)
-    out.gauge("process_max_fds", "File descriptors that it may have.", mostDescriptors);
+  if (maxDescriptors !== undefined) out.gauge("process_max_fds", "File descriptors that it may have.", maxDescriptors);
 }
 
 /** What those of several processes add up to. */
@@ -42,7 +41,7 @@ async function openDescriptors(): Promise<number | undefined> {
   }
 }
 
-const mostDescriptors = readLimit();
+const maxDescriptors = readLimit();
 
 function readLimit(): number | undefined {
   try {

@@ -5,7 +5,7 @@ import { type Exposition, labelText } from "./exposition.ts";
 import { Buckets, Histogram } from "./histogram.ts";
 
 /** Servers with series of their own. */
-const mostServers = 200;
+const maxServers = 200;
 /** A client may name any other, and they must not make series without end. */
 const knownMethods: ReadonlySet<string> = new Set([
   ...(["tools/call", "tools/list", "prompts/get", "prompts/list", "completion/complete"] as const),
@@ -21,7 +21,7 @@ interface ServerSeries {
 
 export class ToolTraffic implements ToolObserver {
   readonly #servers = new BoundedSeries<ServerSeries>({
-    most: mostServers,
+    most: maxServers,
     make: (label) => ({ label, calls: new Map(), durations: new Histogram(callTimes) }),
     // Operators name servers, and seldom another.
     isGone: () => false,

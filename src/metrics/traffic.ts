@@ -26,9 +26,9 @@ export interface TrafficOptions {
 }
 
 /** Models, and upstreams, with series of their own. */
-const mostLabels = 200;
+const maxLabels = 200;
 /** Series of one model; beyond it upstreams are counted together. */
-const mostRequestSeries = 64;
+const maxRequestSeries = 64;
 
 const firstTokenTimes = new Buckets([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]);
 const tokenTimes = new Buckets([0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1]);
@@ -94,9 +94,9 @@ export class Traffic implements Observer {
 
   constructor({ hasModel, hasUpstream, nowMs }: TrafficOptions) {
     this.#nowMs = nowMs;
-    this.#models = new BoundedSeries({ most: mostLabels, make: newModel, isGone: (id) => !hasModel(id) });
+    this.#models = new BoundedSeries({ most: maxLabels, make: newModel, isGone: (id) => !hasModel(id) });
     this.#upstreams = new BoundedSeries({
-      most: mostLabels,
+      most: maxLabels,
       make: (label) => ({ label, tookMs: Number.NEGATIVE_INFINITY, understated: 0, attempts: new Map() }),
       isGone: (name) => !hasUpstream(name),
     });
@@ -223,7 +223,7 @@ export class Traffic implements Observer {
   #newRequests(requests: RequestSeries[], model: string, about: RequestLabels): RequestSeries {
     const { upstream } = about;
     if (upstream !== "") {
-      const label = requests.length < mostRequestSeries ? this.#upstreams.of(upstream).label : otherLabel;
+      const label = requests.length < maxRequestSeries ? this.#upstreams.of(upstream).label : otherLabel;
       const other = { ...about, upstream: label };
       const known = label === upstream ? undefined : find(requests, other);
       if (known) return known;

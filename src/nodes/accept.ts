@@ -47,7 +47,7 @@ export interface ConnectAnswer {
 }
 
 /** Connections that have not said yet who they are; each costs a few KB, and a look-up at most. */
-const mostUnproven = 256;
+const maxUnproven = 256;
 
 export class NodeAcceptor {
   readonly #options: NodeAcceptorOptions;
@@ -95,7 +95,7 @@ export class NodeAcceptor {
 
   /** Whether there is a place. Where all are taken, whoever has the most of them gives one to whoever has fewer. */
   #hasRoom(network: string): boolean {
-    if (this.#unproven.size < mostUnproven) return true;
+    if (this.#unproven.size < maxUnproven) return true;
     const places = Map.groupBy(this.#unproven, ([, of]) => of);
     const own = places.get(network)?.length ?? 0;
     const [oldest, ...others] = [...places.values()].reduce((most, next) => (next.length > most.length ? next : most));

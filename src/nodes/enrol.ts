@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { defaultEnvironments } from "../domain/api-key.ts";
 import type { Keys } from "../domain/key-ring.ts";
 import type { LimitStore } from "../domain/limits/limits.ts";
-import { mostNodes, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
+import { maxNodes, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
 import { engineName } from "../inference/models/upstream-values.ts";
 import { clientNetwork } from "../policy/client-network.ts";
 import { auditEvent, type Origin } from "../policy/records/audit.ts";
@@ -76,7 +76,7 @@ export class Enrolment {
     );
     if (outcome === "name_taken") throw nameTaken(name);
     if (outcome === "too_many") {
-      throw invalidRequest(`There are ${mostNodes} nodes already, which is the most there can be.`);
+      throw invalidRequest(`There are ${maxNodes} nodes already, which is the most there can be.`);
     }
     if (outcome !== "enrolled") throw this.#refuse(outcome, origin);
     await directory.refresh();

@@ -3,7 +3,7 @@
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Bytes } from "../base/bytes/byte-span.ts";
-import { type Clock, mostClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
+import { type Clock, maxClockDifferenceSeconds as windowSeconds } from "../base/clock.ts";
 import { currentKey, type KeyRing, type Keys, keyRing } from "../domain/key-ring.ts";
 
 /** The members that are signed, besides the time and the nonce. */

@@ -41,7 +41,7 @@ function setUp(formats?: Engine["formats"], engines?: readonly Engine[]) {
   const serving = new LocalServing({
     catalog: { get: () => model, list: () => [model], isNode: () => false },
     router,
-    capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 8, longestWaitMs: 1_000 }) }),
+    capacity: new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 8, maxWaitMs: 1_000 }) }),
     clock: systemClock,
     log: { info() {}, warn: (event, fields) => void warnings.push([event, fields]), error() {} },
     version: "1",

@@ -12,9 +12,9 @@ import type { Log } from "../base/log.ts";
 import { operations } from "../dialects/dialects.ts";
 import type { ChatContinuation, Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
-import { type AnnouncedModel, mostNodeModels } from "../domain/models/node.ts";
+import { type AnnouncedModel, maxNodeModels } from "../domain/models/node.ts";
 import type { Operation } from "../domain/models/operation.ts";
-import { usualPriority } from "../domain/models/policies/priority.ts";
+import { defaultPriority } from "../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import { isOfEngine } from "../inference/answer/engine-refusal.ts";
 import type { DecodedRequest } from "../inference/decoded-request.ts";
@@ -128,7 +128,7 @@ export class LocalServing {
   }
 
   #dispatch(request: NodeRequest, cancellation: Cancellation): Eventual<Dispatched> {
-    const { operation, requestId, body, priority = usualPriority } = request;
+    const { operation, requestId, body, priority = defaultPriority } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
     const decoded = this.#options.decode(operation, bytes);
     const model = this.#find(decoded.model);
@@ -182,7 +182,7 @@ export class LocalServing {
     const models = listed.flatMap((model) => this.#own(model) ?? []);
     if (models.length < listed.length) this.#logWithheld(listed);
     const others = models.filter(({ id }) => id !== demoModel);
-    return (others.length > 0 ? others : models).slice(0, mostNodeModels);
+    return (others.length > 0 ? others : models).slice(0, maxNodeModels);
   }
 
   #logWithheld(listed: readonly Model[]): void {

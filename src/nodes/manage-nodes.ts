@@ -40,7 +40,7 @@ export interface NodesOptions {
 }
 
 /** Each is a row, and lets somebody in. */
-const mostOpenTokens = 100;
+const maxOpenTokens = 100;
 
 export class Nodes {
   readonly #options: NodesOptions;
@@ -106,9 +106,9 @@ export class Nodes {
     const open = (await store.listTokens()).filter(
       ({ usedAt, expiresAt }) => usedAt === null && expiresAt > nowSeconds,
     );
-    if (open.length >= mostOpenTokens) {
+    if (open.length >= maxOpenTokens) {
       throw invalidRequest(
-        `There are ${mostOpenTokens} join tokens already that nobody has used; delete those that are not needed.`,
+        `There are ${maxOpenTokens} join tokens already that nobody has used; delete those that are not needed.`,
       );
     }
     const token = newJoinToken();

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { AuditAction, AuditLog } from "../domain/audit.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
 import type { EngineResponse } from "../domain/models/engine.ts";
-import { mostNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
+import { maxNodeModels, type NodeConnection, type NodeRecord, type NodeStore } from "../domain/models/node.ts";
 import { aboutInstallation, auditEvent } from "../policy/records/audit.ts";
 import { BoundedAudit } from "../policy/records/bounded-audit.ts";
 import { ConnectionPace } from "./connection-pace.ts";
@@ -330,7 +330,7 @@ export class NodeDirectory implements NodeWays {
     const { end, connectedAt } = link;
     if (this.#links.get(end.nodeId) !== link || !end.announcement) return;
     const { version, models, toolServers = [] } = end.announcement;
-    const seen = { announced: models.slice(0, mostNodeModels), toolServers, version, at: clock.nowSeconds() };
+    const seen = { announced: models.slice(0, maxNodeModels), toolServers, version, at: clock.nowSeconds() };
     if (link.standsSince === undefined) {
       const { nodeId, connectionId, clientAddress } = end;
       const isKnown = await store.connected({ nodeId, replicaId, connectionId, clientAddress, connectedAt }, seen);

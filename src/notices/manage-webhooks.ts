@@ -11,7 +11,7 @@ import {
 } from "../domain/notices/notice.ts";
 import {
   type ListedDelivery,
-  mostWebhooks,
+  maxWebhooks,
   type SecuredWebhook,
   type WebhookChanges,
   type WebhookOwner,
@@ -109,7 +109,7 @@ export class Webhooks {
     };
     const event = auditEvent("webhook.created", principal, origin, about(webhook, settingsToWire(webhook)));
     if (await store.insert(webhook, event)) return { webhook, secret };
-    throw invalidRequest(`There are ${mostWebhooks} webhooks already, the most there may be. Delete one first.`);
+    throw invalidRequest(`There are ${maxWebhooks} webhooks already, the most there may be. Delete one first.`);
   }
 
   async update(

@@ -15,7 +15,7 @@ export interface NoticesOptions {
 
 /** On SQLite the thread that serves requests keeps it: that has at least so many times as long for these after each. */
 const restFactor = 4;
-const longestRestMs = 100;
+const maxRestMs = 100;
 
 /** Tells what it is given. Never rejects; false where it could not be kept, and has to be told again. */
 export interface Teller {
@@ -45,7 +45,7 @@ export class Notices implements Teller {
       startMs = clock.monotonicMs();
       return this.#tell(tidings);
     });
-    this.#turn = told.then(() => Bun.sleep(Math.min(longestRestMs, restFactor * elapsedMs(clock, startMs))));
+    this.#turn = told.then(() => Bun.sleep(Math.min(maxRestMs, restFactor * elapsedMs(clock, startMs))));
     return told;
   }
 

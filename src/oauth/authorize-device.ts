@@ -2,7 +2,7 @@
 import { longLived } from "../base/long-lived.ts";
 import type { DeviceCode, OAuthStore } from "../domain/people/oauth.ts";
 import { newOpaqueToken, tokenDigest } from "../policy/credentials/opaque-token.ts";
-import { usualResources } from "../policy/credentials/resources.ts";
+import { defaultResources } from "../policy/credentials/resources.ts";
 import type { ClientThrottle } from "./client/client-throttle.ts";
 import { OAuthError } from "./oauth-error.ts";
 import { namedResources } from "./resources.ts";
@@ -27,7 +27,7 @@ export interface DeviceAuthorization {
   interval: number;
 }
 
-const lifeSeconds = longLived.deviceCode.longestMs / 1_000;
+const lifeSeconds = longLived.deviceCode.maxMs / 1_000;
 const intervalSeconds = 5;
 /** A code is taken once in billions; more than once in a row is a fault of ours. */
 const attempts = 4;
@@ -56,7 +56,7 @@ export async function authorizeDevice(
       environment: client.environment,
       scopes,
       tools: null,
-      resources: resources.length > 0 ? resources : usualResources(scopes),
+      resources: resources.length > 0 ? resources : defaultResources(scopes),
       createdAt: origin.nowSeconds,
       expiresAt: origin.nowSeconds + lifeSeconds,
       intervalSeconds,

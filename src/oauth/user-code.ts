@@ -7,7 +7,7 @@ const half = 4;
 const length = 2 * half;
 /** What people put between the letters: a person may type the code with other blanks and dashes than it was shown with. */
 const separators = /[\s\p{Pd}._]+/gu;
-const longestInput = 64;
+const maxInputLength = 64;
 const pattern = new RegExp(`^[${alphabet}]{${length}}$`);
 
 /** A code as it is shown, `XXXX-XXXX`: 20^8 of them, each as likely as any other. */
@@ -18,7 +18,7 @@ export function newUserCode(): string {
 
 /** The code as it is kept and looked for: the letters alone. Undefined for what cannot be a code. */
 export function normalizedUserCode(text: string): string | undefined {
-  if (text.length > longestInput) return undefined;
+  if (text.length > maxInputLength) return undefined;
   const letters = text.replace(separators, "").toUpperCase();
   return pattern.test(letters) ? letters : undefined;
 }

@@ -8,7 +8,7 @@ export type OutwardFetch = (url: string | URL, init?: RequestInit) => Promise<Re
 
 export interface OutwardFetchOptions extends OutwardOptions {
   /** The most bytes of an answer's body. */
-  mostBytes: number;
+  maxBytes: number;
 }
 
 const withoutBody = new Set([204, 205, 304]);
@@ -24,7 +24,7 @@ export function outwardFetch(options: OutwardFetchOptions): OutwardFetch {
       const body = init.body === undefined || init.body === null ? {} : { body: textOf(init.body) };
       const request = { method: init.method ?? "GET", headers: { ...headers, "accept-encoding": "identity" }, ...body };
       answer = await sendOutward(new URL(url), request, options, cancellation);
-      const { view } = await readAll(answer.body, options.mostBytes, cancellation, () => {});
+      const { view } = await readAll(answer.body, options.maxBytes, cancellation, () => {});
       const { status } = answer;
       if (status < 200 || status > 599) throw new OutwardRefused("no_http");
       return new Response(withoutBody.has(status) ? null : new Uint8Array(view), {

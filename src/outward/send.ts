@@ -21,7 +21,7 @@ export interface OutwardAnswer extends Omit<ClientResponse, "body"> {
 }
 
 /** The most addresses of a name that are tried. */
-const mostAddresses = 3;
+const maxAddresses = 3;
 
 /** Rejects with an OutwardRefused, a ClientError, or the reason of the cancellation, which holds until the head is here. */
 export async function sendOutward(
@@ -33,7 +33,7 @@ export async function sendOutward(
   const addresses = await orCancelled(addressesOf(url, rules, resolve), cancellation);
   const origin = originOf(url);
   const tls: OriginTls | undefined = origin.tls && { serverName: hostOf(url), ...(ca === undefined ? {} : { ca }) };
-  const tried = addresses.slice(0, mostAddresses);
+  const tried = addresses.slice(0, maxAddresses);
   for (const [i, address] of tried.entries()) {
     const client = new Http1Client(
       { ...origin, address, ...(tls ? { tls } : {}) },

@@ -27,7 +27,7 @@ export type AddressLimit = keyof typeof addressLimits;
 
 const windowMs = 60_000;
 /** At most about 10 MB. Whoever has more networks than this is not held by a limit of one. */
-const mostKept = 50_000;
+const maxKept = 50_000;
 
 export interface AddressThrottleOptions {
   clock: Pick<Clock, "monotonicMs">;
@@ -39,7 +39,7 @@ export class AddressThrottle {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #limits: Readonly<Record<AddressLimit, number>>;
   /** By limit and network: when all of it is there again, in monotonic milliseconds (GCRA). */
-  readonly #wholeMs = new LruMap<number>(mostKept);
+  readonly #wholeMs = new LruMap<number>(maxKept);
 
   constructor({ clock, limits }: AddressThrottleOptions) {
     this.#clock = clock;

@@ -20,7 +20,7 @@ import type { UsageUnits } from "../domain/usage/usage-parts.ts";
 import { blockTokens } from "./answer-stop.ts";
 import { LearnedCache } from "./learned-cache.ts";
 import type { LearnedLengths } from "./learned-lengths.ts";
-import { mostNanoUsdOf } from "./price.ts";
+import { maxNanoUsdOf } from "./price.ts";
 
 export interface RequestSize {
   model: Pick<Model, "id" | "context" | "price">;
@@ -173,7 +173,7 @@ export class Admitter {
     const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;
     const maxCompletionTokens = limitHolds ? size.maxCompletionTokens : undefined;
     const most = roomForAnswer(model.context, promptTokens);
-    const unsaid = most === Number.POSITIVE_INFINITY ? longestUnsaid : most;
+    const unsaid = most === Number.POSITIVE_INFINITY ? maxUnsaidLength : most;
     const whole = width * Math.min(maxCompletionTokens ?? unsaid, most);
     const wanted = grows ? Math.min(whole, width + blockTokens) : whole;
     return {
@@ -198,12 +198,12 @@ export class Admitter {
     const tiers = asked && hasTiers(price) ? asked.askedTiers() : noTiers;
     const size = { promptTokens, completionTokens, cachedTokens, hasMedia: asked?.hasMedia ?? false };
     const request = { ...size, asked: tiers, units: asked?.units };
-    return mostNanoUsdOf(request, price, this.#clock.nowSeconds());
+    return maxNanoUsdOf(request, price, this.#clock.nowSeconds());
   }
 }
 
 /** Tokens of a whole answer where neither the request nor a context says how long it may be: all servers know as many. */
-export const longestUnsaid = 4_096;
+export const maxUnsaidLength = 4_096;
 
 /** Whether a quota may end the answer where it is spent; which of them count it is for the store to say. */
 function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable }: RequestSize): boolean {

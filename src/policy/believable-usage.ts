@@ -33,9 +33,9 @@ const templateTokens = 4_096;
 /** Tokens of a prompt whose size neither the body nor a context tells. */
 const largestPrompt = 10_000_000;
 /** A vendor that runs tools reads the prompt again after each of them, and reports the sum. */
-const mostTurns = 32;
+const maxTurns = 32;
 /** Tokens of one generation that nobody bounds. */
-const longestGeneration = 262_144;
+const maxGenerationLength = 262_144;
 
 /**
  * Reasoning is counted and often not delivered, so the length of the delivered text is no upper bound. What is generated is
@@ -53,9 +53,9 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
   const promptTokens = Math.min(ofBody, ofPrompt);
   return {
     promptTokens,
-    completionTokens: (maxCompletionTokens ?? context ?? longestGeneration) * width,
+    completionTokens: (maxCompletionTokens ?? context ?? maxGenerationLength) * width,
     widerPrompt: () =>
-      request.readsBeyond?.() ? Math.max(promptTokens, Math.min(largestPrompt, ofContext * mostTurns)) : promptTokens,
+      request.readsBeyond?.() ? Math.max(promptTokens, Math.min(largestPrompt, ofContext * maxTurns)) : promptTokens,
   };
 }
 
@@ -65,8 +65,8 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
  */
 export function believable(usage: TokenUsage, bounds: UsageBounds): TokenUsage {
   const isLonger = usage.promptTokens > bounds.promptTokens;
-  const mostPrompt = isLonger && bounds.widerPrompt ? bounds.widerPrompt() : bounds.promptTokens;
-  const promptTokens = Math.min(usage.promptTokens, mostPrompt);
+  const maxPrompt = isLonger && bounds.widerPrompt ? bounds.widerPrompt() : bounds.promptTokens;
+  const promptTokens = Math.min(usage.promptTokens, maxPrompt);
   const completionTokens = usage.pastLimit
     ? usage.completionTokens
     : Math.min(usage.completionTokens, bounds.completionTokens);

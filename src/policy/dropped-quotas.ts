@@ -2,7 +2,7 @@
 import type { LimitSet, LimitStore, Quota } from "../domain/limits/limits.ts";
 
 /** Accounts and keys of which is known what they had; of the others one that comes again goes on where it was. */
-const mostKnown = 200_000;
+const maxKnown = 200_000;
 
 export class DroppedQuotas {
   readonly #limits: Pick<LimitStore, "forgetQuotas">;
@@ -31,7 +31,7 @@ export class DroppedQuotas {
   }
 
   #remember(id: string, windows: readonly Quota[]): void {
-    if (this.#windows.size >= mostKnown && !this.#windows.has(id)) this.#windows.clear();
+    if (this.#windows.size >= maxKnown && !this.#windows.has(id)) this.#windows.clear();
     this.#windows.set(id, windows);
   }
 }

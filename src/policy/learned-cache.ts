@@ -1,6 +1,6 @@
 // How much of an account's prompts to a model is usually read from a cache: whether what is left of a quota is likely to do.
 /** Accounts and models that are remembered, the last that came; of others nothing is expected to be cached. */
-const mostKnown = 10_000;
+const maxKnown = 10_000;
 /** Share of the newest prompt in the averages. */
 const weight = 1 / 8;
 
@@ -26,7 +26,7 @@ export class LearnedCache {
       // Most that is served has no cache, or does not tell.
       if (cachedTokens === 0) return;
       shares = { mean: 0, deviation: 0 };
-      if (this.#shares.size >= mostKnown) this.#shares.delete(this.#shares.keys().next().value ?? "");
+      if (this.#shares.size >= maxKnown) this.#shares.delete(this.#shares.keys().next().value ?? "");
       this.#shares.set(name, shares);
     }
     const distance = cachedTokens / Math.max(1, promptTokens) - shares.mean;

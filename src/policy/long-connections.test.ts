@@ -134,20 +134,20 @@ describe.each(longConnectionKinds)("a long-lived connection of the kind %s", (ki
 
   // long-lived: responseSocket.idle, realtimeSession.idle, responseSocket.age, realtimeSession.age
   test("ends after its idle limit and its age, where the kind has them", async () => {
-    const { idleMs, longestMs } = longLived[kind];
+    const { idleMs, maxMs } = longLived[kind];
     if (idleMs !== undefined) {
       const { clock, connections } = world();
       const ended = ends(connections, {}, kind);
       clock.ms = idleMs;
       expect(await ended).toBe("idle");
     }
-    if (longestMs !== undefined) {
+    if (maxMs !== undefined) {
       const { clock, connections } = world();
       const ended = ends(connections, { isBusy: () => true }, kind);
-      clock.ms = longestMs - 1;
+      clock.ms = maxMs - 1;
       await Bun.sleep(20);
       expect(connections.size).toBe(1);
-      clock.ms = longestMs;
+      clock.ms = maxMs;
       expect(await ended).toBe("age");
     }
   });

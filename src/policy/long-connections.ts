@@ -103,9 +103,9 @@ export class LongConnections {
     const nowMs = this.#options.clock.monotonicMs();
     for (const entry of this.#entries) {
       if (!entry.watch) continue;
-      const { idleMs, longestMs } = longLived[entry.kind];
+      const { idleMs, maxMs } = longLived[entry.kind];
       if (entry.watch.isBusy?.()) entry.usedMs = nowMs;
-      if (longestMs !== undefined && nowMs - entry.openedMs >= longestMs) this.#end(entry, "age", tooOld(longestMs));
+      if (maxMs !== undefined && nowMs - entry.openedMs >= maxMs) this.#end(entry, "age", tooOld(maxMs));
       else if (idleMs !== undefined && nowMs - entry.usedMs >= idleMs) this.#end(entry, "idle", tooSilent(idleMs));
       else void this.#ask(entry, entry.watch);
     }
@@ -165,10 +165,10 @@ function count(counts: Map<string, number>, name: string, change: 1 | -1): void 
   else counts.set(name, now);
 }
 
-function tooOld(longestMs: number): GatewayError {
+function tooOld(maxMs: number): GatewayError {
   return new GatewayError(
     "invalid_request",
-    `The connection is ${minutes(longestMs)} old, the most that it may be. Open another one.`,
+    `The connection is ${minutes(maxMs)} old, the most that it may be. Open another one.`,
   );
 }
 

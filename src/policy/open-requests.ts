@@ -32,7 +32,7 @@ interface KnownAccount extends Chained<KnownAccount> {
 }
 
 /** Keys that are known for a while after their last request has ended, so that those in use all the time stay known. */
-const mostIdle = 128;
+const maxIdle = 128;
 
 /** A key of which nothing is open and nothing held is as one that was never seen: it takes no memory. */
 export class OpenRequests {
@@ -88,7 +88,7 @@ export class OpenRequests {
   idle(places: KeyPlaces): void {
     const before = this.#idle[this.#nextIdle];
     this.#idle[this.#nextIdle] = places;
-    this.#nextIdle = (this.#nextIdle + 1) % mostIdle;
+    this.#nextIdle = (this.#nextIdle + 1) % maxIdle;
     if (!before?.leaveIdle()) return;
     const { account } = before;
     this.#byKey.delete(before);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Price, type PriceVariant, type RateName, rates } from "../domain/models/price.ts";
-import { mostNanoUsdOf, nanoUsdOf, type PricedRequest } from "./price.ts";
+import { maxNanoUsdOf, nanoUsdOf, type PricedRequest } from "./price.ts";
 
 const tiers = ["flex", "priority", "us"] as const;
 const noon = Date.parse("2026-11-22T12:00:00Z") / 1000;
@@ -73,7 +73,7 @@ describe("what is set aside", () => {
           };
           const parts = { cachedTokens, cacheWriteTokens, reasoningTokens: share(8, completionTokens), details };
           const charged = nanoUsdOf({ promptTokens, completionTokens, parts }, of, noon) ?? 0;
-          expect(charged).toBeLessThanOrEqual(mostNanoUsdOf(size, of, noon));
+          expect(charged).toBeLessThanOrEqual(maxNanoUsdOf(size, of, noon));
         },
       ),
       { numRuns: 3_000 },
@@ -88,7 +88,7 @@ describe("what is set aside", () => {
     asked: [],
   };
   const most = (of: Partial<Price>, more: Partial<PricedRequest> = {}) =>
-    mostNanoUsdOf({ ...plain, ...more }, { input: 1, output: 4, ...of }, noon);
+    maxNanoUsdOf({ ...plain, ...more }, { input: 1, output: 4, ...of }, noon);
 
   test("a prompt is set aside at the rate for what is written to a cache where that is dearer, and media at theirs where it has some", () => {
     expect(most({ cacheWrite: 1.25, cachedInput: 0.1, inputAudio: 40 })).toBe(1_250_000);
@@ -118,6 +118,6 @@ test("sets aside the price of what is counted beside tokens", () => {
   const counted = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, hasMedia: false, asked: [] };
   const units = { seconds: 90, images: 2 };
   const price = { input: 0, output: 0, second: 0.001, image: 0.04, request: 0.5 };
-  expect(mostNanoUsdOf({ ...counted, units }, price, noon)).toBe(670_000_000);
-  expect(mostNanoUsdOf(counted, price, noon)).toBe(500_000_000);
+  expect(maxNanoUsdOf({ ...counted, units }, price, noon)).toBe(670_000_000);
+  expect(maxNanoUsdOf(counted, price, noon)).toBe(500_000_000);
 });

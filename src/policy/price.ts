@@ -84,14 +84,14 @@ const estimateMargin = 1.25;
  * is thought, and whichever of the prices holds for a prompt of that length or a shorter one. Searches are not in it, nor
  * are tiers that nobody asked for. Whole nano-USD, as for `nanoUsdOf`.
  */
-export function mostNanoUsdOf(request: PricedRequest, price: Price | undefined, atSeconds: number): number {
+export function maxNanoUsdOf(request: PricedRequest, price: Price | undefined, atSeconds: number): number {
   if (!price) return 0;
   const longest = Math.ceil(request.promptTokens * estimateMargin);
   let most = 0;
   for (const served of request.asked.length === 0 ? [request.asked] : subsetsOf(request.asked)) {
     const parts = served.length === 0 ? undefined : { ...noParts, details: { served } };
     const costAt = (promptTokens: number) =>
-      mostAt(request, effectiveRates({ promptTokens, completionTokens: 0, parts }, price, atSeconds));
+      maxAt(request, effectiveRates({ promptTokens, completionTokens: 0, parts }, price, atSeconds));
     most = Math.max(most, costAt(longest));
     // A shorter prompt may have other rates, which need not be lower.
     for (const { contextAbove } of price.variants ?? []) {
@@ -101,7 +101,7 @@ export function mostNanoUsdOf(request: PricedRequest, price: Price | undefined, 
   return Math.min(most, Number.MAX_SAFE_INTEGER);
 }
 
-function mostAt(request: PricedRequest, rated: Effective): number {
+function maxAt(request: PricedRequest, rated: Effective): number {
   const { promptTokens, completionTokens, cachedTokens, hasMedia, units } = request;
   const { input, media, output } = dearest(rated);
   const fresh = hasMedia ? media : input;

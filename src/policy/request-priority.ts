@@ -1,7 +1,7 @@
 // The priority that a request asks for, within what its keys and the tier of its account may have.
 import { fieldError, forbidden } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
-import { isWithinPriority, type Priority, priorities, usualPriority } from "../domain/models/policies/priority.ts";
+import { defaultPriority, isWithinPriority, type Priority, priorities } from "../domain/models/policies/priority.ts";
 import type { Principal } from "../domain/principal.ts";
 
 /** The header in which a client asks for it. */
@@ -10,7 +10,7 @@ export const priorityHeader = "x-headrace-priority";
 /** `asked`: the header as the client sent it. Undefined where there is none: then it is the highest that it may have. */
 export function priorityAsked(
   asked: string | null,
-  { priority: most = usualPriority }: Pick<Principal, "priority">,
+  { priority: most = defaultPriority }: Pick<Principal, "priority">,
 ): Priority | undefined {
   if (asked === null) return undefined;
   const priority = priorities.find((one) => one === asked.trim().toLowerCase());

@@ -14,7 +14,7 @@ let clock: ReturnType<typeof manualClock>;
 let tags: RequestTags;
 
 beforeEach(() => {
-  settings = { metadata: [], user: false, mostADay: 1_000 };
+  settings = { metadata: [], user: false, maxADay: 1_000 };
   clock = manualClock(Date.UTC(2026, 10, 20, 10) / 1000);
   tags = new RequestTags({ settings: () => settings, clock });
 });
@@ -101,7 +101,7 @@ test("an API key is no tag: it is refused in the header, and other in the body",
 });
 
 test("of very many tags of an account in a day the further ones are other, but never those of keys and quotas", () => {
-  settings = { ...settings, mostADay: 3 };
+  settings = { ...settings, maxADay: 3 };
   const filter = { tag: "late" };
   const principal = { ...ofKey("own"), limits: { ...principalFor().limits, windows: [{ filter } as Quota] } };
   expect(tags.of(principal, "a, b, c", nothing)).toEqual(["own", "a", "b", "c"]);

@@ -6,8 +6,8 @@ import { maskKeys } from "../domain/api-key.ts";
 import type { Principal } from "../domain/principal.ts";
 import {
   isTag,
-  longestRequestTag,
-  mostRequestTags,
+  maxRequestTagLength,
+  maxRequestTags,
   otherTag,
   type TagSettings,
   tagHeader,
@@ -28,7 +28,7 @@ export interface RequestTagsOptions {
 }
 
 /** Those of all accounts together that are remembered: a few ten megabytes. */
-const mostRemembered = 200_000;
+const maxRemembered = 200_000;
 const daySeconds = 86_400;
 
 export class RequestTags {
@@ -64,7 +64,7 @@ export class RequestTags {
   #counted({ account, environment, limits }: Principal, tag: string): string {
     const isOfQuota = limits.windows?.some(({ filter }) => filter?.tag === tag);
     if (isOfQuota) return tag;
-    return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().mostADay) ? tag : otherTag;
+    return this.#isTaken(`${account.id} ${environment}`, tag, this.#options.settings().maxADay) ? tag : otherTag;
   }
 
   /** Whether it is known today, or there is room for it still. */
@@ -77,7 +77,7 @@ export class RequestTags {
     }
     const used = this.#used.get(owner);
     if (used?.has(tag)) return true;
-    if ((used?.size ?? 0) >= most || this.#remembered >= mostRemembered) return false;
+    if ((used?.size ?? 0) >= most || this.#remembered >= maxRemembered) return false;
     if (used) used.add(tag);
     else this.#used.set(owner, new Set([tag]));
     this.#remembered++;
@@ -94,12 +94,12 @@ function tagsIn(header: string): string[] {
   if (wrong !== undefined) {
     throw fieldError(
       tagHeader,
-      `must be tags separated by commas, each of 1 to ${longestRequestTag} letters, digits and . _ : @ / = + -, beginning with a letter or digit, not with \`asked:\` or \`gateway:\`, and no API key (got ${maskKeys(shown(wrong))}).`,
+      `must be tags separated by commas, each of 1 to ${maxRequestTagLength} letters, digits and . _ : @ / = + -, beginning with a letter or digit, not with \`asked:\` or \`gateway:\`, and no API key (got ${maskKeys(shown(wrong))}).`,
     );
   }
   const once = [...new Set(tags)];
-  if (once.length <= mostRequestTags) return once;
-  throw fieldError(tagHeader, `must have at most ${mostRequestTags} tags (got ${once.length}).`);
+  if (once.length <= maxRequestTags) return once;
+  throw fieldError(tagHeader, `must have at most ${maxRequestTags} tags (got ${once.length}).`);
 }
 
 function addMetadata(tags: string[], said: SaidOfRequest["metadata"], names: readonly string[]): void {

@@ -2,11 +2,11 @@
 import type { OutputLine } from "../domain/models/model-process.ts";
 import { redactCredentials, redactSecrets } from "../domain/redaction.ts";
 
-const mostLines = 1_000;
+const maxLines = 1_000;
 /** Longer ones are cut: a progress bar is one line for minutes. */
-const mostCharacters = 2_000;
+const maxCharacters = 2_000;
 /** Kept behind that, so that a secret at the cut is known as one. */
-const longestSecret = 500;
+const maxSecretLength = 500;
 
 export class Output {
   readonly #secrets: readonly string[];
@@ -28,14 +28,14 @@ export class Output {
       number: ++this.#number,
       at: this.#nowSeconds(),
       // A copy: a part of a string keeps all of that, and this one all that came with it.
-      text: Buffer.from(text.slice(0, mostCharacters + longestSecret)).toString(),
+      text: Buffer.from(text.slice(0, maxCharacters + maxSecretLength)).toString(),
     });
-    if (this.#lines.length >= 2 * mostLines) this.#lines = this.#lines.slice(-mostLines);
+    if (this.#lines.length >= 2 * maxLines) this.#lines = this.#lines.slice(-maxLines);
   }
 
   /** Those behind the one of this number, the oldest first. */
   after(number: number): readonly OutputLine[] {
-    const lines = this.#lines.slice(-mostLines).filter((line) => line.number > number);
+    const lines = this.#lines.slice(-maxLines).filter((line) => line.number > number);
     return lines.map((line) => ({ ...line, text: this.#safe(line.text) }));
   }
 
@@ -47,7 +47,7 @@ export class Output {
 
   /** Only done to what is read: one that writes without end must not take the time of requests. */
   #safe(text: string): string {
-    return redactSecrets(redactCredentials(text), this.#secrets).slice(0, mostCharacters);
+    return redactSecrets(redactCredentials(text), this.#secrets).slice(0, maxCharacters);
   }
 
   /** Adds the lines of a stream until it ends. */
@@ -57,7 +57,7 @@ export class Output {
     for await (const bytes of stream) {
       const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n");
       // A line without an end must not grow for ever.
-      rest = (lines.pop() ?? "").slice(-2 * mostCharacters);
+      rest = (lines.pop() ?? "").slice(-2 * maxCharacters);
       for (const line of lines) this.add(line);
     }
     this.add(rest);

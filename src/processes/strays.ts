@@ -29,7 +29,7 @@ export function markedProcesses(mark: string): number[] {
 
 const lookMs = 5;
 /** What the system itself cannot end, as it waits for a broken disk, is not waited for any longer. */
-const mostWaitMs = 30_000;
+const maxWaitMs = 30_000;
 
 /**
  * Ends them, also what they start meanwhile, and resolves once they, and those of `known` that others ended, have given
@@ -37,7 +37,7 @@ const mostWaitMs = 30_000;
  */
 export async function endMarked(mark: string, known: readonly number[] = []): Promise<number> {
   const ended = new Set<number>();
-  const untilMs = exactMs() + mostWaitMs;
+  const untilMs = exactMs() + maxWaitMs;
   const isOver = () => {
     for (const pid of markedProcesses(mark)) {
       ended.add(pid);

@@ -207,7 +207,7 @@ export async function openGovernance(options: GovernanceOptions): Promise<Govern
     await ledger.catchUp();
   };
   const sizes = new SqlStoredSizes(db);
-  const room = new StoredRoom({ sizes, clock, mostBytes: () => reloadable.chatAccountBytes });
+  const room = new StoredRoom({ sizes, clock, maxBytes: () => reloadable.chatAccountBytes });
   const chatWriter = opened.add(
     new ContentQueue({
       ...({ what: "chat", store: new BoundedChats({ chats, room, log }), log } as const),

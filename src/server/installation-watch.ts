@@ -1,5 +1,5 @@
 // Whether this process still fits the installation that it is part of: its secret is among those in use, its clock is that of the database.
-import { type Clock, mostClockOffsetSeconds } from "../base/clock.ts";
+import { type Clock, maxClockOffsetSeconds } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
 import type { Database } from "../storage/sql/database.ts";
@@ -88,7 +88,7 @@ export class InstallationWatch {
     }
     this.#isForeign = isForeign;
     const ahead = await secondsAheadOf(db, clock);
-    const isOff = ahead !== undefined && Math.abs(ahead) > mostClockOffsetSeconds;
+    const isOff = ahead !== undefined && Math.abs(ahead) > maxClockOffsetSeconds;
     if (isOff && !this.#isOff) log.warn("clock_is_off", { ahead_of_database_seconds: ahead });
     this.#isOff = isOff;
   }

@@ -22,7 +22,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const need = { bytes: 1e9, leastBytes: 5e8, weights: 4e8, cache: 5e8, compute: 1e8, context: 4096, parallel: 2 };
+const need = { bytes: 1e9, minBytes: 5e8, weights: 4e8, cache: 5e8, compute: 1e8, context: 4096, parallel: 2 };
 const models = async (): Promise<LlamaModel[]> => [
   { id: "vl", path: join(folder, "model.gguf"), ownedBy: "local", eager: false, memory: () => need },
   { id: "tiny", path: join(folder, "draft.gguf"), ownedBy: "local", eager: true, memory: () => need },

@@ -26,8 +26,8 @@ test("only what was full at each look for three seconds is full for long, and no
 
 test("memory is full where a usual request of a key that holds nothing is refused, and not before", () => {
   const ledger = new HeldBytes(1_000_000);
-  const usual = Math.floor(ledger.mostBytes / 2048);
-  ledger.add("chats", ledger.mostBytes - usual);
+  const usual = Math.floor(ledger.maxBytes / 2048);
+  ledger.add("chats", ledger.maxBytes - usual);
   expect(ledger.isFull).toBe(false);
   const key = ledger.holder(new AccountBytes());
   expect(key.take("requests", usual)).toBeUndefined();

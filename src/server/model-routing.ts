@@ -85,7 +85,7 @@ export async function openModelRouting(options: ModelRoutingOptions) {
   );
   const capacity = new Capacity({
     ...{ clock, router },
-    mostIdle: () => sources.config.batches.unboundedConcurrency,
+    maxIdle: () => sources.config.batches.unboundedConcurrency,
     bounds: () => queueBounds(sources.config),
   });
   const overflow = openOverflow(options, { router, capacity });
@@ -131,7 +131,7 @@ function openOverflow(
 }
 
 function queueBounds({ limits: { queue, queueSeconds } }: ReloadableConfig) {
-  return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
+  return { maxWaiting: queue, maxWaitMs: queueSeconds * 1000 };
 }
 
 /** Reads anew what another replica has changed. A file of SQLite has no other writer of what is routed by. */

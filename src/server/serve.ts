@@ -152,7 +152,7 @@ export interface RunningServer {
 const defaultPollMs = 30_000;
 const defaultHeartbeatMs = 10_000;
 const farewellMs = 500;
-const usualHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
+const defaultHub = (): Hub => ({ ...loadPullSource(), timing: defaultHubTiming });
 /** A load balancer that asks nobody whether he is ready learns it from refusals, which it passes on to another replica. */
 const refusingMs = 1_000;
 
@@ -222,7 +222,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     configure,
   } = routing;
 
-  heldBytes.mostBytes = config.limits.heldBytes;
+  heldBytes.maxBytes = config.limits.heldBytes;
   let draining = false;
   let refusing = false;
   const stopping = new Stopping();
@@ -310,7 +310,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     upstreams,
     managedModels,
     pulledModels: new PulledModels({
-      store: opened.add(openPulledModels(config, options.hub ?? usualHub, log)),
+      store: opened.add(openPulledModels(config, options.hub ?? defaultHub, log)),
       ...{ audit: governance.audit, catalog, log },
       ...{ engine, elsewhere: filesElsewhere(config, routing.commands) },
     }),
@@ -438,7 +438,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
     async reload(changed, needRestart = []) {
       sources.config = changed;
-      heldBytes.mostBytes = changed.limits.heldBytes;
+      heldBytes.maxBytes = changed.limits.heldBytes;
       governance.reconfigure(changed);
       workers?.configure(changed);
       configure();

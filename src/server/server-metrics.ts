@@ -58,7 +58,7 @@ export interface ServerMetricsOptions {
   http(): Pick<Http1Server, "pendingRequests" | "connections">;
   /** Texts of the metrics of workers, as `WorkerMetrics` has them; left out: there are none. */
   ofWorkers?: (() => Promise<readonly string[]>) | undefined;
-  formSpace: Pick<SpoolSpace, "heldBytes" | "mostBytes">;
+  formSpace: Pick<SpoolSpace, "heldBytes" | "maxBytes">;
   batches(): BatchFigures;
   shadows(): Iterable<ShadowCount>;
   notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
@@ -66,7 +66,7 @@ export interface ServerMetricsOptions {
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
 /** Upstreams, nodes, and models of one upstream, with gauges of their own. */
-const mostShown = 200;
+const maxShown = 200;
 /** An upstream that took a request so long ago is there, even if it was too busy to list its models. */
 const tookLatelyMs = 60_000;
 
@@ -148,16 +148,16 @@ export class ServerMetrics {
     for (const [check, state] of Object.entries(checks)) out.sample(labelText({ check }), Number(state === "ok"));
     writeHttp(out, http());
     writeHeld(out);
-    const { heldBytes: formBytes, mostBytes } = this.#options.formSpace;
+    const { heldBytes: formBytes, maxBytes } = this.#options.formSpace;
     out.gauge("headrace_form_spool_bytes", "Disk that is set aside for forms of requests under way.", formBytes);
-    out.gauge("headrace_form_spool_bytes_limit", "The most of it; more is refused.", mostBytes);
+    out.gauge("headrace_form_spool_bytes_limit", "The most of it; more is refused.", maxBytes);
     out.gauge("headrace_catalog_models", "Models on offer.", catalog.list().length);
     out.gauge("headrace_replicas", "Processes that share the database, this one included.", replicas.live().length);
   }
 
   #writeUpstreams(out: Exposition): void {
     const { sources, router, nodes } = this.#options;
-    const known = sources.known().slice(0, mostShown);
+    const known = sources.known().slice(0, maxShown);
     const each = (name: string, help: string, value: (upstream: KnownUpstream) => number | undefined) => {
       out.family(name, "gauge", help);
       for (const upstream of known) {
@@ -178,7 +178,7 @@ export class ServerMetrics {
     this.#writeLoads(out, known);
     writePlaces(out, known, this.#options.capacity);
     out.family("headrace_node_connected", "gauge", "Whether a node is connected, to whichever replica.");
-    for (const { id, name } of nodes.records().slice(0, mostShown)) {
+    for (const { id, name } of nodes.records().slice(0, maxShown)) {
       out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
     }
   }
@@ -314,7 +314,7 @@ export function writeHeld(out: Exposition): void {
   for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
   const holders = "Keys, visitors together and other replicas together on whose account some of them are.";
   out.gauge("headrace_held_bytes_holders", holders, heldBytes.holders);
-  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.mostBytes);
+  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.maxBytes);
   const refused = "headrace_held_bytes_refused_total";
   out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
   for (const bound of heldBounds) out.sample(labelText({ bound }), heldBytes.refused[bound]);
@@ -328,7 +328,7 @@ export function writePlaces(
   const gates = known.flatMap(({ name: upstream, engine }) =>
     capacity
       .figures(engine)
-      .slice(0, mostShown)
+      .slice(0, maxShown)
       .map(({ model, ...figures }) => ({ upstream, model: model ?? "", ...figures })),
   );
   const places = [

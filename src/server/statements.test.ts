@@ -48,11 +48,11 @@ onEachDatabase((databases) => {
 
   afterEach(() => opened.close());
 
-  const statements = (mostLines?: number) =>
+  const statements = (maxLines?: number) =>
     new Statements({
       reports: new SqlUsageReports(opened.db),
       parties: new SqlUsageParties(opened.db),
-      ...(mostLines === undefined ? {} : { mostLines }),
+      ...(maxLines === undefined ? {} : { maxLines }),
     });
   const query = (more: Partial<StatementQuery> = {}): StatementQuery => ({
     ...{ accountId: "acct_1", environment: "live", start, end, groupBy: [] },

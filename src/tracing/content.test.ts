@@ -4,7 +4,7 @@ import { dialects } from "../dialects/dialects.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
-import { inputMessages, mostContent, outputMessages, StreamedContent } from "./content.ts";
+import { inputMessages, maxContent, outputMessages, StreamedContent } from "./content.ts";
 
 const read = (text: string) => JSON.parse(text) as unknown;
 const chat = (messages: unknown): TracedRequest => ({
@@ -51,17 +51,17 @@ test("of what is too long the end is kept, which was said last, and keys are tak
   const key = generateApiKey("live");
   const messages = [
     { role: "user", content: "first" },
-    { role: "user", content: "x".repeat(mostContent) },
+    { role: "user", content: "x".repeat(maxContent) },
     { role: "user", content: `last ${key}` },
   ];
   const text = inputMessages(chat(messages), redactCredentials);
   expect(text).not.toContain("first");
   expect(text).toContain("last sk_live_hr_…");
   expect(text).not.toContain(key);
-  expect(text.length).toBeLessThan(mostContent + 500);
+  expect(text.length).toBeLessThan(maxContent + 500);
   // One that stands where the text is cut.
   const cut = inputMessages(
-    chat([{ role: "user", content: `${"y".repeat(mostContent - 20)}${key}` }]),
+    chat([{ role: "user", content: `${"y".repeat(maxContent - 20)}${key}` }]),
     redactCredentials,
   );
   expect(cut).not.toContain(key.slice(11, 15));
@@ -92,6 +92,6 @@ test("a stream adds up to its text and its calls, by choice, within the same roo
 
   const long = new StreamedContent(dialects.chat.streamed);
   for (let i = 0; i < 100; i++) long.add(event([{ index: 0, delta: { content: "x".repeat(1_000) } }]));
-  expect(long.messages(redactCredentials).length).toBeLessThan(mostContent + 200);
+  expect(long.messages(redactCredentials).length).toBeLessThan(maxContent + 200);
   expect(long.messages(redactCredentials)).toContain("…");
 });

@@ -1,15 +1,15 @@
 // Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
-import { mostSaid, type Said, type SaidCall, type SaidPiece } from "../dialects/said.ts";
+import { maxSaid, type Said, type SaidCall, type SaidPiece } from "../dialects/said.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
 
 /** Characters of all prompts, and of all answers, of one request. */
-export const mostContent = 8_192;
-const longestWord = 64;
-const longestSecret = 4_096;
+export const maxContent = 8_192;
+const maxWordLength = 64;
+const maxSecretLength = 4_096;
 /** The most that is kept of a stream, before secrets are taken out of it. */
-const mostKept = mostContent + longestSecret;
+const maxKept = maxContent + maxSecretLength;
 
 /** Takes secrets out of a text. */
 export type Redact = (text: string) => string;
@@ -28,7 +28,7 @@ interface Message {
 /** The room for text, less what was used of it. */
 class Room {
   readonly #redact: Redact;
-  #left = mostContent;
+  #left = maxContent;
 
   constructor(redact: Redact) {
     this.#redact = redact;
@@ -40,14 +40,14 @@ class Room {
 
   /** A short word, which takes no room; empty where it is no text. */
   word(value: unknown): string {
-    return typeof value === "string" ? this.#redact(value.slice(0, longestSecret)).slice(0, longestWord) : "";
+    return typeof value === "string" ? this.#redact(value.slice(0, maxSecretLength)).slice(0, maxWordLength) : "";
   }
 
   clip(text: string): string {
     const left = Math.max(0, this.#left);
     this.#left -= text.length;
     // A secret that is cut in two would not be known any more.
-    const safe = this.#redact(text.slice(0, left + longestSecret));
+    const safe = this.#redact(text.slice(0, left + maxSecretLength));
     return safe.length <= left && text.length <= left ? safe : `${safe.slice(0, left)}…`;
   }
 }
@@ -117,7 +117,7 @@ export class StreamedContent {
   }
 
   add(events: string): void {
-    if (this.#kept >= mostKept) return;
+    if (this.#kept >= maxKept) return;
     for (const event of events.split("\n\n")) {
       const line = event.startsWith("event: ") ? event.slice(event.indexOf("\n") + 1) : event;
       if (!line.startsWith("data: {")) continue;
@@ -135,7 +135,7 @@ export class StreamedContent {
   #addPiece({ index, text, calls, reason }: SaidPiece): void {
     let known = this.#answers.get(index);
     if (!known) {
-      if (this.#answers.size >= mostSaid) return;
+      if (this.#answers.size >= maxSaid) return;
       known = { text: "", calls: new Map(), reason: undefined };
       this.#answers.set(index, known);
     }
@@ -147,7 +147,7 @@ export class StreamedContent {
   #addCall({ calls }: StreamedAnswer, { index, id, name, text }: SaidPiece["calls"][number]): void {
     let known = calls.get(index);
     if (!known) {
-      if (calls.size >= mostSaid) return;
+      if (calls.size >= maxSaid) return;
       known = { id, name: "", text: "" };
       calls.set(index, known);
     }
@@ -156,7 +156,7 @@ export class StreamedContent {
   }
 
   #keep(text: string): string {
-    const kept = text.slice(0, Math.max(0, mostKept - this.#kept));
+    const kept = text.slice(0, Math.max(0, maxKept - this.#kept));
     this.#kept += kept.length;
     return kept;
   }

@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace";
 import type { LogFields } from "../base/log.ts";
-import { SpanExport, usualBounds } from "./export.ts";
+import { defaultBounds, SpanExport } from "./export.ts";
 
 type Result = Parameters<SpanExporter["export"]>[1];
 
-function exporting(bounds: Partial<typeof usualBounds> = {}) {
+function exporting(bounds: Partial<typeof defaultBounds> = {}) {
   const batches: { spans: ReadableSpan[]; done: Result }[] = [];
   const told: LogFields[] = [];
   const log = { info() {}, error() {}, warn: (_: string, fields: LogFields = {}) => void told.push(fields) };
@@ -14,7 +14,7 @@ function exporting(bounds: Partial<typeof usualBounds> = {}) {
     export: (spans: ReadableSpan[], done: Result) => void batches.push({ spans, done }),
     shutdown: async () => {},
   };
-  const spans = new SpanExport(exporter, log, { ...usualBounds, delayMs: 60_000, ...bounds });
+  const spans = new SpanExport(exporter, log, { ...defaultBounds, delayMs: 60_000, ...bounds });
   const add = (count: number) => {
     for (let i = 0; i < count; i++) spans.onEnd({} as ReadableSpan);
   };
@@ -35,7 +35,7 @@ test("one batch is on its way at a time, and the next follows when it was taken"
 });
 
 test("what finds no room is dropped, counted, and told of once a minute at most", () => {
-  const { spans, told, add } = exporting({ batchSize: 10, mostWaiting: 20 });
+  const { spans, told, add } = exporting({ batchSize: 10, maxWaiting: 20 });
   add(1_030);
   expect(spans.dropped).toBe(1_000);
   expect(told).toEqual([{ spans: 1, detail: "too many are waiting" }]);
@@ -82,7 +82,7 @@ test("an exporter that throws loses its batch and nothing else", async () => {
     },
     shutdown: async () => {},
   };
-  const spans = new SpanExport(exporter, log, { ...usualBounds, batchSize: 1 });
+  const spans = new SpanExport(exporter, log, { ...defaultBounds, batchSize: 1 });
   spans.onEnd({} as ReadableSpan);
   await settled();
   expect(told).toEqual([{ spans: 1, detail: "broken" }]);

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 
 export interface ExportBounds {
   /** Spans that wait; what comes when there are so many is dropped. */
-  mostWaiting: number;
+  maxWaiting: number;
   /** Making JSON of a batch holds up every request, so it is small. */
   batchSize: number;
   /** The time for which a span waits for others. */
@@ -19,8 +19,8 @@ export interface ExportBounds {
   tellEveryMs: number;
 }
 
-export const usualBounds: ExportBounds = {
-  mostWaiting: 4_096,
+export const defaultBounds: ExportBounds = {
+  maxWaiting: 4_096,
   batchSize: 128,
   delayMs: 1_000,
   deadlineMs: 10_000,
@@ -31,7 +31,7 @@ export const usualBounds: ExportBounds = {
 type ExportResult = Parameters<Parameters<SpanExporter["export"]>[1]>[0];
 
 const [succeeded, failed] = [0, 1];
-const longestReason = 200;
+const maxReasonLength = 200;
 
 export class SpanExport implements SpanProcessor {
   readonly #exporter: SpanExporter;
@@ -48,7 +48,7 @@ export class SpanExport implements SpanProcessor {
   #toldAtMs = Number.NEGATIVE_INFINITY;
   #closed = false;
 
-  constructor(exporter: SpanExporter, log: Log, bounds: ExportBounds = usualBounds) {
+  constructor(exporter: SpanExporter, log: Log, bounds: ExportBounds = defaultBounds) {
     this.#exporter = exporter;
     this.#log = log;
     this.#bounds = bounds;
@@ -62,8 +62,8 @@ export class SpanExport implements SpanProcessor {
   onStart(): void {}
 
   onEnd(span: ReadableSpan): void {
-    const { mostWaiting, batchSize, delayMs } = this.#bounds;
-    if (this.#closed || this.#waiting.length >= mostWaiting) {
+    const { maxWaiting, batchSize, delayMs } = this.#bounds;
+    if (this.#closed || this.#waiting.length >= maxWaiting) {
       this.#drop(1, this.#closed ? "the server is being stopped" : "too many are waiting");
       return;
     }
@@ -134,7 +134,7 @@ export class SpanExport implements SpanProcessor {
     if (count === 0) return;
     this.#dropped += count;
     this.#untold += count;
-    this.#reason = reason.slice(0, longestReason);
+    this.#reason = reason.slice(0, maxReasonLength);
     this.#tell(false);
   }
 

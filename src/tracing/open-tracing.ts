@@ -4,7 +4,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { AlwaysOnSampler, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { Log } from "../base/log.ts";
 import type { Tracer } from "../domain/usage/trace.ts";
-import { type ExportBounds, SpanExport, usualBounds } from "./export.ts";
+import { defaultBounds, type ExportBounds, SpanExport } from "./export.ts";
 import { SamplingTracer } from "./tracer.ts";
 
 export interface TracingOptions {
@@ -33,7 +33,7 @@ const spanLimits = { attributeCountLimit: 64, attributeValueLengthLimit: 32_768,
 
 export function openTracing(options: TracingOptions): Tracing {
   const { url, serviceName, version, instanceId, sample, content, log } = options;
-  const bounds = { ...usualBounds, ...options.bounds };
+  const bounds = { ...defaultBounds, ...options.bounds };
   const exporter = new OTLPTraceExporter({
     url,
     headers: { ...options.headers },

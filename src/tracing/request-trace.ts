@@ -25,7 +25,7 @@ import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";
 
 /** An answer that is longer is not read a second time for its trace: it is an embedding, or a flood. */
-const longestAnswer = 1024 * 1024;
+const maxAnswerLength = 1024 * 1024;
 const waitNames = { admission: "wait for admission", queue: "wait for capacity" } as const;
 const errorType = "error.type";
 /** The conventions' name for it, as those of `genAi`. */
@@ -143,7 +143,7 @@ export class SpanTrace implements RequestTrace {
   }
 
   answer(bytes: ByteSpan): void {
-    if (!this.#attempt || bytes.length > longestAnswer) return;
+    if (!this.#attempt || bytes.length > maxAnswerLength) return;
     const answer = parsed(bytes.text);
     const dialect = this.#dialect;
     dialect?.readTold(this.#attempt.told, answer);

@@ -12,8 +12,8 @@ export interface ClientTrace {
 const parentPattern = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const sampledFlag = 1;
 /** Trace Context, 3.3.1.5: as many characters must be passed on at least, and no more are. */
-const longestState = 512;
-const mostMembers = 32;
+const maxStateLength = 512;
+const maxMembers = 32;
 const memberPattern = /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+--<>-~]{0,255}[!-+--<>-~]$/;
 
 /** Undefined for what is none (3.2.2): then a trace of our own may begin. */
@@ -29,12 +29,12 @@ export function readClientTrace(headers: { get(name: string): string | null }): 
 
 /** All of it or, where a part is malformed or there is too much, nothing (3.3.1.1). */
 function readState(text: string | null): string | undefined {
-  if (text === null || text.length > longestState) return undefined;
+  if (text === null || text.length > maxStateLength) return undefined;
   const members = text
     .split(",")
     .map((member) => member.trim())
     .filter((member) => member !== "");
-  if (members.length === 0 || members.length > mostMembers) return undefined;
+  if (members.length === 0 || members.length > maxMembers) return undefined;
   return members.every((member) => memberPattern.test(member)) ? members.join(",") : undefined;
 }
 

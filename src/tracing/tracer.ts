@@ -26,7 +26,7 @@ export interface SamplingTracerOptions {
 
 /** Beyond the share, so many a second are traced as their clients wish it; more at once after a while without. */
 export const joinedPerSecond = 10;
-const mostJoinedAtOnce = 50;
+const maxJoinedAtOnce = 50;
 
 export class SamplingTracer implements Tracer {
   readonly #tracer: SpanTracer;
@@ -34,7 +34,7 @@ export class SamplingTracer implements Tracer {
   readonly #content: boolean;
   readonly #draw: () => number;
   readonly #nowMs: () => number;
-  #room = mostJoinedAtOnce;
+  #room = maxJoinedAtOnce;
   #roomAtMs: number;
 
   constructor({ tracer, sample, content, draw = Math.random, nowMs = () => exactMs() }: SamplingTracerOptions) {
@@ -63,7 +63,7 @@ export class SamplingTracer implements Tracer {
   #join(): boolean {
     const now = this.#nowMs();
     const since = ((now - this.#roomAtMs) / 1000) * joinedPerSecond;
-    this.#room = Math.min(mostJoinedAtOnce, this.#room + since);
+    this.#room = Math.min(maxJoinedAtOnce, this.#room + since);
     this.#roomAtMs = now;
     if (this.#room < 1) return false;
     this.#room--;

@@ -40,7 +40,7 @@ export async function makeOperatorKey(options: OperatorKeyOptions): Promise<Oper
     const account = await firstActiveAccount(new SqlAccountStore(db));
     const { record, key, event } = createKeyAtConsole(
       request,
-      { accountId: account.id, environment: options.environment ?? usualEnvironment(dataDir) },
+      { accountId: account.id, environment: options.environment ?? defaultEnvironment(dataDir) },
       { pepper: deriveKey(secret, "api-key-pepper-v1"), origin: { nowSeconds, clientAddress: null, requestId: null } },
     );
     await new SqlKeyStore(db, { secretId: idOfSecret(secret) }).insertKey(record, event);
@@ -83,7 +83,7 @@ async function firstActiveAccount(accounts: Pick<AccountStore, "listAccounts">):
   }
 }
 
-function usualEnvironment(dataDir: string): Environment {
+function defaultEnvironment(dataDir: string): Environment {
   const key = readCredentials(dataDir)?.api_key;
   return (key === undefined ? undefined : parseApiKey(key)) ?? "live";
 }

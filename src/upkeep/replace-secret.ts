@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { StartError } from "../base/errors.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
-import { mostSecrets, newSecret, secretFile, writeSecretFile } from "../storage/files/secret-file.ts";
+import { maxSecrets, newSecret, secretFile, writeSecretFile } from "../storage/files/secret-file.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { type KeyUnderSecret, SqlSecretStore } from "../storage/tables/secret-store.ts";
 import { type DatabasePlace, withDatabaseOf } from "./data-directory.ts";
@@ -26,7 +26,7 @@ export interface SecretStatus {
   keys: KeyUnderSecret[];
 }
 
-const mostKeysNamed = 20;
+const maxKeysNamed = 20;
 
 /** Throws a StartError where none of the secrets is that of the database. */
 export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
@@ -44,7 +44,7 @@ export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
       file: secretsHex === undefined ? secretFile(dataDir) : undefined,
       isWaiting: inUse !== secrets[0],
       figures: await countUnderSecrets(db, ring, nowSeconds),
-      keys: await store.keysUnderOthers(id, first ?? id, nowSeconds, mostKeysNamed),
+      keys: await store.keysUnderOthers(id, first ?? id, nowSeconds, maxKeysNamed),
     };
   });
 }
@@ -52,7 +52,7 @@ export async function secretStatus(place: SecretPlace): Promise<SecretStatus> {
 /** Puts a new one before those in the file. A server takes it over at its next start. Gives the file. */
 export async function rotateSecretFile(place: SecretPlace): Promise<string> {
   const { file, secrets } = ofFile(place);
-  if (secrets.length >= mostSecrets) {
+  if (secrets.length >= maxSecrets) {
     throw new StartError(
       `${file} holds ${secrets.length} secrets already, which is the most. Use up the older ones first: \`headrace secret forget-old\`.`,
     );

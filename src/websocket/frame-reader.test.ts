@@ -301,7 +301,7 @@ test("a flood of empty fragments holds no memory", () => {
 });
 
 describe("a message that is not whole", () => {
-  function held(mostBytes: number) {
+  function held(maxBytes: number) {
     const ledger = { bytes: 0 };
     const messages: number[] = [];
     const ignored = () => {};
@@ -316,7 +316,7 @@ describe("a message that is not whole", () => {
       ...([true, 1_000, "text"] as const),
       {
         take(_, bytes) {
-          if (ledger.bytes + bytes > mostBytes) return new GatewayError("rate_limit_exceeded", "too much");
+          if (ledger.bytes + bytes > maxBytes) return new GatewayError("rate_limit_exceeded", "too much");
           ledger.bytes += bytes;
           return undefined;
         },

@@ -21,7 +21,7 @@ export interface WebSocketLinkOptions {
 /** Until the other end has answered a close frame, or closed the connection behind one. */
 const closeMs = 2_000;
 /** With more unsent than this a ping goes unanswered: who does not read cannot make us hold answers for it. */
-const mostUnsentForPong = 256 * 1024;
+const maxUnsentForPong = 256 * 1024;
 const nothing = new Uint8Array(0);
 
 export class WebSocketLink implements PausableLink, ByteChannelListener, FrameListener {
@@ -107,7 +107,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
   }
 
   ping(payload: Buffer): void {
-    if (this.#closing || this.unsentBytes > mostUnsentForPong) return;
+    if (this.#closing || this.unsentBytes > maxUnsentForPong) return;
     this.#writer.add(opcodes.pong, payload, undefined);
   }
 

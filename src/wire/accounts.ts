@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defaultTierEnvironments } from "../domain/account.ts";
 import { environments } from "../domain/api-key.ts";
 import { accountAmounts, amountSentence, byWire, optionalAmounts, requiredAmounts } from "../domain/limits/amounts.ts";
-import { priorities, usualPriority } from "../domain/models/policies/priority.ts";
+import { defaultPriority, priorities } from "../domain/models/policies/priority.ts";
 import { boundedAmount, givenAmount, shownAmount } from "./amounts.ts";
 import { unixSeconds } from "./parts.ts";
 import { givenQuotas, shownQuotas, usedQuotas } from "./quotas.ts";
@@ -95,7 +95,7 @@ const tierEnvironments = z.array(z.enum(environments)).max(environments.length);
 const tierPriority = z
   .enum(priorities)
   .describe(
-    `The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: \`${usualPriority}\`.`,
+    `The highest that requests of its accounts may have, in all environments, and the one of those that say none. Default: \`${defaultPriority}\`.`,
   );
 
 export const tierRequest = z

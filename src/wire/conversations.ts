@@ -6,12 +6,12 @@ import { responseInputItem, responseItem } from "./responses.ts";
 import { metadata } from "./stored-chats.ts";
 
 /** OpenAI API reference, "Create a conversation". */
-const mostItemsAtOnce = 20;
+const maxItemsAtOnce = 20;
 
 const items = z
   .array(responseInputItem)
-  .max(mostItemsAtOnce)
-  .describe(`Up to ${mostItemsAtOnce} items, as the input of a response has them; more are added by further requests.`);
+  .max(maxItemsAtOnce)
+  .describe(`Up to ${maxItemsAtOnce} items, as the input of a response has them; more are added by further requests.`);
 
 export const conversationRequest = z
   .object({ items: items.nullish(), metadata: metadata.nullish() })

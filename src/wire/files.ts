@@ -4,12 +4,12 @@ import { type StoredFile, type Upload, type UploadPart, uploadPurposes } from ".
 import { unixSeconds } from "./parts.ts";
 
 /** OpenAI API reference, "Upload file": from an hour to 30 days. */
-const [leastKeepSeconds, mostKeepSeconds] = [3_600, 2_592_000];
+const [minKeepSeconds, maxKeepSeconds] = [3_600, 2_592_000];
 
 export const expiresAfter = z
   .object({
     anchor: z.literal("created_at"),
-    seconds: z.int().min(leastKeepSeconds).max(mostKeepSeconds),
+    seconds: z.int().min(minKeepSeconds).max(maxKeepSeconds),
   })
   .meta({ description: "When it is deleted. Left out: as the server keeps files, which is the most as well." });
 
@@ -21,7 +21,7 @@ export const fileForm = z
     purpose,
     file: z.string().meta({ format: "binary", description: "The file; it may come before the other fields." }),
     "expires_after[anchor]": z.literal("created_at").optional(),
-    "expires_after[seconds]": z.coerce.number().int().min(leastKeepSeconds).max(mostKeepSeconds).optional(),
+    "expires_after[seconds]": z.coerce.number().int().min(minKeepSeconds).max(maxKeepSeconds).optional(),
   })
   .meta({ id: "FileForm" });
 

@@ -1,9 +1,9 @@
 // The shapes of API keys on the wire: records, and the requests that create, change and rotate keys.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { givenTagPattern, longestTag, mostKeyTags } from "../domain/key-tags.ts";
+import { givenTagPattern, maxKeyTags, maxTagLength } from "../domain/key-tags.ts";
 import { byWire, keyAmounts } from "../domain/limits/amounts.ts";
-import { longestModelPattern, modelPatternPattern, mostKeyModels } from "../domain/models/model-patterns.ts";
+import { maxKeyModels, maxModelPatternLength, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { responseCaches } from "../domain/models/policies/cache.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
 import type { KeyStatus } from "../domain/principal.ts";
@@ -15,12 +15,12 @@ import { givenTools, shownTools } from "./tools/tool-lists.ts";
 
 /** Later is a mistake, such as milliseconds: the end of the year 9999. */
 const latestTime = 253_402_300_799;
-const longestLifeSeconds = 3_153_600_000;
+const maxLifeSeconds = 3_153_600_000;
 
 export const defaultOverlapSeconds = 86_400;
 export const defaultWindowSeconds = 60;
 const maxOverlapSeconds = 2_592_000;
-const longestNote = 1000;
+const maxNoteLength = 1000;
 
 const keyName = z.string().min(1).max(100).describe("What it is for; printable characters.");
 const scopeList = z
@@ -40,9 +40,9 @@ const rateLimitWindow = z
   .max(86_400)
   .describe(`Seconds; default ${defaultWindowSeconds}. Only with \`rate_limit\`.`);
 const modelList = z
-  .array(z.string().min(1).max(longestModelPattern).regex(modelPatternPattern))
+  .array(z.string().min(1).max(maxModelPatternLength).regex(modelPatternPattern))
   .min(1)
-  .max(mostKeyModels)
+  .max(maxKeyModels)
   .describe(
     "Ids of models that it may use, and beginnings of ids with an asterisk; an alias counts as the model that it stands for. null: all of its environment.",
   );
@@ -63,12 +63,12 @@ const responseCache = z
     "on: its requests get answers that are kept, also of models without a cache of their own; off: all of them are answered anew, and nothing is kept; null: as each model says.",
   );
 const tagList = z
-  .array(z.string().min(1).max(longestTag).regex(givenTagPattern))
-  .max(mostKeyTags)
+  .array(z.string().min(1).max(maxTagLength).regex(givenTagPattern))
+  .max(maxKeyTags)
   .describe(
     "What its usage is counted under: letters, digits and `. _ : @ / = + -`, a letter or digit first; not `asked:` or `gateway:`, which are of the server itself.",
   );
-const note = z.string().max(longestNote).describe("What is to be known about it, for people; printable characters.");
+const note = z.string().max(maxNoteLength).describe("What is to be known about it, for people; printable characters.");
 const ownAmounts = byWire(keyAmounts, (amount) => givenAmount(amount).nullish());
 
 export const keyStatuses = ["active", "expired", "revoked"] as const satisfies readonly KeyStatus[];
@@ -81,7 +81,7 @@ export const createKeyRequest = z
     expires_in: z
       .int()
       .min(1)
-      .max(longestLifeSeconds)
+      .max(maxLifeSeconds)
       .nullish()
       .describe("Seconds until it expires, in place of `expires_at`."),
     allowed_ips: addressList.nullish(),

@@ -6,12 +6,12 @@ import { byCapability } from "../domain/models/capabilities.ts";
 import { builtInEngineName } from "../domain/models/engine.ts";
 import {
   aliasText,
-  longestModelId,
+  maxAliases,
+  maxContext,
+  maxFallbacks,
+  maxModelIdLength,
+  maxWeight,
   modelSources,
-  mostAliases,
-  mostContext,
-  mostFallbacks,
-  mostWeight,
 } from "../domain/models/model-entry.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
 import { overflowSpans } from "../domain/models/policies/overflow.ts";
@@ -24,9 +24,9 @@ import { priceRequest, priceShape } from "./price.ts";
 export const deploymentStates = ["ok", "unreachable", "cooling_down", "draining"] as const;
 export type DeploymentState = (typeof deploymentStates)[number];
 
-const mostDeployments = 100;
+const maxDeployments = 100;
 
-const id = z.string().min(1).max(longestModelId);
+const id = z.string().min(1).max(maxModelIdLength);
 
 const abilities = byCapability((meaning) => z.boolean().exactOptional().describe(meaning));
 const capabilities = z.strictObject(abilities);
@@ -40,7 +40,7 @@ const deployment = z.strictObject({
   weight: z
     .int()
     .min(1)
-    .max(mostWeight)
+    .max(maxWeight)
     .nullish()
     .describe("Share of the requests, relative to the other deployments. Default 1."),
 });
@@ -58,7 +58,7 @@ const settings = {
   context_length: z
     .int()
     .min(1)
-    .max(mostContext)
+    .max(maxContext)
     .nullish()
     .describe("Tokens of prompt and answer together. null: as the upstream tells, else unbounded."),
   environments: z
@@ -81,21 +81,21 @@ const settings = {
     ),
   deployments: z
     .array(deployment)
-    .max(mostDeployments)
+    .max(maxDeployments)
     .nullish()
     .describe(
       "Where it runs; requests are spread by weight. null or none: wherever a model of this id is found, at upstreams, nodes and the built-in engine.",
     ),
   fallbacks: z
     .array(id)
-    .max(mostFallbacks)
+    .max(maxFallbacks)
     .nullish()
     .describe(
       "Models that answer in its place, the first that can, where none of its deployments answers or has room. The answer says which model it is, and is priced as that one.",
     ),
   aliases: z
     .array(id)
-    .max(mostAliases)
+    .max(maxAliases)
     .nullish()
     .describe(
       `Other names by which clients may ask for it, or, with a \`*\` at the end, all names that begin so: ${aliasText}. A model of that id comes first, then the name itself, then the longest beginning. No two models have the same alias.`,

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { defaultEnvironments, environments } from "../domain/api-key.ts";
 import { byCapability } from "../domain/models/capabilities.ts";
 import { modelProcessStates } from "../domain/models/model-process-state.ts";
-import { everyModel, mostNodeModels } from "../domain/models/node.ts";
+import { everyModel, maxNodeModels } from "../domain/models/node.ts";
 import { offeredKinds } from "../domain/tools/node-tools.ts";
 import { modelId, unixSeconds } from "./parts.ts";
 
@@ -19,7 +19,7 @@ export const joinTokenSeconds = { least: 60, usual: 3600, most: 604_800 } as con
 const name = z.string().min(1).max(63);
 const approvedModels = z
   .array(modelId)
-  .max(mostNodeModels)
+  .max(maxNodeModels)
   .describe(
     `Ids of models that it may serve, of those that it announces; ["${everyModel}"] for whatever it announces, now and later.`,
   );

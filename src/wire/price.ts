@@ -7,8 +7,8 @@ import {
   hoursPattern,
   largestFactor,
   largestRate,
-  mostHours,
-  mostVariants,
+  maxHours,
+  maxVariants,
   type RateWire,
   rateDoc,
   servedPattern,
@@ -24,7 +24,7 @@ const conditions = {
   context_above: z.int().min(1).max(1e9).exactOptional().describe(variantDocs.context_above),
   served: z.string().regex(servedPattern).exactOptional().describe(variantDocs.served),
   from: z.string().regex(fromPattern).exactOptional().describe(variantDocs.from),
-  hours: z.array(z.string().regex(hoursPattern)).min(1).max(mostHours).exactOptional().describe(variantDocs.hours),
+  hours: z.array(z.string().regex(hoursPattern)).min(1).max(maxHours).exactOptional().describe(variantDocs.hours),
   days: z.array(z.enum(dayNames)).min(1).max(dayNames.length).exactOptional().describe(variantDocs.days),
   factor: z.number().min(0).max(largestFactor).exactOptional().describe(variantDocs.factor),
 };
@@ -43,5 +43,5 @@ export const priceShape = z.object({
 });
 export const priceRequest = z.strictObject({
   ...members,
-  variants: z.array(z.strictObject(variantMembers)).max(mostVariants).exactOptional().describe(variantDocs.variants),
+  variants: z.array(z.strictObject(variantMembers)).max(maxVariants).exactOptional().describe(variantDocs.variants),
 });

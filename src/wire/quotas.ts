@@ -2,23 +2,23 @@
 import { z } from "zod";
 import type { SpentQuota } from "../base/errors.ts";
 import {
-  leastSpanSeconds,
-  mostQuotaModels,
-  mostQuotas,
-  mostSpanSeconds,
+  maxQuotaModels,
+  maxQuotas,
+  maxSpanSeconds,
+  minSpanSeconds,
   namedSpans,
   type QuotaRule,
   quotaUnits,
   windowKinds,
 } from "../domain/limits/quota-rules.ts";
-import { longestModelPattern, modelPatternPattern } from "../domain/models/model-patterns.ts";
+import { maxModelPatternLength, modelPatternPattern } from "../domain/models/model-patterns.ts";
 import { unixSeconds } from "./parts.ts";
 import { tag as tagShape } from "./tags.ts";
 
 const unit = z.enum(quotaUnits).describe("`usd` by the prices of the models.");
 const amount = z.number().min(0).describe("Whole requests or tokens, or USD.");
 const per = z
-  .union([z.enum(namedSpans), z.int().min(leastSpanSeconds).max(mostSpanSeconds)])
+  .union([z.enum(namedSpans), z.int().min(minSpanSeconds).max(maxSpanSeconds)])
   .describe("A span with a name, or seconds.");
 const window = z
   .enum(windowKinds)
@@ -26,9 +26,9 @@ const window = z
     "`calendar`: in UTC, a week from Monday on; `rolling`: from the first use on, for as long as the span, a month 30 days. By default that of the calendar; of `5h` and seconds, which it does not have, `rolling`.",
   );
 const models = z
-  .array(z.string().min(1).max(longestModelPattern).regex(modelPatternPattern))
+  .array(z.string().min(1).max(maxModelPatternLength).regex(modelPatternPattern))
   .min(1)
-  .max(mostQuotaModels)
+  .max(maxQuotaModels)
   .describe("Ids of models, and beginnings of ids with an asterisk such as `gpt-*`. Left out: all models.");
 const tag = tagShape.describe("Only requests that have this tag. Left out: whatever tags they have.");
 const hardStop = z
@@ -42,7 +42,7 @@ const optional = { models: models.optional(), tag: tag.optional(), hard_stop: ha
 
 export const givenQuotas = z
   .array(z.object({ ...amounts, window: window.optional(), ...optional }))
-  .max(mostQuotas)
+  .max(maxQuotas)
   .describe("Quotas per window, beside those of a calendar month; all of them hold.");
 
 export const shownQuotas = z

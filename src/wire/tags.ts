@@ -1,6 +1,6 @@
 // The shape of a tag on the wire.
 import { z } from "zod";
 import { tagPattern } from "../domain/key-tags.ts";
-import { longestRequestTag } from "../domain/usage/request-tags.ts";
+import { maxRequestTagLength } from "../domain/usage/request-tags.ts";
 
-export const tag = z.string().min(1).max(longestRequestTag).regex(tagPattern);
+export const tag = z.string().min(1).max(maxRequestTagLength).regex(tagPattern);

@@ -166,14 +166,14 @@ export const upstreamTestRequest = z
   .meta({ id: "UpstreamTestRequest", description: "Either `name` or `url`." });
 export type UpstreamTestRequest = z.infer<typeof upstreamTestRequest>;
 
-export const mostModelsShown = 1000;
+export const maxModelsShown = 1000;
 
 export const upstreamTestShape = z
   .object({
     object: z.literal("upstream_test"),
     ok: z.boolean(),
     duration_ms: z.int(),
-    models: z.array(z.string()).describe(`Ids of its models, at most ${mostModelsShown}.`),
+    models: z.array(z.string()).describe(`Ids of its models, at most ${maxModelsShown}.`),
     apis: z.array(z.enum(apiNames)).describe("Formats of conversations that it has; none where it is not ok."),
     error: z.string().nullable().describe("What went wrong; null where it is ok."),
   })

@@ -172,7 +172,7 @@ test("an upgraded connection passes bytes both ways, what came along with its he
 
 const muchBytes = 50_000_000;
 /** More than all buffers of kernels on the way together, and what is read ahead of whoever does not take it. */
-const mostOnTheWay = 12_000_000;
+const maxOnTheWay = 12_000_000;
 
 test("an upgraded connection keeps the side waiting that says more than the other one takes", async () => {
   let channel: ByteChannel | undefined;
@@ -188,8 +188,8 @@ test("an upgraded connection keeps the side waiting that says more than the othe
   let heard = 0;
   const onTheWay = () => muchBytes - client.socket.writableLength - heard;
   await Bun.sleep(200);
-  expect(heldBytes.byKind.unsent + heldBytes.byKind.received).toBeLessThan(mostOnTheWay);
-  expect(onTheWay()).toBeLessThan(mostOnTheWay);
+  expect(heldBytes.byKind.unsent + heldBytes.byKind.received).toBeLessThan(maxOnTheWay);
+  expect(onTheWay()).toBeLessThan(maxOnTheWay);
   let most = 0;
   opened.listen({
     data(bytes) {
@@ -201,7 +201,7 @@ test("an upgraded connection keeps the side waiting that says more than the othe
   });
   await until(() => heard === muchBytes, "all of it was heard");
   await written;
-  expect(most).toBeLessThan(mostOnTheWay);
+  expect(most).toBeLessThan(maxOnTheWay);
 });
 
 test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the client, with little of it in memory", async () => {
@@ -228,7 +228,7 @@ test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the 
   client.socket.pause();
   await client.write(get("/"));
   await Bun.sleep(200);
-  expect(sentBytes).toBeLessThan(mostOnTheWay);
+  expect(sentBytes).toBeLessThan(maxOnTheWay);
   let received = 0;
   client.socket.on("data", (bytes) => {
     received += bytes.length;
@@ -240,7 +240,7 @@ test("a slow reader of 50 MB keeps the primary waiting, and a body of 50 MB the 
   await sender.write(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${muchBytes}\r\n\r\n`);
   void sender.write(Buffer.alloc(muchBytes, "x"));
   await Bun.sleep(200);
-  expect(muchBytes - sender.socket.writableLength).toBeLessThan(mostOnTheWay);
+  expect(muchBytes - sender.socket.writableLength).toBeLessThan(maxOnTheWay);
   uploads[0]?.send(413, {}, "Too much.");
   expect(await sender.answered()).toMatchObject({ answers: [{ status: 413, body: "Too much." }] });
   sender.socket.destroy();

@@ -32,7 +32,7 @@ const further = [
   ...["/admin/model-files", "/settings/webhooks"],
 ];
 /** In the long form what was promised; beside other tests, on a shared machine at its own speed, only that it is no multiple. */
-const mostBlockingMs = long ? 500 : 5_000;
+const maxBlockingMs = long ? 500 : 5_000;
 
 test.each(long ? [...fullest, ...further] : fullest)(
   "nothing of %s moves as it comes, and the browser is not held up for long",
@@ -50,7 +50,7 @@ test.each(long ? [...fullest, ...further] : fullest)(
       const { moved, blockingMs } = await watched.atRest();
       if (long) console.log(`${path}: ${Math.round(blockingMs)} ms`);
       expect(moved).toEqual([]);
-      expect(blockingMs).toBeLessThan(mostBlockingMs);
+      expect(blockingMs).toBeLessThan(maxBlockingMs);
     } finally {
       await context.close();
     }

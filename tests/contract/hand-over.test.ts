@@ -8,7 +8,7 @@ import { openRaw } from "../hostile/raw-client.ts";
 import { get, startTestServer, type TestHttp1Server, until } from "../support/http1/server-fixture.ts";
 import { type Handler, startWorkerFront, type WorkerFront } from "../support/http1/worker-front.ts";
 
-const mostBytes = 30_000_000;
+const maxBytes = 30_000_000;
 const statusOf = { too_large: 413, malformed: 400, incomplete: 408 } as const;
 
 /** The requests that a handler saw, with what came of their bodies. */
@@ -23,7 +23,7 @@ function tell(seen: Seen, request: PassableRequest, body: string): string {
 
 async function echo(seen: Seen, request: PassableRequest, reply: Reply): Promise<void> {
   try {
-    const body: ByteSpan = await request.readBody(request.target === "/little" ? 10 : mostBytes);
+    const body: ByteSpan = await request.readBody(request.target === "/little" ? 10 : maxBytes);
     const told = tell(seen, request, `${body.length} ${createHash("sha256").update(body.view).digest("hex")}`);
     reply.send(200, { "content-type": "application/json" }, told);
   } catch (error) {
@@ -96,7 +96,7 @@ let readingFront: WorkerFront;
 beforeAll(() => {
   direct = startTestServer(handler(seenDirectly));
   front = startWorkerFront(handler(seenBehind));
-  readingFront = startWorkerFront(handler(seenBehind), { readsFirst: mostBytes });
+  readingFront = startWorkerFront(handler(seenBehind), { readsFirst: maxBytes });
 });
 
 afterAll(async () => {

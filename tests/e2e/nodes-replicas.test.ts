@@ -224,8 +224,8 @@ test("what another replica passes on is held by the key for which it asks: one t
     );
     return heldBytes.held > held + 400_000 ? undefined : await answered;
   };
-  const { mostBytes } = heldBytes;
-  heldBytes.mostBytes = 4 * 1024 * 1024;
+  const { maxBytes } = heldBytes;
+  heldBytes.maxBytes = 4 * 1024 * 1024;
   try {
     expect([await begin("a"), await begin("a"), await begin("a")]).toEqual([
       undefined,
@@ -234,7 +234,7 @@ test("what another replica passes on is held by the key for which it asks: one t
     ]);
     expect(await begin("b")).toBeUndefined();
   } finally {
-    heldBytes.mostBytes = mostBytes;
+    heldBytes.maxBytes = maxBytes;
     for (const { socket } of open) socket.destroy();
   }
   await until(() => heldBytes.held === 0, "all is given back");

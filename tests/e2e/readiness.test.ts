@@ -5,7 +5,7 @@ import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
-import { mostClockOffsetSeconds } from "../../src/base/clock.ts";
+import { maxClockOffsetSeconds } from "../../src/base/clock.ts";
 import { openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startCutLink } from "../support/cut-link.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
@@ -157,14 +157,14 @@ const states: State[] = [
   },
   {
     state: "as many bytes are held in memory as may be, for some seconds",
-    begin: () => heldBytes.add("chats", heldBytes.mostBytes),
-    end: () => heldBytes.add("chats", -heldBytes.mostBytes),
+    begin: () => heldBytes.add("chats", heldBytes.maxBytes),
+    end: () => heldBytes.add("chats", -heldBytes.maxBytes),
     ...{ status: "not_ready", check: { memory: "failed" }, chat: 503 },
   },
   {
     state: "the clock is off by more than machines may be",
-    begin: () => clock.jump(mostClockOffsetSeconds + 2),
-    end: () => clock.jump(-mostClockOffsetSeconds - 2),
+    begin: () => clock.jump(maxClockOffsetSeconds + 2),
+    end: () => clock.jump(-maxClockOffsetSeconds - 2),
     ...{ status: "degraded", check: { clock: "degraded" }, chat: 200, rarely: true },
   },
 ];

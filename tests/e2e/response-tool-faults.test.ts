@@ -36,13 +36,13 @@ let yaml: string;
 let client: OpenAI;
 let called: string[] = [];
 /** How many calls are under way, and the most that were. */
-let [working, mostWorking] = [0, 0];
+let [working, maxWorking] = [0, 0];
 
 beforeAll(async () => {
   const forecast = async (params: Record<string, unknown>) => {
     const { city } = params["arguments"] as { city: string };
     called.push(city);
-    mostWorking = Math.max(mostWorking, ++working);
+    maxWorking = Math.max(maxWorking, ++working);
     await Bun.sleep(city === "Slow" ? 3_000 : 20);
     working--;
     return textResult(city === "Long" ? "rain ".repeat(longOutputBytes / 5) : `Rain in ${city}`);
@@ -84,7 +84,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   called = [];
-  mostWorking = 0;
+  maxWorking = 0;
   for (const one of servers) one.requests.length = 0;
 });
 
@@ -264,10 +264,10 @@ test("calls of one turn are made one after the other where the client says so, w
   );
   const request = { model: "alone", input: "Weather?", tools: [weather] };
   await client.responses.create({ ...request, parallel_tool_calls: false });
-  expect([called, mostWorking]).toEqual([["Ulm", "Bonn", "Kiel"], 1]);
+  expect([called, maxWorking]).toEqual([["Ulm", "Bonn", "Kiel"], 1]);
   expect(servers[0]?.requests.map(({ body }) => body["parallel_tool_calls"])).toEqual([false, false]);
   await client.responses.create(request);
-  expect(mostWorking).toBeGreaterThan(1);
+  expect(maxWorking).toBeGreaterThan(1);
 });
 
 test("max_tool_calls bounds the calls of all turns together, and behind the last of them the model is told to call no more", async () => {
@@ -391,8 +391,8 @@ test("ends a response whose key may not hold what a tool gave, without asking th
     tools: [{ type: "mcp", server_label: "program", require_approval: "never" } as const],
   };
   const before = heldBytes.held;
-  const { mostBytes } = heldBytes;
-  heldBytes.mostBytes = 4 * 1024 * 1024;
+  const { maxBytes } = heldBytes;
+  heldBytes.maxBytes = 4 * 1024 * 1024;
   try {
     const response = await responses.create(asked);
     expect(response.status).toBe("failed");
@@ -400,7 +400,7 @@ test("ends a response whose key may not hold what a tool gave, without asking th
     expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
     expect(first?.requests).toHaveLength(1);
   } finally {
-    heldBytes.mostBytes = mostBytes;
+    heldBytes.maxBytes = maxBytes;
   }
   await until(() => heldBytes.held <= before, "it is given back");
 });

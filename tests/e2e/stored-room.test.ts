@@ -6,7 +6,7 @@ import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-
 
 type Json = Record<string, unknown>;
 
-const mostBytes = 200_000;
+const maxBytes = 200_000;
 const long = "QUJD".repeat(15_000);
 let upstream: ScriptedUpstream;
 let server: TestServer;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   server = await startHeadrace({
     yaml: `upstreams: [{ name: up, url: "${upstream.url}", discover: false, apis: [chat] }]
 models: [{ id: m, deployments: [{ upstream: up, model: m }] }]
-stored_chats: { account_bytes: ${mostBytes} }
+stored_chats: { account_bytes: ${maxBytes} }
 `,
   });
   operator = await makeOperatorKey(server.dataDir);

@@ -413,7 +413,7 @@ describe("a collector that", () => {
     const upstream = await startUpstream();
     opened.push(upstream);
     const yaml = upstreamYaml(upstream, `tracing: { endpoint: "${endpoint}" }\n`);
-    const bounds = { delayMs: 1, mostWaiting: 4, batchSize: 2, farewellMs: 200 };
+    const bounds = { delayMs: 1, maxWaiting: 4, batchSize: 2, farewellMs: 200 };
     const server = await startHeadrace({ yaml, spanBounds: bounds });
     for (let i = 0; i < 10; i++) expect((await ask(server)).status).toBe(200);
     const startedMs = performance.now();

@@ -14,8 +14,8 @@ const answerMs = 20;
 /** Much longer than a moment on a busy machine. */
 const lineMs = 500;
 /** The promise is about a machine that does nothing else; beside other tests only what the gateway adds is looked at. */
-const mostTimes = 1.1;
-const mostQueueMs = long ? 10 : 150;
+const maxTimes = 1.1;
+const maxQueueMs = long ? 10 : 150;
 
 test(
   "live requests wait for no line of a batch that fills the idle places",
@@ -73,14 +73,14 @@ test(
     const answered = (await done()) - before;
     console.log(`p99 ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside ${answered} lines`);
     expect(answered).toBeGreaterThan(0);
-    if (long) expect(beside).toBeLessThan(alone * mostTimes);
+    if (long) expect(beside).toBeLessThan(alone * maxTimes);
     await server.governance.ledger.flush();
     const waits = bookedUsage(server.dataDir)
       .slice(-clients * requestsOfEach)
       .map(({ queue_ms: ms }) => ms);
     waits.sort((a, b) => a - b);
     // Who waited for a line to end would have waited for most of its time.
-    expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(mostQueueMs);
+    expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(maxQueueMs);
     await client.batches.cancel(id);
   },
   long ? 300_000 : 60_000,

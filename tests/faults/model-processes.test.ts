@@ -46,7 +46,7 @@ function diary(): { what: string; model: string; pid: string; atMs: number }[] {
 }
 
 /** Throws at the first moment at which too much ran at once, a model ran twice, or one ended that was answering. */
-function expectOrder(models: readonly Model[], mostGigabytes: number): void {
+function expectOrder(models: readonly Model[], maxGigabytes: number): void {
   const sizeOf = new Map(models.map(({ name, gigabytes }) => [name, gigabytes]));
   const running = new Map<string, string>();
   const answering = new Map<string, number>();
@@ -55,7 +55,7 @@ function expectOrder(models: readonly Model[], mostGigabytes: number): void {
       expect([model, running.get(model)]).toEqual([model, undefined]);
       running.set(model, pid);
       const sum = [...running.keys()].reduce((total, name) => total + (sizeOf.get(name) ?? 0), 0);
-      expect(sum).toBeLessThanOrEqual(mostGigabytes);
+      expect(sum).toBeLessThanOrEqual(maxGigabytes);
     }
     if (what === "began") answering.set(pid, (answering.get(pid) ?? 0) + 1);
     if (what === "answered") answering.set(pid, (answering.get(pid) ?? 0) - 1);

@@ -15,7 +15,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 
 const cycles = long ? 40 : 3;
 /** Tokens that two replicas settle in the time in which one writes. */
-const mostAmiss = 2_500;
+const maxAmiss = 2_500;
 const directory = mkdtempSync(join(tmpdir(), "headrace-replicas-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -173,7 +173,7 @@ test(`${cycles} times kill -9 of one of three under load`, async () => {
   // takes longer to write it, be missing.
   for (const server of servers) {
     const { quota } = (await (await get(server, "/v1/account", key)).json()) as { quota: { tokens: { used: number } } };
-    expect(quota.tokens.used).toBeWithin(sum - cycles * mostAmiss, sum + cycles * mostAmiss + 1);
+    expect(quota.tokens.used).toBeWithin(sum - cycles * maxAmiss, sum + cycles * maxAmiss + 1);
     console.log(`the counter of the quota has ${quota.tokens.used} tokens for ${sum}`);
   }
   console.log(

@@ -8,7 +8,7 @@ import { startServerProcess } from "../support/server-process.ts";
 
 const megabyte = 1024 * 1024;
 const fileBytes = (long ? 1024 : 256) * megabyte;
-const mostMoreBytes = 64 * megabyte;
+const maxMoreBytes = 64 * megabyte;
 const directory = mkdtempSync(join(tmpdir(), "headrace-upload-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -54,5 +54,5 @@ test("a file of any length costs no more memory than its pieces on their way", a
   clearInterval(sampling);
   expect(read).toBe(fileBytes);
   console.log(`${Math.round((most - before) / megabyte)} MiB more, for ${fileBytes / megabyte} MiB`);
-  expect(most - before).toBeLessThan(mostMoreBytes);
+  expect(most - before).toBeLessThan(maxMoreBytes);
 }, 120_000);

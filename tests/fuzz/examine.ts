@@ -6,7 +6,7 @@ import type { Target } from "./targets.ts";
  * Milliseconds of processor time. An input has a few kilobytes: a target that takes this long, twice, does not grow with the
  * length alone. A busy machine changes nothing.
  */
-const mostMs = 500;
+const maxMs = 500;
 
 /** Throws what is wrong. `random`: where it is cut. */
 export async function examine(target: Target, bytes: Buffer, random: () => number): Promise<void> {
@@ -28,7 +28,7 @@ async function timed(target: Target, bytes: Buffer): Promise<unknown> {
     const result = await target.read(bytes.length === 0 ? [] : [Buffer.from(bytes)]);
     const { user, system } = process.cpuUsage(before);
     const tookMs = (user + system) / 1000;
-    if (tookMs < mostMs) return result;
+    if (tookMs < maxMs) return result;
     if (again) throw new Error(`${bytes.length} bytes took ${Math.round(tookMs)} ms of processor time`);
   }
 }

@@ -14,7 +14,7 @@ import { FrameReader } from "../../src/websocket/frame-reader.ts";
 import type { Target } from "./targets.ts";
 
 const limits = defaultLimits();
-const mostBodyBytes = 1_000_000;
+const maxBodyBytes = 1_000_000;
 
 const fieldsOf = (headers: HeaderLines) => [...headers.keys()].map((name) => [name, headers.get(name)]);
 
@@ -32,7 +32,7 @@ function readRequests(pieces: readonly Buffer[]): unknown {
   let body: ConnectionBody | undefined;
   const finish = (whole: ByteSpan | ConnectionBody) => {
     const last = requests.at(-1);
-    const bytes = whole instanceof ByteSpan ? whole : whole.read(mostBodyBytes);
+    const bytes = whole instanceof ByteSpan ? whole : whole.read(maxBodyBytes);
     if (last && bytes instanceof ByteSpan) last.body = bytes.view.toString("latin1");
   };
   const takeAll = () => {

@@ -1,7 +1,7 @@
 // Makes new inputs of old ones: bytes changed, put in, taken out and repeated, and parts of other inputs.
 
 /** Longer inputs find nothing that these do not, and take longer. */
-export const longestInput = 4_096;
+export const maxInputLength = 4_096;
 /** At which parsers turn off. */
 const telling = [
   ...'\r\n\0 \t:;,="\\{}[]09afAFe+-.\x7f\x80\xff\xc3\xed',
@@ -24,7 +24,7 @@ export class Mutator {
   mutated(input: Buffer, others: readonly Buffer[]): Buffer {
     let bytes = input;
     for (let count = 1 + this.#below(2) * this.#below(4); count > 0; count--) bytes = this.#once(bytes, others);
-    return Buffer.from(bytes.subarray(0, longestInput));
+    return Buffer.from(bytes.subarray(0, maxInputLength));
   }
 
   #once(bytes: Buffer, others: readonly Buffer[]): Buffer {
@@ -69,5 +69,5 @@ function put(bytes: Buffer, start: number, end: number, between: Buffer): Buffer
 }
 
 function repeated(bytes: Buffer, times: number): Buffer {
-  return Buffer.concat(Array<Buffer>(times).fill(bytes)).subarray(0, longestInput);
+  return Buffer.concat(Array<Buffer>(times).fill(bytes)).subarray(0, maxInputLength);
 }

@@ -5,7 +5,7 @@ import { corpusFile, inputsOf, runTarget } from "./run-target.ts";
 import { targetNamed, targets } from "./targets.ts";
 
 /** Characters kept for one target; the shortest come first. */
-const mostCharacters = 48 * 1024;
+const maxCharacters = 48 * 1024;
 
 const forMs = Number(process.argv[2] ?? 20) * 1000;
 const named = process.argv.slice(3);
@@ -28,7 +28,7 @@ for (const target of named.length > 0 ? named.map(targetNamed) : targets) {
   const corpus = kept.found.filter((input) => {
     if (known.has(input)) return false;
     characters += JSON.stringify(input).length;
-    return characters <= mostCharacters;
+    return characters <= maxCharacters;
   });
   writeFileSync(file, `${JSON.stringify(corpus, null, 2)}\n`);
   process.stdout.write(`${target.name}: ${runs} runs, ${corpus.length} inputs kept\n`);

@@ -112,7 +112,7 @@ const answer: KeptAnswer = {
 
 test("kept answers and what is forgotten of them are as committed, and read back", async () => {
   const answers = await RedisAnswers.open({
-    ...{ url: redis.url, log, longestSeconds: 86_400, deadlineMs: 30_000 },
+    ...{ url: redis.url, log, maxSeconds: 86_400, deadlineMs: 30_000 },
     sealFor: (where) => ({ seal: (text) => `[${where}] ${text}`, open: (text) => text.slice(where.length + 3) }),
   });
   let found: unknown;

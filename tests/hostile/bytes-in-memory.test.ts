@@ -7,9 +7,9 @@ import { long, withinMs } from "../support/long.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
 
 /** Memory of the whole process, whatever is under way. */
-const mostRssBytes = 400e6;
+const maxRssBytes = 400e6;
 /** The time of a request beside it, at the 99th percentile; and of the event loop in one go, in processor time. */
-const longestMs = 100;
+const maxMs = 100;
 /** The time after which clients try again once they had an error. */
 const againMs = 100;
 /** For how long each goes on. */
@@ -103,10 +103,10 @@ function highest(all: number[]): number {
 }
 
 function expectBounded({ healthMs, chatMs, peakRssBytes, busyMs }: Beside): void {
-  expect(peakRssBytes).toBeLessThan(mostRssBytes);
-  expect(busyMs).toBeLessThan(withinMs(longestMs));
+  expect(peakRssBytes).toBeLessThan(maxRssBytes);
+  expect(busyMs).toBeLessThan(withinMs(maxMs));
   // Other programs on the machine lengthen these.
-  if (long) expect(Math.max(healthMs, chatMs)).toBeLessThan(longestMs);
+  if (long) expect(Math.max(healthMs, chatMs)).toBeLessThan(maxMs);
 }
 
 /** Streams of a model that never ends by itself; each is asked for again once it has ended. */
@@ -228,10 +228,10 @@ test(`${bodies} bodies of 10 MB of one key take a third of the bound: the rest i
   await using clients = await startFloodingClients();
   const figures = await beside(`${bodies} bodies`);
   expectBounded(figures);
-  const mostOpen = Math.floor(42e6 / bodyBytes);
+  const maxOpen = Math.floor(42e6 / bodyBytes);
   const refused = await until(async () => {
     const answers = (await clients.answers()).filter((answer) => answer !== "");
-    return answers.length >= bodies - mostOpen ? answers : undefined;
+    return answers.length >= bodies - maxOpen ? answers : undefined;
   }, "the others are refused");
   for (const answer of refused) {
     expect(answer).toMatch(/^HTTP\/1\.1 429 /);

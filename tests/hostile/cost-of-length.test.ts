@@ -6,12 +6,12 @@ import { type Scanner, scanners } from "./scanners.ts";
 
 const timesLength = 16;
 /** The cost as a multiple of sixteen inputs of a sixteenth of the length. A square would be 16; what is over 1 is for memory that is farther away. */
-const mostTimesCost = 3;
+const maxTimesCost = 3;
 
 /** `make`: pieces of an input of so many bytes. */
 function growthOf(scan: Scanner["scan"], make: (length: number) => () => Buffer[], length: number): Promise<number> {
   const [short, long] = [make(length / timesLength), make(length)];
-  return growth({ short: () => scan(short()), long: () => scan(long()), times: timesLength }, mostTimesCost);
+  return growth({ short: () => scan(short()), long: () => scan(long()), times: timesLength }, maxTimesCost);
 }
 
 const rows = scanners.flatMap((scanner) =>
@@ -29,7 +29,7 @@ test.each(rows)(
       };
       const times = await growthOf(scan, make, length);
       const begins = JSON.stringify(input(40).slice(0, 80));
-      if (times >= mostTimesCost) throw new Error(`input ${index}, ${begins}: ${times.toFixed(1)} times the cost`);
+      if (times >= maxTimesCost) throw new Error(`input ${index}, ${begins}: ${times.toFixed(1)} times the cost`);
     }
     expect(inputs.length).toBeGreaterThan(0);
   },
@@ -51,6 +51,6 @@ test("a scanner that looks at everything again for each piece is told from one t
   const once = (given: readonly Buffer[]) => {
     for (const piece of given) piece.indexOf("y");
   };
-  expect(await growthOf(again, make, 128_000)).toBeGreaterThan(mostTimesCost);
-  expect(await growthOf(once, make, 128_000)).toBeLessThan(mostTimesCost);
+  expect(await growthOf(again, make, 128_000)).toBeGreaterThan(maxTimesCost);
+  expect(await growthOf(once, make, 128_000)).toBeLessThan(maxTimesCost);
 }, 60_000);

@@ -1,6 +1,6 @@
 // Each kind of bytes that the process holds for others: counted while it is held, shown in the metrics, and given back.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { defaultMostHeldBytes, type HeldKind, heldBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
+import { defaultMaxHeldBytes, type HeldKind, heldBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
 import { head, openRaw, type RawConnection, type RawExchange } from "./raw-client.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  heldBytes.mostBytes = defaultMostHeldBytes;
+  heldBytes.maxBytes = defaultMaxHeldBytes;
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
 });
@@ -99,7 +99,7 @@ test.each(Object.entries(ways))(
 
 test("the bound, and how often it was refused, are in the metrics", async () => {
   const text = await metrics();
-  expect(text).toContain(`headrace_held_bytes_limit ${heldBytes.mostBytes}\n`);
+  expect(text).toContain(`headrace_held_bytes_limit ${heldBytes.maxBytes}\n`);
   for (const bound of ["key", "account", "process"]) {
     expect(text).toMatch(new RegExp(`^headrace_held_bytes_refused_total\\{bound="${bound}"\\} \\d+$`, "m"));
   }
@@ -159,7 +159,7 @@ test("unfinished heads of whoever has no credential are held as of one key: a ke
   const first = `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
   const unfinished = `GET /healthz HTTP/1.1\r\nX-Long: ${"x".repeat(29_000)}`;
   const connections = await Promise.all(Array.from({ length: 300 }, () => openRaw(small.url)));
-  const most = (heldBytes.mostBytes * 7) / 8 / 3;
+  const most = (heldBytes.maxBytes * 7) / 8 / 3;
   // Every other one behind a request that is answered. They are looked at while they come: each is held for 12 s at most.
   const written = Promise.all(connections.map(({ write }, n) => write(n % 2 ? first + unfinished : unfinished)));
   await until(() => heldBytes.byKind.heads > most - 100_000, "all that may be held is");

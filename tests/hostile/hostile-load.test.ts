@@ -7,11 +7,11 @@ import { json, type ScriptedUpstream, startUpstream, upstreamYaml } from "../sup
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";
 
 /** For which nobody else is served. */
-const longestStallMs = 100;
+const maxStallMs = 100;
 /** Memory as a multiple of what a body takes for itself. */
 const timesBody = 5;
 /** Where a body is smaller than that, the rest of the request counts for more. */
-const leastBytes = 1_000_000;
+const minBytes = 1_000_000;
 
 let upstream: ScriptedUpstream;
 let server: WatchedServer;
@@ -40,12 +40,12 @@ async function cost(bytes: number, ask: () => Promise<Response>, what = ""): Pro
     answer = { status: response.status, text: await response.text() };
     const after = await server.figures();
     stallMs = Math.min(stallMs, after.stallMs);
-    times = Math.min(times, (after.peakRssBytes - before.rssBytes) / Math.max(leastBytes, bytes));
+    times = Math.min(times, (after.peakRssBytes - before.rssBytes) / Math.max(minBytes, bytes));
   }
   console.log(
     `${what}: stalled for ${Math.round(stallMs)} ms, ${times.toFixed(1)} times its ${(bytes / 1e6).toFixed(1)} MB`,
   );
-  expect(stallMs).toBeLessThan(withinMs(longestStallMs));
+  expect(stallMs).toBeLessThan(withinMs(maxStallMs));
   expect(times).toBeLessThan(long ? timesBody : 1.5 * timesBody);
   return answer;
 }

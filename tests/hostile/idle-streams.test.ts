@@ -8,7 +8,7 @@ import { head, openRaw, type RawConnection } from "./raw-client.ts";
 import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
 const open = long ? 9_000 : 500;
-const mostBytesEach = 25_000;
+const maxBytesEach = 25_000;
 const requestMs = 10;
 
 const stack: AsyncDisposable[] = [];
@@ -93,7 +93,7 @@ test(`${open} of them take at most 25 kB each, a new request is answered within 
     `${open} silent streams: ${(bytesEach / 1000).toFixed(1)} kB each, ${during.descriptors} descriptors; a request ${tookMs[50]?.toFixed(1)} ms (p95 ${late.toFixed(1)})`,
   );
   // With so few, what is measured is also what the allocator rounds up to.
-  expect(bytesEach).toBeLessThan(long ? mostBytesEach : 2 * mostBytesEach);
+  expect(bytesEach).toBeLessThan(long ? maxBytesEach : 2 * maxBytesEach);
   expect(late).toBeLessThan(withinMs(requestMs));
 
   finish();

@@ -5,7 +5,7 @@ import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const model = "upstream-model";
-const { mostBytes } = heldBytes;
+const { maxBytes } = heldBytes;
 let upstream: ScriptedUpstream;
 let server: TestServer;
 /** A response with 800 kB, which may be held once and not twice. */
@@ -25,7 +25,7 @@ beforeAll(async () => {
   itemId = ((await items.json()) as { data: { id: string }[] }).data[0]?.id ?? "";
 });
 beforeEach(() => {
-  heldBytes.mostBytes = heldBytes.held + 4 * 1024 * 1024;
+  heldBytes.maxBytes = heldBytes.held + 4 * 1024 * 1024;
   const isOver = new Promise<void>((resolve) => {
     release = resolve;
   });
@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   release();
-  heldBytes.mostBytes = mostBytes;
+  heldBytes.maxBytes = maxBytes;
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();

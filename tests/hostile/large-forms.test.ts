@@ -19,7 +19,7 @@ import { head, openRaw, type RawConnection } from "./raw-client.ts";
 const mib = 1024 * 1024;
 const formBytes = (long ? 1024 : 192) * mib;
 /** Beyond what the process has before, with the form on its way in or out. */
-const mostMoreBytes = 64 * mib;
+const maxMoreBytes = 64 * mib;
 const boundary = "----headrace-large";
 const piece = Buffer.alloc(mib, "sound and \r\n--- noise ");
 
@@ -96,7 +96,7 @@ test("a large form reaches its server written anew, in little more memory than w
   expect(answers[0]?.status).toBe(200);
   expect(media.requests.at(-1)?.digest).toBe(digestFor(media.requests.at(-1), formBytes));
   const { peakRssBytes, busyMs } = await server.figures();
-  expect(peakRssBytes - before).toBeLessThan(mostMoreBytes);
+  expect(peakRssBytes - before).toBeLessThan(maxMoreBytes);
   // Nobody else waits for it: a megabyte is written and searched in less.
   expect(busyMs).toBeLessThan(withinMs(60));
   expect(left(server)).toEqual([]);
@@ -127,7 +127,7 @@ test("a worker passes it on to the primary as it comes: neither of them has more
   expect(before.length).toBeGreaterThanOrEqual(3);
   await send(formBytes);
   const after = peaks(server.process.pid);
-  for (const [i, peak] of after.entries()) expect(peak - (before[i] ?? 0)).toBeLessThan(mostMoreBytes);
+  for (const [i, peak] of after.entries()) expect(peak - (before[i] ?? 0)).toBeLessThan(maxMoreBytes);
   expect(readdirSync(join(home, "data", "forms"))).toEqual([]);
 }, 600_000);
 
@@ -140,7 +140,7 @@ test("one whose server takes it slowly costs no more", async () => {
   await Promise.all(connections.map((connection) => upload(server, connection, 24 * mib)));
   await Promise.all(connections.map((connection) => connection.answered(1, 60_000)));
   expect(media.requests.length).toBe(4);
-  expect((await server.figures()).peakRssBytes - before).toBeLessThan(mostMoreBytes);
+  expect((await server.figures()).peakRssBytes - before).toBeLessThan(maxMoreBytes);
 });
 
 // hardening: F38

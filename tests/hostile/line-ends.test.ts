@@ -11,11 +11,11 @@ import { startWatchedServer, type WatchedServer } from "../support/watched-serve
 import { goodAnswer, rawYaml, startRawUpstream, streamHead } from "./raw-upstream.ts";
 
 /** For which nobody else is served. */
-const longestStallMs = 100;
+const maxStallMs = 100;
 /** Against an answer of the same length that is one comment after the other. */
 const timesPlain = 10;
 /** What is less than this is for the most part the rest of the request. */
-const leastCpuMs = 100;
+const minCpuMs = 100;
 const sizes = long ? [500_000, 5_000_000, 50_000_000] : [500_000, 5_000_000];
 
 const stack: AsyncDisposable[] = [];
@@ -49,7 +49,7 @@ async function cpuMs(server: WatchedServer, model: string): Promise<number> {
 /** `send`: makes the next answer of so many bytes. */
 async function expectPlainCost(server: WatchedServer, model: string, send: (line: string) => void, line: string) {
   send(`: ${"x".repeat(96)}\n\n`);
-  const plainMs = Math.max(leastCpuMs, await cpuMs(server, model));
+  const plainMs = Math.max(minCpuMs, await cpuMs(server, model));
   send(line);
   expect(await cpuMs(server, model)).toBeLessThan(timesPlain * plainMs);
 }
@@ -82,7 +82,7 @@ async function costBeside(server: WatchedServer, model: string, name: string): P
   expect(text).toContain('"error"');
   expect(text).not.toContain("[DONE]");
   // In the short form the processor time tells it: other work on the machine stalls a server as well.
-  if (long) expect(stallMs).toBeLessThan(longestStallMs);
+  if (long) expect(stallMs).toBeLessThan(maxStallMs);
 }
 
 // hardening: F3

@@ -12,10 +12,10 @@ const excepted: Readonly<Record<string, string>> = {
   "src/cli/terminal/figures.ts": "the digits of a number",
   "src/engines/llama/npm-command.ts": "what npm said to the operator who called it",
 };
-const usualLength = 4_000;
+const defaultLength = 4_000;
 const timesLength = 4;
 /** The cost as a multiple of four inputs of a quarter of the length. A square would be 4. */
-const mostTimesCost = 2.2;
+const maxTimesCost = 2.2;
 /** What is linear takes some microseconds for so many characters, whatever else the machine does. */
 const suspectMs = 1;
 
@@ -80,15 +80,15 @@ function tried(expression: RegExp, text: string): void {
 }
 
 /** The text of so many characters for which the time grows too fast, by what it begins with. */
-async function fault(expression: RegExp, length = usualLength): Promise<string | undefined> {
+async function fault(expression: RegExp, length = defaultLength): Promise<string | undefined> {
   for (const textOf of textsFor(expression.source)) {
     const [short, long] = [textOf(length), textOf(timesLength * length)];
     const before = performance.now();
     tried(expression, short);
     if (performance.now() - before < suspectMs) continue;
     const work = { short: () => tried(expression, short), long: () => tried(expression, long), times: timesLength };
-    const times = await growth(work, mostTimesCost);
-    if (times > mostTimesCost) return `${JSON.stringify(short.slice(0, 30))}…: ${times.toFixed(1)} times the time`;
+    const times = await growth(work, maxTimesCost);
+    if (times > maxTimesCost) return `${JSON.stringify(short.slice(0, 30))}…: ${times.toFixed(1)} times the time`;
   }
   return undefined;
 }

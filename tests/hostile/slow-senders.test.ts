@@ -8,7 +8,7 @@ import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream } from "./raw-u
 
 /** How many of each kind. */
 const clients = long ? 250 : 50;
-const mostBytesEach = 100_000;
+const maxBytesEach = 100_000;
 /** Requests of others. */
 const measured = long ? 1_000 : 100;
 /** The long form waits out the server's own. */
@@ -106,7 +106,7 @@ test(`${4 * clients} of them, by heads and by bodies, are told so and gone at th
     expect([kind, closed, statuses]).toEqual([kind, true, [kinds[kind]?.status ?? 0]]);
   expect(last("head")).toBeLessThan(withinMs(limits.headMs + 2_000));
   expect(last("body")).toBeLessThan(withinMs(limits.bodyIdleMs + 2_000));
-  expect(bytesEach).toBeLessThan(mostBytesEach);
+  expect(bytesEach).toBeLessThan(maxBytesEach);
   expect(beside).toBeLessThan(withinMs(2 * alone) + (long ? 5 : 20));
   for (const { connection } of opened) connection.socket.destroy();
   await until(async () => (await server.figures()).descriptors <= before.descriptors + 10, "all sockets are closed");

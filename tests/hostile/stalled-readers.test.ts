@@ -9,7 +9,7 @@ import { goodAnswer, type RawUpstream, rawYaml, startRawUpstream, streamHead } f
 
 const streamBytes = 500_000_000;
 const readers = long ? 200 : 20;
-const mostBytesEach = 2.5e6;
+const maxBytesEach = 2.5e6;
 /** For all of the long form: of one key they would hold more than it may. */
 const room = "limits: { held_bytes: 1073741824 }\n";
 
@@ -108,7 +108,7 @@ test(`${readers} of them hold at most 2.5 MB of memory each, and others are answ
   );
   expect(upstream.requests.filter((request) => request.hungUp)).toHaveLength(0);
   expect(sent.bytes / readers).toBeLessThan(streamBytes / 5);
-  expect(bytesEach).toBeLessThan(mostBytesEach);
+  expect(bytesEach).toBeLessThan(maxBytesEach);
   // What a machine with other work adds to a request of two milliseconds says nothing.
   expect(beside).toBeLessThan(withinMs(2 * alone) + (long ? 5 : 20));
   for (const client of clients) client.socket.destroy();

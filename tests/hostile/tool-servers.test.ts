@@ -30,9 +30,9 @@ const maxResultBytes = 1024 * 1024;
 /** Over its own time: what it takes to notice on a busy machine. */
 const graceMs = 3_000;
 /** The most that calls of others may take longer meanwhile, of what they take in quiet. */
-const mostTimesSlower = 10;
+const maxTimesSlower = 10;
 /** The part of what goes on beside it that a call may wait for. */
-const mostOfWork = 0.25;
+const maxOfWork = 0.25;
 
 beforeAll(async () => {
   inward = Bun.serve({
@@ -88,8 +88,8 @@ async function unnoticed(work: () => Promise<unknown>): Promise<void> {
   const ms = await meanwhile(work);
   const workMs = performance.now() - began;
   // The machine may be another one by now: other tests run beside these.
-  if (ms >= quietMs * mostTimesSlower) quietMs = await meanwhile(() => Bun.sleep(300));
-  expect(ms).toBeLessThan(Math.max(workMs * mostOfWork, quietMs * mostTimesSlower));
+  if (ms >= quietMs * maxTimesSlower) quietMs = await meanwhile(() => Bun.sleep(300));
+  expect(ms).toBeLessThan(Math.max(workMs * maxOfWork, quietMs * maxTimesSlower));
   await until(() => heldBytes.held <= held, "all that was held is given back");
   await until(() => {
     Bun.gc(true);

@@ -239,10 +239,10 @@ describe("an event that is too much", () => {
       socket.end('"}}]}\n\n');
     });
     const startedMs = performance.now();
-    let longestStallMs = 0;
+    let maxStallMs = 0;
     let lastMs = startedMs;
     const watch = setInterval(() => {
-      longestStallMs = Math.max(longestStallMs, performance.now() - lastMs);
+      maxStallMs = Math.max(maxStallMs, performance.now() - lastMs);
       lastMs = performance.now();
     }, 5);
     const seen = await stream();
@@ -251,7 +251,7 @@ describe("an event that is too much", () => {
     expect(seen.text.length).toBeLessThan(2_000);
     expect(written).toBeGreaterThan(1_000_000);
     expect(performance.now() - startedMs).toBeLessThan(withinMs(5_000));
-    expect(longestStallMs).toBeLessThan(withinMs(1_000));
+    expect(maxStallMs).toBeLessThan(withinMs(1_000));
     expect((process.memoryUsage.rss() - before) / 1e6).toBeLessThan(250);
     await until(() => upstream.requests[0]?.hungUp, "the gateway hangs up", 2_000);
   });

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { formatNames, lineOf, readLines, record, shown } from "./recording.ts";
 
-const mostShown = 3;
+const maxShown = 3;
 
 test.each(formatNames)("answers the recorded %s requests as before", async (format) => {
   const before = new Set(readLines(format));
@@ -15,7 +15,7 @@ test.each(formatNames)("answers the recorded %s requests as before", async (form
     });
     throw new Error(
       `${others.length} of ${recordings.length} recorded requests are answered otherwise, or ask the model server otherwise. See one whole with: bun tests/recorded/record.ts --show "${format} ${others[0]?.name.slice(0, 3)}"; the same at an older commit shows what it was. If the change is meant: --write ${format}.\n\n${lines.join("\n")}\n\n${others
-        .slice(0, mostShown)
+        .slice(0, maxShown)
         .map((one) => shown(format, one))
         .join("\n")}`,
     );

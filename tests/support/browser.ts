@@ -24,7 +24,7 @@ interface Step {
   headers?: Record<string, string>;
 }
 
-const mostRedirects = 10;
+const maxRedirects = 10;
 
 /** Without scripts. Fails loudly where a browser would refuse, or a person find nothing to press. */
 export class Browser {
@@ -135,7 +135,7 @@ export class Browser {
   /** `sender`: whose form it is; its policy holds for every redirect behind it, too, as in Chromium. */
   async #go(first: Step, sender?: Page): Promise<Page> {
     let step = first;
-    for (let hops = 0; hops <= mostRedirects; hops++) {
+    for (let hops = 0; hops <= maxRedirects; hops++) {
       const page = await this.#load(step);
       this.#page = page;
       const location = page.headers.get("location");
@@ -149,7 +149,7 @@ export class Browser {
       if (!this.#reachable.has(url.origin)) return Object.assign(page, { leftFor: url });
       step = { url };
     }
-    throw new Error(`More than ${mostRedirects} redirects from ${first.url.href}`);
+    throw new Error(`More than ${maxRedirects} redirects from ${first.url.href}`);
   }
 
   async #load({ url, body, headers }: Step): Promise<Page> {

@@ -85,7 +85,7 @@ export class ContinuingWorld {
       deployments: this.engines.map((engine) => ({ engine, model: "m", weight: 1 })),
       policies: plan.policies ?? { continuation: true },
     };
-    const bounds = () => ({ maxWaiting: 8, longestWaitMs: 1_000 });
+    const bounds = () => ({ maxWaiting: 8, maxWaitMs: 1_000 });
     this.capacity = new Capacity({ clock: systemClock, router: this.router, bounds });
     this.deps = { ...this.#deps(), ...plan.deps?.(this) };
   }

@@ -1,9 +1,9 @@
 // How the cost of work grows with the length of its input, told by processor time, of which other programs take nothing.
 
 /** The least of so many is compared, as collecting garbage and compiling only add. */
-const mostRounds = 12;
+const maxRounds = 12;
 /** What takes less is not worth a look. */
-const leastMs = 2;
+const minMs = 2;
 
 /** Processor time that this process spends on it. */
 async function cpuMsOf(work: () => unknown): Promise<number> {
@@ -22,7 +22,7 @@ export async function growth(
   enough: number,
 ): Promise<number> {
   let [shortMs, longMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     // What the rounds before left behind is not to be collected within the next.
     if (round > 0) Bun.gc(true);
     const shorts = async () => {
@@ -30,7 +30,7 @@ export async function growth(
     };
     shortMs = Math.min(shortMs, await cpuMsOf(shorts));
     longMs = Math.min(longMs, await cpuMsOf(long));
-    if (longMs < leastMs || longMs < enough * shortMs) break;
+    if (longMs < minMs || longMs < enough * shortMs) break;
   }
-  return longMs < leastMs ? 1 : longMs / shortMs;
+  return longMs < minMs ? 1 : longMs / shortMs;
 }

@@ -5,7 +5,7 @@ import { until } from "./headrace.ts";
 export interface PageSpeed {
   /** Total blocking time: what each task took beyond 50 ms, together. */
   blockingMs: number;
-  longestMs: number;
+  maxMs: number;
   /** Cumulative layout shift. */
   shift: number;
   /** What moved, and how far. */
@@ -90,7 +90,7 @@ export async function watchPage(page: Page): Promise<WatchedPage> {
   const speed = async (): Promise<PageSpeed> => {
     const { tasks, shift, moved } = await told();
     const blockingMs = tasks.reduce((sum, ms) => sum + Math.max(0, ms - 50), 0);
-    return { blockingMs, longestMs: Math.max(0, ...tasks), shift, moved, requests, bytes };
+    return { blockingMs, maxMs: Math.max(0, ...tasks), shift, moved, requests, bytes };
   };
   return {
     speed,

@@ -59,8 +59,8 @@ async function unread({ url }: Gateway, key: string): Promise<RawConnection> {
 export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
   const made = await gateway.request("/v1/keys", { body: { name: "beside" } });
   const { key: otherKey } = (await made.json()) as { key: string };
-  const { mostBytes } = heldBytes;
-  heldBytes.mostBytes = roomBytes;
+  const { maxBytes } = heldBytes;
+  heldBytes.maxBytes = roomBytes;
   const before = heldBytes.refused.key;
   const stalling = await Promise.all(Array.from({ length: 12 }, () => unread(gateway, gateway.key)));
   const others: RawConnection[] = [];
@@ -76,7 +76,7 @@ export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
     }
   } finally {
     for (const { socket } of [...stalling, ...others]) socket.destroy();
-    heldBytes.mostBytes = mostBytes;
+    heldBytes.maxBytes = maxBytes;
   }
   await until(() => heldBytes.held === 0, "all is given back");
 }

@@ -11,7 +11,7 @@ export interface Unsteady {
   /** A number from 0 to below 1. */
   draw(): number;
   /** The longest that a call takes. */
-  mostMs: number;
+  maxMs: number;
   /** Share of calls that fail, half of them after the fact. */
   failing: number;
 }
@@ -111,12 +111,12 @@ export class UnsteadyRunStore implements RunStore {
   }
 
   async #does<Result>(work: () => Result): Promise<Result> {
-    const { draw, mostMs, failing } = this.#unsteady;
+    const { draw, maxMs, failing } = this.#unsteady;
     const drawn = draw();
-    await Bun.sleep(draw() * mostMs);
+    await Bun.sleep(draw() * maxMs);
     if (drawn < failing / 2) throw new Error("It is away.");
     const result = work();
-    await Bun.sleep(draw() * mostMs);
+    await Bun.sleep(draw() * maxMs);
     if (drawn < failing) throw new Error("It was written, and nobody hears it.");
     return result;
   }

@@ -135,7 +135,7 @@ const burst = 40;
 const quotaTokens = 300;
 const most = 6;
 /** Tokens that a request sets aside at most. */
-const mostReserved = 20;
+const maxReserved = 20;
 
 /** Clients of both replicas take all that two keys may have: no more than one replica alone would have given. */
 async function expectExactLimits({ replicas, operator, meter }: Installation): Promise<void> {
@@ -171,7 +171,7 @@ async function expectExactLimits({ replicas, operator, meter }: Installation): P
   }
   console.log({ admitted: admitted.length, used });
   expect(used).toBeLessThanOrEqual(quotaTokens);
-  expect(used).toBeGreaterThan(quotaTokens - mostReserved);
+  expect(used).toBeGreaterThan(quotaTokens - maxReserved);
 }
 
 /** Replaces one replica, and looks at limits while the two differ. */

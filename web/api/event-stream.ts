@@ -1,6 +1,6 @@
 // Reads Server-Sent Events (WHATWG HTML, 9.2.6) from an answer: the data of each event, as text.
 
-const longestEvent = 4 * 1024 * 1024;
+const maxEventLength = 4 * 1024 * 1024;
 
 /** Only `data` counts here; comments, which keep a connection open, and other fields are passed over. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
@@ -18,7 +18,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenera
       // The second half of a line's end whose first half was the last of what came before.
       rest += endedInReturn && text.startsWith("\n") ? text.slice(1) : text;
       endedInReturn = text.endsWith("\r");
-      if (rest.length > longestEvent) throw new Error("an event is longer than 4 MiB");
+      if (rest.length > maxEventLength) throw new Error("an event is longer than 4 MiB");
       const lines = rest.split(/\r\n|\n|\r/);
       rest = lines.pop() ?? "";
       for (const line of lines) {

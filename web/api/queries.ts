@@ -129,7 +129,7 @@ function isShort({ state }: ListQuery): boolean {
 export type Listing<Item> = ReturnType<typeof useList<Item>>;
 
 /** For what a change made stale to be there anew, so that a dialog closes over a list that has it. */
-const longestWaitMs = 1_500;
+const maxWaitMs = 1_500;
 
 export interface ChangeOptions<Given, Answer> {
   /** Paths whose data are asked for again afterwards. */
@@ -156,7 +156,7 @@ export function useChange<Given, Answer = unknown>(
         typeof key === "string" && stale.some((path) => key.startsWith(path)) && !isGone(key);
       const shown = client.invalidateQueries({ predicate: ({ queryKey }) => isStale(queryKey[0]) });
       // What was answered may be a secret that is told once: it does not wait for a server that went away meanwhile.
-      await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, longestWaitMs))]);
+      await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, maxWaitMs))]);
       done?.(answer, given);
       if (addressNow() === askedAt) leave?.(answer);
     },

@@ -6,7 +6,7 @@ import type { Refusal, RefusalList } from "./types.ts";
 export type RefusalReason = Refusal["reason"];
 
 /** The server gives no more of them at once. */
-export const mostRefusals = 1000;
+export const maxRefusals = 1000;
 
 interface Words {
   title: string;

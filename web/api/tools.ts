@@ -5,7 +5,7 @@ import { readEvents } from "./event-stream.ts";
 const revision = "2026-07-28";
 const own = "io.modelcontextprotocol";
 /** Pages of one list: a server that goes on for ever is not followed. */
-const mostPages = 20;
+const maxPages = 20;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -50,7 +50,7 @@ export async function readOffer(signal: AbortSignal, path = toolsPath): Promise<
 async function listed(kind: string, signal: AbortSignal, path: string): Promise<Listed[]> {
   const items: Listed[] = [];
   let cursor: unknown;
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const result = await ask(`${kind}/list`, cursor === undefined ? {} : { cursor }, { signal, path });
     const found = result[kind];
     if (Array.isArray(found)) items.push(...found.filter(isListed));
@@ -114,11 +114,11 @@ async function ask(
   if (isObject(answer) && isObject(answer["result"])) return answer["result"];
   const error = isObject(answer) && isObject(answer["error"]) ? answer["error"] : {};
   const { message = unreadable } = error;
-  throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message).slice(0, mostOfError) });
+  throw new ApiFailure({ status: response.status, code: "tool_error", message: String(message).slice(0, maxOfError) });
 }
 
 /** Characters that are shown of what a server says of an error. */
-const mostOfError = 2_000;
+const maxOfError = 2_000;
 const unreadable =
   "The answer was cut off, is too large for this page, or does not follow MCP. Try again, or find the call in Logs.";
 

@@ -48,11 +48,11 @@ test("many who bring much share the few milliseconds of a turn, and other work c
   const all = Array.from({ length: 8 }, () => taker(2));
   let otherTurns = 0;
   let inTurn = 0;
-  let mostInTurn = 0;
+  let maxInTurn = 0;
   for (const one of all) {
     one.onSlice = () => {
       inTurn++;
-      mostInTurn = Math.max(mostInTurn, inTurn);
+      maxInTurn = Math.max(maxInTurn, inTurn);
     };
     new BulkInput(one).add(slices(4));
   }
@@ -65,7 +65,7 @@ test("many who bring much share the few milliseconds of a turn, and other work c
   await until(() => all.every(({ hushed }) => !hushed), "all is read");
   expect(all.map((one) => one.slices)).toEqual(Array(8).fill(4));
   expect(otherTurns).toBeGreaterThan(8);
-  expect(mostInTurn).toBeLessThanOrEqual(4);
+  expect(maxInTurn).toBeLessThanOrEqual(4);
 });
 
 test("slices get longer while they are quickly read, and shorter again when one is slow", async () => {

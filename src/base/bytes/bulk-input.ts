@@ -15,11 +15,11 @@ export interface BulkTaker {
 /** Input up to this length is read at once: events are usually some hundred bytes. The first slice is as long. */
 export const sliceBytes = 64 * 1024;
 /** Longer ones are handed on at fewer calls of the kernel, and are as good to others while they are quickly read. */
-const mostSliceBytes = 4 * sliceBytes;
+const maxSliceBytes = 4 * sliceBytes;
 /** A slice that took less may be followed by one of twice its length, one that took longer by one of half of it. */
 const [quickMs, slowMs] = [0.5, 2];
 /** The most that all inputs together may take of one turn: everybody else waits for as long. */
-const mostMsOfTurn = 4;
+const maxMsOfTurn = 4;
 
 export class BulkInput {
   readonly #taker: BulkTaker;
@@ -126,7 +126,7 @@ export class BulkInput {
 
   /** The last slice took so long to read. */
   tookMs(ms: number): void {
-    if (ms < quickMs) this.#sliceBytes = Math.min(mostSliceBytes, 2 * this.#sliceBytes);
+    if (ms < quickMs) this.#sliceBytes = Math.min(maxSliceBytes, 2 * this.#sliceBytes);
     else if (ms > slowMs) this.#sliceBytes = Math.max(sliceBytes, this.#sliceBytes / 2);
   }
 
@@ -165,7 +165,7 @@ class TurnShare {
   }
 
   #spend(): void {
-    while (this.#spentMs < mostMsOfTurn) {
+    while (this.#spentMs < maxMsOfTurn) {
       const input = this.#line.shift();
       if (!input) return;
       const startedMs = exactMs();

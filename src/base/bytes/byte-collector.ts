@@ -5,7 +5,7 @@ import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
 import type { HeldKind, Holder } from "./held-bytes.ts";
 
-const leastBlockBytes = 16 * 1024;
+const minBlockBytes = 16 * 1024;
 /** Room that is taken at once, and may be more than came. */
 export const mostBlockBytes = 1024 * 1024;
 
@@ -78,7 +78,7 @@ export class ByteCollector {
 
   /** Blocks grow with what is held already: a short body has little that is not used. */
   #addBlock(neededBytes: number): GatewayError | undefined {
-    const bytes = Math.min(Math.max(neededBytes, this.length, leastBlockBytes), mostBlockBytes);
+    const bytes = Math.min(Math.max(neededBytes, this.length, minBlockBytes), mostBlockBytes);
     const refusal = this.#holder.take(this.#kind, bytes);
     if (refusal) return refusal;
     this.#countedBytes += bytes;

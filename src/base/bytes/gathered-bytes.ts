@@ -1,7 +1,7 @@
 // Bytes that come in pieces, as many as their sender likes, and are wanted as one.
 
 /** The least that is set aside. */
-const leastBytes = 256;
+const minBytes = 256;
 const nothing = Buffer.alloc(0);
 
 /**
@@ -23,7 +23,7 @@ export class GatheredBytes {
   add(piece: Uint8Array): void {
     const length = this.#length + piece.byteLength;
     if (length > this.#room.length) {
-      const room = Buffer.allocUnsafeSlow(Math.max(leastBytes, 2 * length));
+      const room = Buffer.allocUnsafeSlow(Math.max(minBytes, 2 * length));
       this.#room.copy(room, 0, 0, this.#length);
       this.#room = room;
     }

@@ -51,10 +51,10 @@ test("however many accounts take what they can get, a usual request of the next 
   const ledger = new HeldBytes(1_000_000);
   for (let n = 0; n < 50; n++) {
     const { bytes, refusal } = fill(ledger.holder(new AccountBytes()));
-    expect(bytes).toBeGreaterThanOrEqual(ledger.mostBytes / 2048 - 1);
+    expect(bytes).toBeGreaterThanOrEqual(ledger.maxBytes / 2048 - 1);
     if (n > 1) expect(refusal).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
   }
-  expect(ledger.held).toBeLessThan(ledger.mostBytes);
+  expect(ledger.held).toBeLessThan(ledger.maxBytes);
 });
 
 // hardening: F13
@@ -71,9 +71,9 @@ test("whatever is taken and given back in whatever order, figures agree, the bou
         const name = heldKinds[kind] ?? "requests";
         if (!holder.take(name, bytes)) taken.push(() => holder.release(name, bytes));
         if (bytes % 3 === 0) taken.shift()?.();
-        expect(ledger.held).toBeLessThanOrEqual(ledger.mostBytes);
+        expect(ledger.held).toBeLessThanOrEqual(ledger.maxBytes);
         expect(Object.values(ledger.byKind).reduce((sum, held) => sum + held, 0)).toBe(ledger.held);
-        for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.mostBytes / 2);
+        for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.maxBytes / 2);
       }
       for (const giveBack of taken) giveBack();
       expect([ledger.held, ledger.holders, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0, 0]);

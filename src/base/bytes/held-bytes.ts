@@ -41,7 +41,7 @@ export interface EmptiedListener {
 /** The refusal where so many bytes more may not be held now. */
 export class NoRoomError extends BlamelessError {}
 
-export const defaultMostHeldBytes = 128 * 1024 * 1024;
+export const defaultMaxHeldBytes = 128 * 1024 * 1024;
 
 /** The part that is shared by all, and what a key may hold beyond that: 64 KiB of the usual bound. */
 const [shared, little] = [7 / 8, 1 / 2048];
@@ -53,7 +53,7 @@ export class AccountBytes {
 
 export class HeldBytes {
   /** The most that all holders together may hold. */
-  mostBytes: number;
+  maxBytes: number;
   held = 0;
   readonly byKind: Record<HeldKind, number> = {
     heads: 0,
@@ -81,8 +81,8 @@ export class HeldBytes {
   readonly bounded: Holder;
   #hasLargeCopies = false;
 
-  constructor(mostBytes: number) {
-    this.mostBytes = mostBytes;
+  constructor(maxBytes: number) {
+    this.maxBytes = maxBytes;
     this.visitors = this.holder(new AccountBytes());
     this.replicas = this.holder(new AccountBytes());
     this.bounded = {
@@ -100,21 +100,21 @@ export class HeldBytes {
   }
 
   /** The bound of a key while nobody else holds anything. */
-  get mostBytesOfKey(): number {
-    return Math.floor((this.mostBytes * shared) / 3);
+  get maxBytesOfKey(): number {
+    return Math.floor((this.maxBytes * shared) / 3);
   }
 
-  get mostBytesOfAccount(): number {
-    return Math.floor((this.mostBytes * shared) / 2);
+  get maxBytesOfAccount(): number {
+    return Math.floor((this.maxBytes * shared) / 2);
   }
 
   /** Whether not even a usual request of a key that holds nothing is let in. */
   get isFull(): boolean {
-    return this.mostBytes - this.held < Math.floor(this.mostBytes * little);
+    return this.maxBytes - this.held < Math.floor(this.maxBytes * little);
   }
 
   hasRoomFor(bytes: number): boolean {
-    return this.held + bytes <= this.mostBytes;
+    return this.held + bytes <= this.maxBytes;
   }
 
   /** Takes what is nobody's in particular, as long as all is within the bound; says whether it did. */
@@ -132,7 +132,7 @@ export class HeldBytes {
    * what `holder` may hold: one request at a time may have such copies, within the bound of the process.
    */
   takeCopies(holder: Holder, bytes: number): (() => void) | GatewayError {
-    const isLarge = 2 * bytes > this.mostBytesOfKey;
+    const isLarge = 2 * bytes > this.maxBytesOfKey;
     if (isLarge && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
       this.#hasLargeCopies = true;
       return () => {
@@ -161,11 +161,11 @@ export class HeldBytes {
 
   /** `key` and `account`: what they would hold. */
   refusal(key: number, account: number): NoRoomError {
-    if (key > this.mostBytesOfKey) return this.#refused("key", tooMuch("this key", this.mostBytesOfKey));
-    if (account > this.mostBytesOfAccount) {
-      return this.#refused("account", tooMuch("this account", this.mostBytesOfAccount));
+    if (key > this.maxBytesOfKey) return this.#refused("key", tooMuch("this key", this.maxBytesOfKey));
+    if (account > this.maxBytesOfAccount) {
+      return this.#refused("account", tooMuch("this account", this.maxBytesOfAccount));
     }
-    return this.#refused("process", serverFull(`${this.held} of ${this.mostBytes} bytes are held`));
+    return this.#refused("process", serverFull(`${this.held} of ${this.maxBytes} bytes are held`));
   }
 
   #refused(bound: HeldBound, error: NoRoomError): NoRoomError {
@@ -201,10 +201,10 @@ export class KeyBytes implements Holder {
     const ledger = this.#ledger;
     const key = this.#held + bytes;
     const account = this.#account.held + bytes;
-    const free = ledger.mostBytes - ledger.held - bytes;
-    const most = free - (1 - shared) * ledger.mostBytes;
+    const free = ledger.maxBytes - ledger.held - bytes;
+    const most = free - (1 - shared) * ledger.maxBytes;
     if (2 * key > most || account > most) {
-      const isLittle = free >= 0 && key <= ledger.mostBytes * little && account <= ledger.mostBytesOfAccount;
+      const isLittle = free >= 0 && key <= ledger.maxBytes * little && account <= ledger.maxBytesOfAccount;
       if (!isLittle) return ledger.refusal(key, account);
     }
     this.#change(kind, bytes);
@@ -234,24 +234,24 @@ function serverFull(detail: string): NoRoomError {
   );
 }
 
-function tooMuch(whose: string, mostBytes: number): NoRoomError {
+function tooMuch(whose: string, maxBytes: number): NoRoomError {
   return new NoRoomError(
     "rate_limit_exceeded",
-    `The requests of ${whose} that are under way hold ${mostBytes} bytes of bodies and answers, the most that they may. Retry when one of them has ended.`,
+    `The requests of ${whose} that are under way hold ${maxBytes} bytes of bodies and answers, the most that they may. Retry when one of them has ended.`,
     { retryAfterSeconds: 1 },
   );
 }
 
 /** `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever hold. */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
-  const { mostBytesOfKey } = heldBytes;
-  if (neededBytes <= mostBytesOfKey) return refusal;
+  const { maxBytesOfKey } = heldBytes;
+  if (neededBytes <= maxBytesOfKey) return refusal;
   return new NoRoomError(
     "request_too_large",
-    `The request needs ${neededBytes} bytes of memory at once, and one key may hold ${mostBytesOfKey} here. Send less at once, or have an operator raise limits.held_bytes.`,
+    `The request needs ${neededBytes} bytes of memory at once, and one key may hold ${maxBytesOfKey} here. Send less at once, or have an operator raise limits.held_bytes.`,
     { shouldRetry: false },
   );
 }
 
 /** One for all servers and clients, as they share the memory of the process. */
-export const heldBytes = new HeldBytes(defaultMostHeldBytes);
+export const heldBytes = new HeldBytes(defaultMaxHeldBytes);

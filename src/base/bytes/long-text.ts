@@ -4,7 +4,7 @@ import { freeBytes } from "./free-bytes.ts";
 /**
  * Longer text is copied into memory that is given back at once: as a string it would stay until the collector comes.
  */
-const mostAsText = 256 * 1024;
+const maxAsText = 256 * 1024;
 
 export class LongText {
   length: number;
@@ -29,7 +29,7 @@ export class LongText {
     this.#pieces.push(piece);
     this.length += piece.length;
     this.#piecesLength += piece.length;
-    if (this.#piecesLength > mostAsText) this.#copyPieces();
+    if (this.#piecesLength > maxAsText) this.#copyPieces();
   }
 
   /** All of it; nothing is left here. */

@@ -1,7 +1,7 @@
 // A number that is put byte by byte is the text of it, where it was to stand, and nothing else.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { mostByDigits, putDigits } from "./put-digits.ts";
+import { maxByDigits, putDigits } from "./put-digits.ts";
 
 const start = 3;
 const bytes = Buffer.alloc(32);
@@ -17,9 +17,9 @@ function put(value: number): string {
 
 test("any whole number of 31 bits is", () => {
   const edges = Array.from({ length: 10 }, (_, digits) => [10 ** digits - 1, 10 ** digits]).flat();
-  for (const value of [...edges, 0, mostByDigits - 1, mostByDigits]) expect(put(value)).toBe(String(value));
+  for (const value of [...edges, 0, maxByDigits - 1, maxByDigits]) expect(put(value)).toBe(String(value));
   fc.assert(
-    fc.property(fc.integer({ min: 0, max: mostByDigits }), (value) => expect(put(value)).toBe(String(value))),
+    fc.property(fc.integer({ min: 0, max: maxByDigits }), (value) => expect(put(value)).toBe(String(value))),
     { numRuns: 2_000 },
   );
 });

@@ -3,9 +3,9 @@
 const zero = 0x30;
 
 /** Beyond it the bits of a division by ten would be lost. */
-export const mostByDigits = 0x7fffffff;
+export const maxByDigits = 0x7fffffff;
 
-/** `value`: whole, not negative, and `mostByDigits` at most; there must be room for its ten digits. Returns where it ends. */
+/** `value`: whole, not negative, and `maxByDigits` at most; there must be room for its ten digits. Returns where it ends. */
 export function putDigits(bytes: Buffer, value: number, start: number): number {
   let end = start + 1;
   for (let limit = 10; value >= limit; limit *= 10) end++;

@@ -3,7 +3,7 @@ import type { NamedPattern, PatternSet, Way } from "./pattern-set.ts";
 import { assertions, isWordUnit } from "./pattern-syntax.ts";
 
 /** Characters of the longest match: a beginning that is older is none. So much of a text is held at most. */
-export const longestMatch = 16_384;
+export const maxMatchLength = 16_384;
 
 /** A part of the text, all parts together being the text. `found`: the pattern that it matches. */
 export interface Segment {
@@ -100,7 +100,7 @@ export class PatternScan {
     for (const way of this.#set.states[state] as readonly Way[]) {
       if ((way.holds & ~holds) !== 0) continue;
       if (way.units === undefined) this.#match(begunAt, way.to);
-      else if (way.units.has(unit) && this.#at - begunAt < longestMatch) this.#reach(way.to, begunAt);
+      else if (way.units.has(unit) && this.#at - begunAt < maxMatchLength) this.#reach(way.to, begunAt);
     }
   }
 

@@ -9,11 +9,11 @@ export interface NamedPattern {
 }
 
 /** Each state of one is followed for each character. */
-const mostStates = 2_000;
+const maxStates = 2_000;
 /** What leads on from a state without a character, all of them together. */
-const mostWays = 20_000;
+const maxWays = 20_000;
 /** The same of all patterns of a set: each character may take as many steps. */
-const mostWaysOfSet = 20_000;
+const maxWaysOfSet = 20_000;
 
 /** Where it may go on from a state: by one of these characters to another state, or, as a match, nowhere. */
 export interface Way {
@@ -79,7 +79,7 @@ export class PatternSet {
         if (!(error instanceof PatternFault)) throw error;
         throw new PatternFault(`The pattern \`${pattern.name}\` ${error.message}.`);
       }
-      if (wayCount > mostWaysOfSet) {
+      if (wayCount > maxWaysOfSet) {
         throw new PatternFault(
           `The patterns up to \`${pattern.name}\` are too large together. Give some to a guardrail of its own, or make their repetitions shorter.`,
         );
@@ -119,7 +119,7 @@ class Compiler {
   }
 
   #add(step: Step): number {
-    if (this.#steps.length >= mostStates) throw new PatternFault(`is too large: it has more than ${mostStates} states`);
+    if (this.#steps.length >= maxStates) throw new PatternFault(`is too large: it has more than ${maxStates} states`);
     return this.#steps.push(step) - 1;
   }
 
@@ -171,7 +171,7 @@ class Compiler {
       else ways.push({ holds, units: step.units, to: this.#stateBehind(step.to) });
     }
     this.wayCount += ways.length;
-    if (this.wayCount > mostWays) throw new PatternFault("is too large: too much of it may be left out");
+    if (this.wayCount > maxWays) throw new PatternFault("is too large: too much of it may be left out");
     return ways;
   }
 

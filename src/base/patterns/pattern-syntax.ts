@@ -16,8 +16,8 @@ export type PatternNode =
 /** `message` ends a sentence about the pattern. */
 export class PatternFault extends Error {}
 
-const mostCharacters = 2_000;
-const mostRepeats = 1_000;
+const maxCharacters = 2_000;
+const maxRepeats = 1_000;
 const lastUnit = 0xffff;
 const digits: Units = [0x30, 0x39];
 const word: Units = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
@@ -33,7 +33,7 @@ export function isWordUnit(unit: number): boolean {
 
 /** Throws a PatternFault. */
 export function readPattern(source: string): PatternNode {
-  if (source.length > mostCharacters) throw new PatternFault(`is longer than ${mostCharacters} characters`);
+  if (source.length > maxCharacters) throw new PatternFault(`is longer than ${maxCharacters} characters`);
   return new Reader(source).whole();
 }
 
@@ -99,8 +99,8 @@ class Reader {
     this.#at += bounds[0].length;
     const least = Number(bounds[1]);
     const most = bounds[2] === undefined ? least : bounds[3] === "" ? Number.POSITIVE_INFINITY : Number(bounds[3]);
-    if (least > mostRepeats || (most > mostRepeats && most !== Number.POSITIVE_INFINITY)) {
-      throw this.#fault(`repeats more than ${mostRepeats} times`);
+    if (least > maxRepeats || (most > maxRepeats && most !== Number.POSITIVE_INFINITY)) {
+      throw this.#fault(`repeats more than ${maxRepeats} times`);
     }
     return [least, most];
   }

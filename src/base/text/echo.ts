@@ -3,9 +3,9 @@
 /** Shorter repetitions are words that any two texts may share. */
 const shortestEcho = 8;
 /** Bytes of a request beyond which nobody should compare: it takes too long. */
-export const mostCompared = 64 * 1024;
+export const maxCompared = 64 * 1024;
 /** Characters of a text that are looked through, and kept. */
-const longestText = 400;
+const maxTextLength = 400;
 const mark = "[…]";
 
 /** Names of members, as requests have them: they are nobody's secret, and errors speak of them. */
@@ -15,7 +15,7 @@ const spaces = /[\s\p{Cc}]+/gu;
 
 /** `request`: JSON, good or not. `known`: may be repeated, such as the name of the model. The start of the text, cut. */
 export function withoutEcho(text: string, request: string, known: string): string {
-  const plain = text.slice(0, longestText).replace(spaces, " ");
+  const plain = text.slice(0, maxTextLength).replace(spaces, " ");
   const asked = said(request, known);
   const lower = folded(plain);
   let kept = "";

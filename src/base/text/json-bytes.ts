@@ -53,7 +53,7 @@ const unusualInNames = Uint8Array.from({ length: 256 }, (_, code) => {
 const exactDigits = 15;
 const powersOfTen = Array.from({ length: exactDigits + 1 }, (_, exponent) => 10 ** exponent);
 /** JSON.stringify writes what is smaller with an exponent. */
-const leastPlain = 1e-6;
+const minPlain = 1e-6;
 
 /** False where it is too long. */
 export function load(text: ByteSpan): boolean {
@@ -214,7 +214,7 @@ function afterFraction(start: number, first: number, from: number, whole: number
   if (isPlain && digits <= exactDigits) {
     // Both are exact, so that the quotient is rounded as the digits themselves would be.
     const size = mantissa / (powersOfTen[places] as number);
-    if (bytes[at - 1] === zero || size < leastPlain) passed.unusual++;
+    if (bytes[at - 1] === zero || size < minPlain) passed.unusual++;
     passed.number = first === start ? size : -size;
   } else {
     passed.unusual++;

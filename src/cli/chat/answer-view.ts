@@ -5,7 +5,7 @@ import { printableText, type Terminal } from "../terminal/terminal.ts";
 import type { Answer, AnswerObserver } from "./chat-request.ts";
 
 /** A speed would say nothing of an answer that came all at once. */
-const shortestMeasuredMs = 10;
+const minMeasuredMs = 10;
 
 export class AnswerView implements AnswerObserver {
   readonly #terminal: Terminal;
@@ -69,6 +69,6 @@ function figuresOf({ usage, firstTokenMs, totalMs }: Answer): string {
   const restMs = totalMs - firstTokenMs;
   const restTokens = (usage?.completion_tokens ?? 0) - 1;
   const speed =
-    restTokens > 0 && restMs >= shortestMeasuredMs ? [`${((restTokens / restMs) * 1000).toFixed(1)} tokens/s`] : [];
+    restTokens > 0 && restMs >= minMeasuredMs ? [`${((restTokens / restMs) * 1000).toFixed(1)} tokens/s`] : [];
   return [...tokens, `first token after ${seconds(firstTokenMs)}`, ...speed].join("; ");
 }

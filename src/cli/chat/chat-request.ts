@@ -38,7 +38,7 @@ export interface AnswerObserver {
 const maxRetries = 2;
 const firstRetryMs = 500;
 /** A longer wait is for the person to decide. */
-const longestWaitMs = 60_000;
+const maxWaitMs = 60_000;
 
 const usageShape = z.object({
   prompt_tokens: z.number(),
@@ -184,7 +184,7 @@ function retryDelayMs({ status, headers }: Response, retries: number): number | 
   const seconds = Number(headers.get("retry-after") ?? Number.NaN);
   const told = [milliseconds, seconds * 1000].find((value) => value >= 0);
   const waitMs = told ?? firstRetryMs * 2 ** retries;
-  return waitMs <= longestWaitMs ? waitMs : undefined;
+  return waitMs <= maxWaitMs ? waitMs : undefined;
 }
 
 function pause(waitMs: number, signal: AbortSignal): Promise<void> {

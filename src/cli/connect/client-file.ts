@@ -18,7 +18,7 @@ import type { ClientFile } from "./clients.ts";
 import { SettingsError } from "./settings-text.ts";
 
 /** More than any such file has: what is longer is no configuration. */
-const mostBytes = 1_000_000;
+const maxBytes = 1_000_000;
 
 /** Absolute. A file that is a link, as among dotfiles, is the one that it leads to. */
 export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "settings">, env: Env): string {
@@ -32,7 +32,7 @@ export function pathOf({ folder, otherFolder, names }: Omit<ClientFile, "setting
 /** Undefined where there is none. */
 export function readClientFile(path: string): string | undefined {
   try {
-    if (statSync(path).size > mostBytes) throw new CliError(`${path} has more than a megabyte: is it a configuration?`);
+    if (statSync(path).size > maxBytes) throw new CliError(`${path} has more than a megabyte: is it a configuration?`);
     return readFileSync(path, "utf8");
   } catch (error) {
     if (error instanceof CliError) throw error;

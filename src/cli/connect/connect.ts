@@ -23,7 +23,7 @@ interface ConnectOptions extends ConnectionOptions {
 type ConnectCall = ServerCall<ConnectOptions>;
 
 /** Tokens of instructions and tools that agents begin with: Codex sends some 6,000, Claude Code 13,000. */
-const usualPrompt = 16_000;
+const defaultPrompt = 16_000;
 
 export const connectCommand = serverCommand({
   name: "connect",
@@ -233,8 +233,8 @@ function tellVariables(call: ConnectCall, { environment, start, program }: Clien
     terminal.note("");
   }
   terminal.note(`Then start ${start}.`);
-  if (program !== undefined && target.context !== undefined && target.context < usualPrompt) {
-    const [has, wants] = [target.context, usualPrompt].map((tokens) => tokens.toLocaleString("en-US"));
+  if (program !== undefined && target.context !== undefined && target.context < defaultPrompt) {
+    const [has, wants] = [target.context, defaultPrompt].map((tokens) => tokens.toLocaleString("en-US"));
     terminal.note(
       `${printable(target.model)} takes ${has} tokens, which is too few: agents send some ${wants} before the first question.`,
     );

@@ -62,12 +62,12 @@ const toml: SettingsFormat = {
 };
 
 /** Looking for the line takes as many readings. */
-const mostLines = 1_000;
+const maxLines = 1_000;
 
 /** The first line up to which it cannot be understood, as what reads it does not say where. */
 function faultyLine(text: string): string {
   const lines = text.split("\n");
-  if (lines.length > mostLines) return "";
+  if (lines.length > maxLines) return "";
   const isGood = (count: number) => {
     try {
       Bun.TOML.parse(lines.slice(0, count).join("\n"));

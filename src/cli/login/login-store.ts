@@ -25,7 +25,7 @@ const file = z.object({ logins: z.record(z.string(), login) });
 
 const lockWaitMs = 50;
 /** Longer than a renewal takes at most, during which a command holds the lock. */
-const longestLockWaitMs = 30_000;
+const maxLockWaitMs = 30_000;
 
 export class LoginStore {
   readonly #folder: string;
@@ -71,7 +71,7 @@ export class LoginStore {
 
   async #lock(signal: AbortSignal): Promise<() => void> {
     const lockFile = join(this.#folder, "login.lock");
-    const endMs = performance.now() + longestLockWaitMs;
+    const endMs = performance.now() + maxLockWaitMs;
     await this.#writing(async () => {
       makeDirectory(this.#folder);
       await (await open(lockFile, "a", 0o600)).close();
@@ -80,7 +80,7 @@ export class LoginStore {
       const release = tryLockFile(lockFile);
       if (release) return release;
       if (performance.now() > endMs) {
-        throw new CliError(`Another headrace command has held ${lockFile} for ${longestLockWaitMs / 1000} s. End it.`);
+        throw new CliError(`Another headrace command has held ${lockFile} for ${maxLockWaitMs / 1000} s. End it.`);
       }
       await Bun.sleep(lockWaitMs);
       signal.throwIfAborted();

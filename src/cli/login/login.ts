@@ -29,9 +29,9 @@ import { namedPerson, readSession } from "./whoami.ts";
 
 const deviceGrant = "urn:ietf:params:oauth:grant-type:device_code";
 /** RFC 8628, 3.2 and 3.5. */
-const usualIntervalSeconds = 5;
+const defaultIntervalSeconds = 5;
 const slowDownSeconds = 5;
-const longestIntervalSeconds = 60;
+const maxIntervalSeconds = 60;
 const frameMs = 120;
 /** What is only tidying up is not waited for longer. */
 const farewellMs = 5_000;
@@ -121,7 +121,7 @@ const deviceAuthorization = z.object({
   verification_uri: z.string(),
   verification_uri_complete: z.string().optional(),
   expires_in: z.number().positive(),
-  interval: z.number().positive().default(usualIntervalSeconds),
+  interval: z.number().positive().default(defaultIntervalSeconds),
 });
 
 type DeviceAuthorization = z.infer<typeof deviceAuthorization>;
@@ -189,7 +189,7 @@ function nextInterval(error: unknown, seconds: number): number {
     throw error;
   }
   // RFC 8628, 3.5: a server that is away for a moment is asked less often, and the person need not begin again.
-  return Math.max(seconds, Math.min(seconds * 2, longestIntervalSeconds));
+  return Math.max(seconds, Math.min(seconds * 2, maxIntervalSeconds));
 }
 
 /** Draws for whoever watches that it still waits, and until when; a log gets one line. */

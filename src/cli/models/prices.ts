@@ -6,7 +6,7 @@ import { formatCount, formatRate } from "../terminal/figures.ts";
 import { CliError, formatTable } from "../terminal/terminal.ts";
 
 /** More lines say less. */
-const mostRows = 60;
+const maxRows = 60;
 
 export const pricesCommand = command({
   name: "prices",
@@ -49,7 +49,7 @@ export const pricesCommand = command({
         }
         const usd = (rate: number | undefined) => (rate === undefined ? "" : formatRate(rate));
         const rows = found
-          .slice(0, mostRows)
+          .slice(0, maxRows)
           .map(({ name, context, price }) => [
             name,
             context === undefined ? "" : formatCount(context),
@@ -58,7 +58,7 @@ export const pricesCommand = command({
           ]);
         const heads = ["MODEL", "CONTEXT", "INPUT", "CACHED", "WRITE", "OUTPUT", "VARIANTS"];
         terminal.print(formatTable(heads, rows, terminal.out, [1, 2, 3, 4, 5, 6]));
-        const more = found.length - mostRows;
+        const more = found.length - maxRows;
         if (more > 0) terminal.print(`… and ${formatCount(more)} more: give another word.`);
         terminal.print(`\n${from} A whole name shows all of it.`);
       },

@@ -1,6 +1,6 @@
 // `headrace pull`: fetches a model from the Hugging Face hub and says how to use it.
 import { formatBytes } from "../../engines/llama/byte-size.ts";
-import { leastMemory } from "../../engines/llama/gguf/estimate.ts";
+import { minMemory } from "../../engines/llama/gguf/estimate.ts";
 import { defaultHubTiming } from "../../engines/llama/hub-request.ts";
 import { machineMemory } from "../../engines/llama/machine-memory.ts";
 import { type ModelFiles, preferredQuantizations } from "../../engines/llama/model-source.ts";
@@ -124,7 +124,7 @@ class TextView implements PullView {
 
   #memoryText(fileBytes: number): string {
     const { total, free } = machineMemory();
-    const least = leastMemory(fileBytes);
+    const least = minMemory(fileBytes);
     const needs = `It needs ${formatBytes(least)} of memory and more for its context`;
     if (least <= free) return this.#terminal.err.dim(`${needs}; ${formatBytes(free)} are free.`);
     const has = `this machine has ${formatBytes(total)}, of which ${formatBytes(free)} are free`;
@@ -180,7 +180,7 @@ class JsonView implements PullView {
   selected(model: ModelFiles, id: string, chosen: boolean): void {
     this.#totalBytes = model.bytes;
     const { path, quantization, bytes, parts } = model;
-    const least = leastMemory(bytes);
+    const least = minMemory(bytes);
     const memory = { least_memory_bytes: least, fits: least <= machineMemory().total };
     const file = { file: path, quantization: quantization ?? null, bytes, parts: parts.length };
     this.#emit("selected", { id, ...file, chosen, ...memory });

@@ -4,7 +4,7 @@ import { printable, type Terminal } from "../terminal/terminal.ts";
 
 const redrawMs = 500;
 /** Pieces of the line stay readable while they can be shown at all. */
-const leastColumns = 40;
+const minColumns = 40;
 
 /** Until the process ends; `stop` ends it in order. */
 export function showNode(
@@ -19,7 +19,7 @@ export function showNode(
     const isOver = now === undefined || now.status === "refused";
     if (terminal.interactive && !isOver) {
       // Some say 0 where they do not know.
-      const columns = Math.max(leastColumns, terminal.stderr.columns || 80);
+      const columns = Math.max(minColumns, terminal.stderr.columns || 80);
       const fitting = cut(line, columns - 1);
       if (fitting === shown) return;
       terminal.stderr.write(`\r\x1b[2K${fitting}`);

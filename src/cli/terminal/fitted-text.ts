@@ -30,7 +30,7 @@ function pieces(word: string, width: number): string[] {
 }
 
 /** So narrow, a column says nothing any more: rather the line is too long. */
-const leastWidth = 8;
+const minWidth = 8;
 
 /** Reports whether a word is a figure, a date or a time, of which a part would read as another one. */
 function isFigure(word: string): boolean {
@@ -53,7 +53,7 @@ export function fittedWidths(
   const room = lineWidth - 2 * (widths.length - 1);
   const words = columns.map((cells) => widest(cells.flatMap((cell) => cell.split(" "))));
   const whole = columns.map((cells) => widest(cells.flatMap((cell) => cell.split(" ")).filter(isFigure)));
-  const least = widths.map((width, column) => Math.max(Math.min(width, leastWidth), whole[column] ?? 0));
+  const least = widths.map((width, column) => Math.max(Math.min(width, minWidth), whole[column] ?? 0));
   narrow(widths, words, room);
   narrow(
     widths,
@@ -79,7 +79,7 @@ function narrow(widths: number[], least: readonly number[], room: number): void 
 }
 
 /** Columns of a text, however narrow the terminal is. */
-const leastWrapped = 20;
+const minWrapped = 20;
 
 /**
  * Lines as `wrapped` makes them, but words stay whole. `columns`: undefined: one line, however long. `used`: columns that
@@ -87,7 +87,7 @@ const leastWrapped = 20;
  */
 export function paragraph(text: string, columns: number | undefined, margin: number, used = 0): string[] {
   if (columns === undefined) return [text];
-  const width = Math.max(leastWrapped, columns - 1 - margin);
+  const width = Math.max(minWrapped, columns - 1 - margin);
   const lines: string[] = [];
   let line = "";
   let room = width - used;

@@ -8,7 +8,7 @@ export interface LineChange {
 /** Lines around a change that are shown. */
 const around = 2;
 /** Longer texts are compared by their beginning and end alone. */
-const mostLines = 3_000;
+const maxLines = 3_000;
 
 /** Empty where the texts are the same. */
 export function lineChanges(before: string, after: string): LineChange[] {
@@ -40,7 +40,7 @@ function compared(before: readonly string[], after: readonly string[]): LineChan
 function middle(before: readonly string[], after: readonly string[]): LineChange[] {
   const gone = (line: string): LineChange => ({ sign: "-", line });
   const come = (line: string): LineChange => ({ sign: "+", line });
-  if (before.length * after.length > mostLines * mostLines) return [...before.map(gone), ...after.map(come)];
+  if (before.length * after.length > maxLines * maxLines) return [...before.map(gone), ...after.map(come)];
   const width = after.length + 1;
   const length = new Uint16Array((before.length + 1) * width);
   for (let i = before.length - 1; i >= 0; i--) {

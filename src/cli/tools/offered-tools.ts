@@ -12,7 +12,7 @@ export interface OfferedTool {
 const revision = "2026-07-28";
 const path = "/mcp?tools=all";
 /** A list that goes on for ever is not followed. */
-const mostPages = 50;
+const maxPages = 50;
 const timeoutMs = 60_000;
 
 /** All of them, also where there are so many that clients search among them. Rejects as `requestJson` does. */
@@ -34,7 +34,7 @@ export async function listOffered(connection: Connection, signal: AbortSignal): 
     await client.connect(new StreamableHTTPClientTransport(new URL(root + path), { fetch: fetchAs }), options);
     const tools: OfferedTool[] = [];
     let cursor: string | undefined;
-    for (let page = 0; page < mostPages; page++) {
+    for (let page = 0; page < maxPages; page++) {
       const listed = await client.listTools(cursor === undefined ? {} : { cursor }, options);
       tools.push(...listed.tools);
       cursor = listed.nextCursor;

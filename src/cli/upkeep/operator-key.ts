@@ -11,7 +11,7 @@ import { creationFields, type KeySettings, parseExpiry } from "../keys/key-setti
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { CliError, exitCodes, printable, type Terminal } from "../terminal/terminal.ts";
 
-const longestName = 100;
+const maxNameLength = 100;
 
 export const operatorKeyCommand = command({
   name: "operator-key",
@@ -82,6 +82,6 @@ function tell(
 
 function parseName(text: string): string {
   refuseSecret(text);
-  if (text.trim() !== "" && text.length <= longestName) return text;
-  throw new InvalidArgumentError(`It must have 1 to ${longestName} characters.`);
+  if (text.trim() !== "" && text.length <= maxNameLength) return text;
+  throw new InvalidArgumentError(`It must have 1 to ${maxNameLength} characters.`);
 }

@@ -10,7 +10,7 @@ const header = ["TIME", "OUTCOME", "MODEL", "TOKENS", "DURATION", "ID", "KEY"];
 const figures = [3, 4];
 const ownLine = 5;
 const modelColumn = 2;
-const leastModel = 8;
+const minModel = 8;
 
 /** At a terminal that is too narrow, id and key stand below their request; elsewhere each request is one line. */
 export function printRequests(terminal: Terminal, requests: readonly ListedRequest[]): void {
@@ -37,7 +37,7 @@ export function printRequests(terminal: Terminal, requests: readonly ListedReque
   const table = (of: readonly (readonly string[])[]) => formatTable(header.slice(0, ownLine), of, out, figures);
   const over = widthOf(table(short)) - (columns - 1);
   const widest = Math.max(...short.map((row) => Bun.stringWidth(printable(row[modelColumn] ?? ""))));
-  const width = Math.max(leastModel, widest - Math.max(0, over));
+  const width = Math.max(minModel, widest - Math.max(0, over));
   const [first = "", ...lines] = table(
     short.map((row) => row.map((cell, i) => (i === modelColumn ? cutMiddle(printable(cell), width, mark) : cell))),
   ).split("\n");

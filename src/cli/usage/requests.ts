@@ -15,10 +15,10 @@ import { withNames } from "./usage-names.ts";
 
 const outcomes = ["completed", "failed", "refused", "cancelled", "interrupted"] as const;
 const defaultLimit = 20;
-const mostListed = 1_000;
+const maxListed = 1_000;
 const pageRows = 200;
 /** Each looks through as much as the server does for one page; where nothing is found it says how far it got. */
-const mostPages = 20;
+const maxPages = 20;
 
 const notFound =
   "There is no such request in the account and environment of this key. It may be running still, or be one of very many that were refused, of which not all are kept; what was answered with 401 is in the audit log.";
@@ -131,13 +131,13 @@ async function readRequests(
     const answer = await requestJson(connection, `/requests?${query}`, signal);
     const { data, next, searched_to } = understood(requestPage, answer, connection, "list of requests");
     raw.push(...data);
-    if (!next || raw.length >= limit || pages === mostPages) return { raw, searchedTo: searched_to ?? null };
+    if (!next || raw.length >= limit || pages === maxPages) return { raw, searchedTo: searched_to ?? null };
     query.set("cursor", next);
   }
 }
 
 function parseLimit(text: string): number {
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= mostListed) return limit;
-  throw new InvalidArgumentError(`Give a whole number from 1 to ${mostListed}.`);
+  if (limit >= 1 && limit <= maxListed) return limit;
+  throw new InvalidArgumentError(`Give a whole number from 1 to ${maxListed}.`);
 }

@@ -118,11 +118,11 @@ async function showUsage(
   }
 }
 
-const mostNames = 5;
+const maxNames = 5;
 
 function namesOf(ids: readonly string[]): string {
-  const more = ids.length > mostNames ? ` and ${ids.length - mostNames} more` : "";
-  return `${ids.slice(0, mostNames).join(", ")}${more}`;
+  const more = ids.length > maxNames ? ` and ${ids.length - maxNames} more` : "";
+  return `${ids.slice(0, maxNames).join(", ")}${more}`;
 }
 
 /** Whether each model has a price; undefined for a key that may not list them. */

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { PatternSet } from "../../base/patterns/pattern-set.ts";
 import { PatternFault } from "../../base/patterns/pattern-syntax.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
-import { longestModelId } from "../../domain/models/model-entry.ts";
+import { maxModelIdLength } from "../../domain/models/model-entry.ts";
 import {
   type GuardrailSettings,
   guardrailActions,
@@ -16,9 +16,9 @@ import {
 import { ruleGroups, rulesOf } from "../../domain/secret-rules/secret-rules.ts";
 import { entry, field, list, mapping, oneOf, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 
-const mostPatterns = 256;
-const mostRules = 64;
-const usualTimeoutSeconds = 5;
+const maxPatterns = 256;
+const maxRules = 64;
+const defaultTimeoutSeconds = 5;
 
 const pattern = field(
   z.strictObject({
@@ -63,10 +63,10 @@ const guardrail = field(
       oneOf(guardrailActions),
     ).default("block"),
     patterns: field(
-      z.array(pattern).min(1).max(mostPatterns),
+      z.array(pattern).min(1).max(maxPatterns),
       list(
         "Of `patterns`: what it looks for.",
-        `1 to ${mostPatterns} patterns`,
+        `1 to ${maxPatterns} patterns`,
         "Begin each entry with a hyphen, with name and pattern.",
       ),
     ).optional(),
@@ -80,10 +80,10 @@ const guardrail = field(
           }),
         )
         .min(1)
-        .max(mostRules),
+        .max(maxRules),
       list("Of `secrets`: groups of rules. Left out: all of them.", "names of groups, with one entry at least"),
     ).optional(),
-    model: field(z.string().max(longestModelId).regex(printablePattern), {
+    model: field(z.string().max(maxModelIdLength).regex(printablePattern), {
       doc: "Of `judge`: id of the model that is asked.",
       must: "a model id of 1 to 256 printable ASCII characters without spaces",
       fix: "Give the id under which clients see it.",
@@ -116,9 +116,9 @@ const guardrail = field(
       trueOrFalse(),
     ).optional(),
     timeout_seconds: field(z.number().min(0.1).max(60), {
-      doc: `Of \`judge\` and \`http\`: how long it may take. Left out: ${usualTimeoutSeconds}.`,
+      doc: `Of \`judge\` and \`http\`: how long it may take. Left out: ${defaultTimeoutSeconds}.`,
       must: "a number of seconds from 0.1 to 60",
-      fix: `Give a number such as ${usualTimeoutSeconds}, or leave it out.`,
+      fix: `Give a number such as ${defaultTimeoutSeconds}, or leave it out.`,
     }).optional(),
     otherwise: said(
       "Of `judge` and `http`: what happens where it does not answer in time, or not as it should. Left out: `block`.",
@@ -190,7 +190,7 @@ function patternsFault(patterns: FileGuardrail["patterns"]): string | undefined 
 
 /** One without a fault, in the names of the code. */
 export function guardrailSettings(given: FileGuardrail): GuardrailSettings {
-  const { name, kind, sides, action, timeout_seconds = usualTimeoutSeconds, otherwise = "block" } = given;
+  const { name, kind, sides, action, timeout_seconds = defaultTimeoutSeconds, otherwise = "block" } = given;
   const common = { name, sides, action };
   const remote = { timeoutMs: Math.round(timeout_seconds * 1_000), otherwise };
   if (kind === "patterns") return { ...common, kind, patterns: given.patterns ?? [] };

@@ -1,34 +1,34 @@
 // The part of headrace.yaml about policies of a model.
 import * as z from "zod";
-import { longestModelId } from "../../domain/models/model-entry.ts";
-import { cachedRequests, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { maxModelIdLength } from "../../domain/models/model-entry.ts";
+import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
 import { guardrailNamePattern, guardrailNameText } from "../../domain/models/policies/guardrail.ts";
 import { overflowSpans } from "../../domain/models/policies/overflow.ts";
 import {
-  mostCacheSeconds,
-  mostModelGuardrails,
-  mostOverflowTargets,
-  mostPromptTokens,
-  mostSpend,
-  mostSplitParts,
-  mostWaitSeconds,
+  maxCacheSeconds,
+  maxModelGuardrails,
+  maxOverflowTargets,
+  maxPromptTokens,
+  maxSpend,
+  maxSplitParts,
+  maxWaitSeconds,
   policyDocs,
 } from "../../domain/models/policies/policy-text.ts";
-import { hoursPattern, mostHours } from "../../domain/models/price-text.ts";
+import { hoursPattern, maxHours } from "../../domain/models/price-text.ts";
 import { entry, field, list, mapping, oneOf, orLeftOut, printablePattern, said, trueOrFalse, whole } from "../field.ts";
 import { price } from "../price-schema.ts";
 
 const modelId = (doc: string) =>
-  field(z.string().max(longestModelId).regex(printablePattern), {
+  field(z.string().max(maxModelIdLength).regex(printablePattern), {
     doc,
     must: "a model id of 1 to 256 printable ASCII characters without spaces",
     fix: "Give the id under which clients see it.",
   });
 
 const usd = (doc: string, example: number) =>
-  field(z.number().min(0).max(mostSpend), {
+  field(z.number().min(0).max(maxSpend), {
     doc,
-    must: `a number of USD from 0 to ${mostSpend}`,
+    must: `a number of USD from 0 to ${maxSpend}`,
     fix: `Give a number such as ${example}.`,
   });
 
@@ -46,7 +46,7 @@ const target = field(
       fix: "Name an upstream that has a deployment of the model.",
     }),
     cost: field(z.strictObject(price.shape), mapping(policyDocs.cost)).optional(),
-    cost_of: field(z.string().min(1).max(longestModelId), {
+    cost_of: field(z.string().min(1).max(maxModelIdLength), {
       doc: policyDocs.cost_of,
       must: "vendor/model as headrace prices lists it",
       fix: "Give a name such as openai/gpt-5, or leave it out.",
@@ -58,21 +58,21 @@ const target = field(
 const overflow = field(
   z.strictObject({
     to: field(
-      z.array(target).min(1).max(mostOverflowTargets),
+      z.array(target).min(1).max(maxOverflowTargets),
       list(
         policyDocs.to,
-        `1 to ${mostOverflowTargets} upstreams`,
+        `1 to ${maxOverflowTargets} upstreams`,
         "Begin each entry with a hyphen, such as - upstream: cloud.",
       ),
     ),
-    after_seconds: field(z.number().min(0).max(mostWaitSeconds), {
+    after_seconds: field(z.number().min(0).max(maxWaitSeconds), {
       doc: policyDocs.after_seconds,
-      must: `a number of seconds from 0 to ${mostWaitSeconds}`,
+      must: `a number of seconds from 0 to ${maxWaitSeconds}`,
       fix: "Give a number such as 5, or leave it out.",
     }).optional(),
     prompt_tokens_above: said(
       policyDocs.prompt_tokens_above,
-      orLeftOut(whole([1, mostPromptTokens], 30_000, "tokens")),
+      orLeftOut(whole([1, maxPromptTokens], 30_000, "tokens")),
     ).optional(),
     hours: field(
       z
@@ -84,8 +84,8 @@ const overflow = field(
           }),
         )
         .min(1)
-        .max(mostHours),
-      list(policyDocs.hours, `1 to ${mostHours} parts of a day`),
+        .max(maxHours),
+      list(policyDocs.hours, `1 to ${maxHours} parts of a day`),
     ).optional(),
     most_usd_per_request: usd(policyDocs.most_usd_per_request, 0.5).optional(),
     spend: field(z.strictObject({ usd: usd(policyDocs.usd, 50), per: said(policyDocs.per, oneOf(overflowSpans)) }), {
@@ -110,15 +110,15 @@ const semantic = field(
 
 const cache = field(
   z.strictObject({
-    requests: said(policyDocs.requests, oneOf(cachedRequests)).default(usualCachePolicy.requests),
-    ttl_seconds: said(policyDocs.ttl_seconds, whole([1, mostCacheSeconds], 3_600, "seconds")).default(
-      usualCachePolicy.ttlSeconds,
+    requests: said(policyDocs.requests, oneOf(cachedRequests)).default(defaultCachePolicy.requests),
+    ttl_seconds: said(policyDocs.ttl_seconds, whole([1, maxCacheSeconds], 3_600, "seconds")).default(
+      defaultCachePolicy.ttlSeconds,
     ),
     price_factor: field(z.number().min(0).max(1), {
       doc: policyDocs.price_factor,
       must: "a number from 0 to 1",
       fix: "Give 0 for nothing, 0.5 for half of the price, or leave it out.",
-    }).default(usualCachePolicy.priceFactor),
+    }).default(defaultCachePolicy.priceFactor),
     semantic: semantic.optional(),
   }),
   mapping(policyDocs.cache),
@@ -144,13 +144,13 @@ export const policies = field(
             fix: "Name an entry of guardrails.",
           }),
         )
-        .max(mostModelGuardrails),
-      list(policyDocs.guardrails, `names, ${mostModelGuardrails} at most`),
+        .max(maxModelGuardrails),
+      list(policyDocs.guardrails, `names, ${maxModelGuardrails} at most`),
     ).default([]),
     shadow: part(policyDocs.shadow, policyDocs.shadow_model).optional(),
     split: field(
-      z.array(part("A part.", policyDocs.split_model)).max(mostSplitParts),
-      list(policyDocs.split, `parts, ${mostSplitParts} at most`),
+      z.array(part("A part.", policyDocs.split_model)).max(maxSplitParts),
+      list(policyDocs.split, `parts, ${maxSplitParts} at most`),
     ).default([]),
   }),
   mapping(policyDocs.policies),

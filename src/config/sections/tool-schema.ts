@@ -23,7 +23,7 @@ import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
 import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "../field.ts";
 
-const usualSeconds = usual.timeoutMs / 1_000;
+const defaultSeconds = usual.timeoutMs / 1_000;
 
 /** A text by a rule that the API shares. */
 const ruled = (doc: string, most: number, { pattern, must, fix }: TextRule, quiet = false) =>
@@ -156,8 +156,8 @@ const server = field(
       "The only revision of the protocol that is spoken with it. Left out: the newest that it knows.",
       oneOf(toolProtocolVersions),
     ).optional(),
-    timeout_seconds: said("How long one call may take.", whole([1, 3_600], usualSeconds, "seconds")).default(
-      usualSeconds,
+    timeout_seconds: said("How long one call may take.", whole([1, 3_600], defaultSeconds, "seconds")).default(
+      defaultSeconds,
     ),
     max_result_bytes: said(
       "Largest result of a call.",

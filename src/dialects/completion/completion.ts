@@ -27,7 +27,7 @@ export const completion: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
-  leastLimit: () => 1,
+  minLimit: () => 1,
   isLimitRequired: false,
   promptMember: "prompt",
   isConversation: false,

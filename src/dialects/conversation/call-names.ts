@@ -7,7 +7,7 @@ import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
 type Named = Pick<Tool, "kind" | "name" | "namespace">;
 
 /** OpenAI and most servers bound the name of a function so: letters, digits, `_` and `-`. */
-const longestName = 64;
+const maxNameLength = 64;
 const separator = "__";
 const foreign = /[^A-Za-z0-9_-]/g;
 
@@ -49,7 +49,7 @@ export class EngineTools {
     const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
     // A function of the client's own keeps a name with characters that only some servers take: they say so themselves.
     const isOwn = namespace === undefined && kind === "function";
-    const keepsName = isOwn && name.length <= longestName && !this.#taken.has(name);
+    const keepsName = isOwn && name.length <= maxNameLength && !this.#taken.has(name);
     const given = keepsName ? name : this.#free(wanted);
     this.#names.set(key, given);
     this.#taken.add(given);
@@ -75,10 +75,10 @@ export class EngineTools {
   #free(wanted: string): string {
     const plain = wanted.replace(foreign, "_");
     // The name itself says more than its group, which stands before it: that is what is cut.
-    const base = plain.slice(-longestName);
+    const base = plain.slice(-maxNameLength);
     for (let number = this.#numbers.get(base) ?? 1; ; number++) {
       const end = number === 1 ? "" : `_${number}`;
-      const candidate = plain.slice(end.length - longestName) + end;
+      const candidate = plain.slice(end.length - maxNameLength) + end;
       if (this.#taken.has(candidate)) continue;
       this.#numbers.set(base, number + 1);
       return candidate;

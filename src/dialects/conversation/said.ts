@@ -1,5 +1,5 @@
 // What was said in requests and answers that are lists of items or blocks, for those who show it.
-import { mostSaid, type Said, type SaidCall, type SaidPart } from "../said.ts";
+import { maxSaid, type Said, type SaidCall, type SaidPart } from "../said.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -10,7 +10,7 @@ const results: ReadonlySet<unknown> = new Set(["function_call_output", "custom_t
 /** Items or messages of a prompt, or a text that is all of it, the last first. */
 export function* itemsSaid(prompt: unknown): Iterable<Said> {
   const items: readonly unknown[] = typeof prompt === "string" ? [{ role: "user", content: prompt }] : listOf(prompt);
-  for (const item of items.slice(-mostSaid).toReversed()) {
+  for (const item of items.slice(-maxSaid).toReversed()) {
     if (isObject(item)) yield saidIn(item);
   }
 }
@@ -22,7 +22,7 @@ export function saidIn(item: Json): Said {
   if (calls.has(type)) return { role, parts: [], calls: [callOf(item)] };
   const content: readonly unknown[] =
     typeof item["content"] === "string" ? [{ text: item["content"] }] : listOf(item["content"] ?? item["summary"]);
-  const blocks = content.filter(isObject).slice(0, mostSaid);
+  const blocks = content.filter(isObject).slice(0, maxSaid);
   const result = blocks.find((block) => results.has(block["type"]));
   if (result) return resultIn(result);
   return {

@@ -6,7 +6,7 @@ export function wrappedInput(input: string): string {
 
 const begin = /^[ \t\r\n]*\{[ \t\r\n]*"input"[ \t\r\n]*:[ \t\r\n]*"/;
 /** Characters before the text begins: beyond them the arguments are taken for no wrapped input until they are whole. */
-const longestBegin = 64;
+const maxBeginLength = 64;
 const [quote, backslash] = [0x22, 0x5c];
 const escapes: Readonly<Record<string, string>> = {
   '"': '"',
@@ -53,7 +53,7 @@ export class UnwrappedInput {
     if (found) {
       this.#held = this.#held.slice(found[0].length);
       this.#state = "text";
-    } else if (this.#held.length > longestBegin) {
+    } else if (this.#held.length > maxBeginLength) {
       this.#state = "other";
     }
   }

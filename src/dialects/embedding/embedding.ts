@@ -31,7 +31,7 @@ export const embedding: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: true,
   limitMembers: ["max_completion_tokens", "max_tokens"],
-  leastLimit: () => 1,
+  minLimit: () => 1,
   isLimitRequired: false,
   promptMember: "input",
   isConversation: false,

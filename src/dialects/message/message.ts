@@ -68,7 +68,7 @@ export const message: Dialect = {
   isKeptUnlessTold: false,
   asksForUsage: false,
   limitMembers: ["max_tokens"],
-  leastLimit,
+  minLimit,
   isLimitRequired: true,
   promptMember: "messages",
   isConversation: true,
@@ -99,7 +99,7 @@ export const message: Dialect = {
 };
 
 /** What a model is to think is a part of its answer: Anthropic refuses a limit that leaves nothing for the rest. */
-function leastLimit({ thinking }: Readonly<Record<string, unknown>>): number {
+function minLimit({ thinking }: Readonly<Record<string, unknown>>): number {
   const budget = isObject(thinking) ? thinking["budget_tokens"] : undefined;
   return typeof budget === "number" ? budget + 1 : 1;
 }

@@ -1,6 +1,6 @@
 // What a version of Anthropic's API takes no more of what earlier ones took.
 import { fieldError, type GatewayError } from "../../base/errors.ts";
-import { type MessageVersion, usualMessageVersion } from "../../domain/models/message-headers.ts";
+import { defaultMessageVersion, type MessageVersion } from "../../domain/models/message-headers.ts";
 import { isObject, type Json, objectsOf } from "./json.ts";
 
 /** Refused even with the values that they have anyway. */
@@ -11,7 +11,7 @@ const sampling = ["temperature", "top_p", "top_k"];
  * (platform.claude.com/docs/en/api/migration-2026-10-21): it is the same for every model, whatever serves it.
  */
 export function requireVersion(body: Json, version: MessageVersion): void {
-  if (version === usualMessageVersion) return;
+  if (version === defaultMessageVersion) return;
   for (const name of sampling) {
     if (body[name] !== undefined)
       throw gone(name, version, "models choose by themselves how they sample; leave it out");
@@ -33,7 +33,7 @@ export function requireVersion(body: Json, version: MessageVersion): void {
 function gone(param: string, version: MessageVersion, fix: string): GatewayError {
   return fieldError(
     param,
-    `is not taken in anthropic-version ${version}: ${fix}, or send anthropic-version ${usualMessageVersion}.`,
+    `is not taken in anthropic-version ${version}: ${fix}, or send anthropic-version ${defaultMessageVersion}.`,
   );
 }
 

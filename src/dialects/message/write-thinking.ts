@@ -22,7 +22,7 @@ const budgets: ReadonlyMap<string | undefined, number> = new Map([
 ]);
 const standardBudget = 8192;
 /** Anthropic's own bound. */
-const leastBudget = 1024;
+const minBudget = 1024;
 /** Models that take no budget, and of those the ones that always think: their least is a low effort (the same catalog). */
 const adaptiveOnly = /claude-(?:fable|mythos|(?:opus|sonnet|haiku)-5-5)/;
 const alwaysThinks = /claude-(?:fable|mythos|(?:opus|sonnet)-5-5)/;
@@ -55,7 +55,7 @@ export function writeThinking(conversation: Conversation, model: string, limit: 
   // A limit that does not leave room for all of it is refused.
   const isLess = budget !== undefined && budget >= limit;
   const tokens = budget === undefined || isLess ? Math.min(budgets.get(effort) ?? standardBudget, half) : budget;
-  if (tokens < leastBudget) return { effort: told, isLess: true };
+  if (tokens < minBudget) return { effort: told, isLess: true };
   return { thinking: { type: "enabled", budget_tokens: tokens, ...display }, effort: told, ...(isLess && { isLess }) };
 }
 

@@ -1,9 +1,9 @@
 // What was said in requests and answers of these formats: messages, choices and their pieces.
-import { mostSaid, type Said, type SaidCall, type SaidPart, type SaidPiece, type ToldAnswer } from "../said.ts";
+import { maxSaid, type Said, type SaidCall, type SaidPart, type SaidPiece, type ToldAnswer } from "../said.ts";
 
 /** More choices than anybody reads of. */
-const mostChoices = 128;
-const longestName = 256;
+const maxChoices = 128;
+const maxNameLength = 256;
 
 /** Messages of a conversation, the last first. */
 export function* messagesSaid(messages: unknown): Iterable<Said> {
@@ -45,10 +45,10 @@ export function readTold(told: ToldAnswer, value: unknown): void {
   const model = textOf(value, "model");
   if (id !== undefined) told.id = id;
   if (model !== undefined) told.model = model;
-  for (const [position, choice] of itemsOf(memberOf(value, "choices")).slice(0, mostChoices).entries()) {
+  for (const [position, choice] of itemsOf(memberOf(value, "choices")).slice(0, maxChoices).entries()) {
     const reason = textOf(choice, "finish_reason");
     const index = memberOf(choice, "index");
-    if (reason !== undefined && told.finishReasons.size < mostChoices) {
+    if (reason !== undefined && told.finishReasons.size < maxChoices) {
       told.finishReasons.set(typeof index === "number" ? index : position, reason);
     }
   }
@@ -82,11 +82,11 @@ function callOf(call: unknown): SaidCall {
 }
 
 function lastFirst(list: unknown): readonly unknown[] {
-  return itemsOf(list).slice(-mostSaid).toReversed();
+  return itemsOf(list).slice(-maxSaid).toReversed();
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  return itemsOf(value).slice(0, mostSaid);
+  return itemsOf(value).slice(0, maxSaid);
 }
 
 function itemsOf(value: unknown): readonly unknown[] {
@@ -100,5 +100,5 @@ function memberOf(value: unknown, name: string): unknown {
 
 function textOf(value: unknown, name: string): string | undefined {
   const text = memberOf(value, name);
-  return typeof text === "string" && text !== "" ? text.slice(0, longestName) : undefined;
+  return typeof text === "string" && text !== "" ? text.slice(0, maxNameLength) : undefined;
 }

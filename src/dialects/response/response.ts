@@ -79,7 +79,7 @@ export const response: Dialect = {
   isKeptUnlessTold: true,
   asksForUsage: false,
   limitMembers: ["max_output_tokens"],
-  leastLimit: () => 16,
+  minLimit: () => 16,
   isLimitRequired: false,
   promptMember: "input",
   isConversation: true,

@@ -20,7 +20,7 @@ const ofPart: Readonly<Record<string, readonly [list: "content" | "summary", mem
   "response.reasoning_summary_text.delta": ["summary", "text"],
 };
 /** A longer answer is followed, and told at its end, no further than that. */
-const mostCharacters = 8 * 1024 * 1024;
+const maxCharacters = 8 * 1024 * 1024;
 
 export class FollowedResponse implements StreamFollower {
   /** By its place in the output. */
@@ -51,7 +51,7 @@ export class FollowedResponse implements StreamFollower {
       if (at <= parts.length) parts[at] = { ...part };
       return;
     }
-    if (typeof delta !== "string" || this.#characters + delta.length > mostCharacters) return;
+    if (typeof delta !== "string" || this.#characters + delta.length > maxCharacters) return;
     this.#characters += delta.length;
     const member = ofItem[type];
     if (member) item[member] = `${textOf(item[member]) ?? ""}${delta}`;

@@ -31,7 +31,7 @@ export function taskDialect(task: Task): Dialect {
     isKeptUnlessTold: false,
     asksForUsage: false,
     limitMembers: ["max_completion_tokens"],
-    leastLimit: () => 1,
+    minLimit: () => 1,
     isLimitRequired: false,
     promptMember,
     isConversation: false,

@@ -7,13 +7,13 @@ import { type Delivered, isFarBelow } from "../least-usage.ts";
 import { detailsOf, partsOf } from "../told-parts.ts";
 
 /** More than so many times what the request tells is no account of it: sound that is packed most is about a hundredth of others. */
-const mostTimes = 1_000;
+const maxTimes = 1_000;
 /** Fewer seconds than this part of what the request tells are none either: an estimate from bytes is at most some times too long. */
 const leastPart = 1 / 10;
 /** UTF-8 bytes of text that are said in a second at most, the times of subtitles included: fast speech has some 30. */
 const spokenBytesPerSecond = 80;
 /** Tokens of a second of sound: those that listen have 10 to 50. Far fewer are no account of it. */
-const [soundTokensPerSecond, leastSoundTokensPerSecond] = [10, 0.1];
+const [soundTokensPerSecond, minSoundTokensPerSecond] = [10, 0.1];
 
 /** `units`: as the request tells. `delivered`: text of the answer; its tokens are an estimate, 0 where they are not to be counted. */
 export function usageOfTask(
@@ -31,7 +31,7 @@ export function usageOfTask(
     return { ...estimate, parts: partsOf({ ...told, details }) };
   }
   const ofSound = told?.details?.seconds === undefined ? (units?.seconds ?? 0) : 0;
-  const isTooFew = isFarBelow(tokens, promptTokens) || tokens < ofSound * leastSoundTokensPerSecond;
+  const isTooFew = isFarBelow(tokens, promptTokens) || tokens < ofSound * minSoundTokensPerSecond;
   if (isTooFew) {
     const ofPrompt = Math.max(promptTokens, ofSound * soundTokensPerSecond);
     const parts = partsOf({ details: detailsOf({ ...details, ...units }) });
@@ -51,5 +51,5 @@ function withSpoken(units: UsageUnits, bytes: number): UsageUnits {
 function isPlausible(told: UsageUnits, asked: UsageUnits): boolean {
   const names = Object.keys(asked) as (keyof UsageUnits)[];
   const isLong = told.seconds === undefined || told.seconds >= (asked.seconds ?? 0) * leastPart;
-  return isLong && names.every((name) => (told[name] ?? 0) <= (asked[name] ?? 0) * mostTimes);
+  return isLong && names.every((name) => (told[name] ?? 0) <= (asked[name] ?? 0) * maxTimes);
 }

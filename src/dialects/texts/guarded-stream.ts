@@ -29,9 +29,9 @@ interface Entry {
 }
 
 /** Characters that are asked about at once: from the first figure on where a sentence ends with them. */
-const [sentenceWindow, longestWindow] = [80, 400];
+const [sentenceWindow, maxWindowLength] = [80, 400];
 /** Events that are held at most while nothing is asked: most of them have no text then. */
-const mostHeldEvents = 256;
+const maxHeldEvents = 256;
 const contextLength = 400;
 const sentenceEnd = /[.!?\n。！？]\s?$/;
 const noText: GuardedText = { feed: () => "", end: () => "" };
@@ -230,7 +230,7 @@ export class GuardedStream implements AnswerStream {
   #pass(events: string): string {
     for (const event of events.split("\n\n")) if (event !== "") this.#add(event);
     if (this.#guard.asks && this.#heldLength > 0) {
-      this.#isDue ||= this.#held.length >= mostHeldEvents || this.#heldLength >= longestWindow;
+      this.#isDue ||= this.#held.length >= maxHeldEvents || this.#heldLength >= maxWindowLength;
       return "";
     }
     return this.#release();

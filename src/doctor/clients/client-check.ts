@@ -29,9 +29,9 @@ export interface ClientCheck {
 }
 
 const deadlineMs = 60_000;
-const usualRemedy =
+const defaultRemedy =
   "SDKs stumble over it. See whether a proxy in front changes answers; if not, and the model server is not the cause, it is a fault of Headrace.";
-const mostWrong = 4;
+const maxWrong = 4;
 
 export function asCheck({ name, sent, run }: ClientCheck): Check {
   return {
@@ -48,8 +48,8 @@ export function asCheck({ name, sent, run }: ClientCheck): Check {
   };
 }
 
-function findingOf(name: string, { seen, wrong, isSkipped, remedy = usualRemedy }: Verdict): Finding {
-  if (wrong.length > 0) return failure(name, wrong.slice(0, mostWrong).join("; "), remedy);
+function findingOf(name: string, { seen, wrong, isSkipped, remedy = defaultRemedy }: Verdict): Finding {
+  if (wrong.length > 0) return failure(name, wrong.slice(0, maxWrong).join("; "), remedy);
   return isSkipped ? skipped(name, seen) : ok(name, seen);
 }
 

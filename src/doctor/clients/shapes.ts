@@ -103,13 +103,13 @@ export const errorBody = z.strictObject({
   }),
 });
 
-const mostFaults = 3;
+const maxFaults = 3;
 
 /** Reasons why a value is not of that shape, such as `choices[0].message.role: Invalid input: …`; empty where it is. */
 export function faultsOf(shape: z.ZodType, value: unknown): string[] {
   const result = shape.safeParse(value);
   if (result.success) return [];
-  return result.error.issues.slice(0, mostFaults).map(({ path, message }) => {
+  return result.error.issues.slice(0, maxFaults).map(({ path, message }) => {
     const place = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
     return place === "" ? message : `${place.replace(/^\./, "")}: ${message}`;
   });

@@ -29,7 +29,7 @@ export class RateLimited extends Error {
   override readonly name = "RateLimited";
 }
 
-const longestWaitSeconds = 8;
+const maxWaitSeconds = 8;
 
 /** Headers that the openai SDKs send with each request. */
 const sdkHeaders = {
@@ -63,7 +63,7 @@ export class Wire {
     const first = await this.#askOnce(path, signal, request);
     if (first.status !== 429) return first;
     const waitSeconds = Number(first.headers.get("retry-after") ?? "NaN");
-    if (!(waitSeconds <= longestWaitSeconds)) throw new RateLimited();
+    if (!(waitSeconds <= maxWaitSeconds)) throw new RateLimited();
     await Bun.sleep(waitSeconds * 1_000);
     signal.throwIfAborted();
     const second = await this.#askOnce(path, signal, request);

@@ -120,7 +120,7 @@ export interface BatchPage {
 
 export interface BatchStore {
   /** False where its account has so many open ones already. */
-  create(batch: Batch, mostOpen: number): Promise<boolean>;
+  create(batch: Batch, maxOpen: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string): Promise<Batch | undefined>;
   /** Newest first. Undefined where `after` or `before` names none. */
   list(owner: ResponseOwner, page: BatchPage): Promise<Batch[] | undefined>;

@@ -35,10 +35,10 @@ export interface FilePage {
  * record, and swept.
  */
 export interface FileStore {
-  /** False where the files of its account would have more than `mostBytes` together, those on their way included. */
-  begin(file: StoredFile, mostBytes: number): Promise<boolean>;
+  /** False where the files of its account would have more than `maxBytes` together, those on their way included. */
+  begin(file: StoredFile, maxBytes: number): Promise<boolean>;
   /** All of it is written. False as for `begin`, or where it was given up. */
-  finish(file: StoredFile, mostBytes: number): Promise<boolean>;
+  finish(file: StoredFile, maxBytes: number): Promise<boolean>;
   find(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredFile | undefined>;
   /** Finds a file of any owner, also a hidden one, until `forget`. A batch reads its files by this. */
   named(id: string): Promise<StoredFile | undefined>;
@@ -81,8 +81,8 @@ export interface UploadPart {
 }
 
 export interface UploadStore {
-  /** False where the files of its account and what it is uploading would have more than `mostBytes` together. */
-  create(upload: Upload, mostBytes: number): Promise<boolean>;
+  /** False where the files of its account and what it is uploading would have more than `maxBytes` together. */
+  create(upload: Upload, maxBytes: number): Promise<boolean>;
   /** Expired ones are found for as long as they are there. */
   find(owner: ResponseOwner, id: string): Promise<Upload | undefined>;
   /** Before its first byte is written. False where it is pending no more, or its parts would have more bytes than it. */

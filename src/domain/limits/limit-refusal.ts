@@ -4,7 +4,7 @@ import { usdOf, usdText } from "../../base/money.ts";
 import type { Quota, RateLimit } from "./limits.ts";
 import { type Period, spanText } from "./quota-rules.ts";
 
-const longestRetryMs = 60_000;
+const maxRetryMs = 60_000;
 
 export type LimitKind = "requests" | "tokens";
 
@@ -17,7 +17,7 @@ export function rateLimitRefusal(kind: LimitKind, rule: RateLimit, needed: numbe
     // SDKs do not wait longer than a minute or two, but try at once instead: then it is better that they do not.
     {
       retryAfterSeconds: waitMs / 1000,
-      ...(waitMs > longestRetryMs ? { shouldRetry: false } : {}),
+      ...(waitMs > maxRetryMs ? { shouldRetry: false } : {}),
       refusal: reasonOf(kind, rule),
     },
   );
@@ -64,10 +64,10 @@ function nameOf({ owner, called, window, filter }: Quota): string {
   return `the quota of the ${called ?? owner}${models}${tag} per ${spanText(window.per)}`;
 }
 
-const mostShownModels = 5;
+const maxShownModels = 5;
 
 function listOf(models: readonly string[]): string {
-  return models.slice(0, mostShownModels).join(", ") + (models.length > mostShownModels ? ", …" : "");
+  return models.slice(0, maxShownModels).join(", ") + (models.length > maxShownModels ? ", …" : "");
 }
 
 function when({ window }: Quota, period: Period | undefined): string {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   calendarPeriod,
   isWithinRule,
-  mostAmount,
+  maxAmount,
   type QuotaRule,
   quotaFault,
   quotaRuleOf,
@@ -73,7 +73,7 @@ describe("rules", () => {
 
 test("takes the largest amount of each unit, and nothing above it", () => {
   for (const unit of ["requests", "tokens", "usd"] as const) {
-    const most = mostAmount[unit];
+    const most = maxAmount[unit];
     expect(quotaFault([rule({ unit, amount: most })])).toBeUndefined();
     expect(quotaFault([rule({ unit, amount: most + 1 })])).toMatchObject({ at: 0, field: "amount" });
   }

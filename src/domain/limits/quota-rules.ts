@@ -13,12 +13,12 @@ export const windowKinds = ["calendar", "rolling"] as const;
 export type WindowKind = (typeof windowKinds)[number];
 
 /** A span in seconds: of less a rate limit is what is meant. */
-export const leastSpanSeconds = 60;
-export const mostSpanSeconds = 31_622_400;
+export const minSpanSeconds = 60;
+export const maxSpanSeconds = 31_622_400;
 /** Each is one more to be decided about with every request. */
-export const mostQuotas = 16;
-export const mostQuotaModels = 32;
-export const mostAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
+export const maxQuotas = 16;
+export const maxQuotaModels = 32;
+export const maxAmount = { requests: 1e12, tokens: 1e15, usd: 9_000_000 } as const satisfies Record<QuotaUnit, number>;
 
 export interface QuotaRule {
   readonly unit: QuotaUnit;
@@ -95,8 +95,8 @@ export function quotaFault(rules: readonly GivenQuotaRule[]): { at: number; fiel
     if (given.unit !== "usd" && !Number.isInteger(given.amount)) {
       return { at, field: "amount", must: `must be a whole number of ${given.unit}` };
     }
-    if (given.amount > mostAmount[given.unit]) {
-      return { at, field: "amount", must: `must be at most ${mostAmount[given.unit]} ${given.unit}` };
+    if (given.amount > maxAmount[given.unit]) {
+      return { at, field: "amount", must: `must be at most ${maxAmount[given.unit]} ${given.unit}` };
     }
     if (given.hard_stop && given.unit === "requests") {
       return {

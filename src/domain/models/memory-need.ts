@@ -4,7 +4,7 @@ export interface MemoryNeed {
   /** All of it, in bytes, as everything else here. */
   bytes: number;
   /** With the shortest context that it is loaded with. */
-  leastBytes: number;
+  minBytes: number;
   weights: number;
   /** What attention keeps of the tokens of all places. */
   cache: number;
@@ -43,10 +43,10 @@ export interface HeldMemory {
 export const fits = ["now", "evicting", "waiting", "reduced", "never"] as const;
 export type Fit = (typeof fits)[number];
 
-export function fitOf({ bytes, leastBytes }: Pick<MemoryNeed, "bytes" | "leastBytes">, memory: ModelMemory): Fit {
+export function fitOf({ bytes, minBytes }: Pick<MemoryNeed, "bytes" | "minBytes">, memory: ModelMemory): Fit {
   const { total, free, evictable, pinned } = memory;
   if (bytes <= free) return "now";
   if (bytes <= free + evictable) return "evicting";
   if (bytes <= total - pinned) return "waiting";
-  return leastBytes <= total - pinned ? "reduced" : "never";
+  return minBytes <= total - pinned ? "reduced" : "never";
 }

@@ -5,7 +5,7 @@ export const messageVersions = ["2023-06-01", "2026-10-21"] as const;
 export type MessageVersion = (typeof messageVersions)[number];
 
 /** The version of requests that we write ourselves, and of those whose client says nothing. */
-export const usualMessageVersion = "2023-06-01" satisfies MessageVersion;
+export const defaultMessageVersion = "2023-06-01" satisfies MessageVersion;
 
 export interface MessageHeaders {
   /** `anthropic-version`. */
@@ -15,9 +15,9 @@ export interface MessageHeaders {
 }
 
 /** Characters of `anthropic-beta`: Claude Code sends some ten names, of thirty characters each. */
-export const longestBetas = 4_096;
+export const maxBetasLength = 4_096;
 
 /** What may stand in `anthropic-beta`. */
 export function areBetas(text: string): boolean {
-  return text.length <= longestBetas && /^[ -~]+$/.test(text);
+  return text.length <= maxBetasLength && /^[ -~]+$/.test(text);
 }

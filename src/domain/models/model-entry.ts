@@ -59,15 +59,15 @@ export interface ModelStore {
   deleteModel(id: string, event: AuditEvent): Promise<boolean>;
 }
 
-export const longestModelId = 256;
-export const mostFallbacks = 8;
-export const mostAliases = 32;
-/** A name, or, with a `*` at its end, all names that begin so. At most `longestModelId` characters. */
+export const maxModelIdLength = 256;
+export const maxFallbacks = 8;
+export const maxAliases = 32;
+/** A name, or, with a `*` at its end, all names that begin so. At most `maxModelIdLength` characters. */
 export const aliasPattern = /^(?:[!-)+-~]+\*?|\*)$/;
 /** In the words of errors and of the reference. */
 export const aliasText = "1 to 256 printable ASCII characters without spaces, and no * but at the end";
-export const mostWeight = 1_000_000;
-export const mostContext = 1_000_000_000;
+export const maxWeight = 1_000_000;
+export const maxContext = 1_000_000_000;
 
 /** A contradiction of an entry with itself or with what there is. */
 export interface EntryFault {
@@ -79,7 +79,7 @@ export interface EntryFault {
   readonly fix: string;
 }
 
-const mostNamed = 12;
+const maxNamed = 12;
 
 /** `upstreams`: names of all that a deployment may be at. */
 export function deploymentFaults(
@@ -93,7 +93,7 @@ export function deploymentFaults(
     if (!upstreams.includes(deployment.upstream)) {
       const meant = nearest(deployment.upstream, upstreams);
       const guess = meant === undefined ? "" : `Did you mean ${meant}? `;
-      const names = upstreams.slice(0, mostNamed).join(", ") + (upstreams.length > mostNamed ? ", …" : "");
+      const names = upstreams.slice(0, maxNamed).join(", ") + (upstreams.length > maxNamed ? ", …" : "");
       const fix = `${guess}Name one of ${names}, or add the upstream.`;
       return [{ path: [...path, "upstream"], message: "names an upstream that is not in upstreams", fix }];
     }

@@ -1,9 +1,9 @@
 // The language in which rules name models: an id, or the beginning of ids with an asterisk behind it.
 
-export const longestModelPattern = 256;
+export const maxModelPatternLength = 256;
 export const modelPatternPattern = /^[^\s*]+\*?$/;
 /** Each is looked at with every request of the key. */
-export const mostKeyModels = 100;
+export const maxKeyModels = 100;
 
 /** Whether one of them names this model. */
 export function matchesModel(patterns: readonly string[], model: string): boolean {

@@ -13,8 +13,8 @@ export const nodeNamePattern = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 export const everyModel = "*";
 
 /** Each node costs a connection, and each model of it a place in the catalog. */
-export const mostNodes = 1_000;
-export const mostNodeModels = 200;
+export const maxNodes = 1_000;
+export const maxNodeModels = 200;
 
 /** A model as a node announces it. Whose keys may use it is no matter of the node's. */
 export interface AnnouncedModel extends Omit<EngineModel, "environments"> {

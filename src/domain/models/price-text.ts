@@ -2,8 +2,8 @@
 import { type Price, type PriceVariant, type Rates, rates } from "./price.ts";
 
 /** More are no price that anybody publishes. */
-export const mostVariants = 16;
-export const mostHours = 8;
+export const maxVariants = 16;
+export const maxHours = 8;
 export const largestRate = 1e9;
 export const largestFactor = 1_000;
 export const dayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
@@ -25,7 +25,7 @@ export function rateDoc({ per, of, else: instead }: (typeof rates)[number]): str
 
 /** What the members of a price mean that are no rates. */
 export const variantDocs = {
-  variants: `Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most ${mostVariants}.`,
+  variants: `Rates that hold in place of the others where all of what one says applies; later ones win, and factors multiply. At most ${maxVariants}.`,
   context_above:
     "For prompts of more tokens than this, those that were cached included: they are the rates of all of its tokens.",
   served: "Where the model server says that it served in this tier, speed or region, such as `flex`, `fast` or `us`.",

@@ -71,7 +71,7 @@ export interface PullOffer {
   missingBytes: number;
   roomBytes: number;
   /** Memory that any model of this size takes, and more for its context. */
-  leastMemoryBytes: number;
+  minMemoryBytes: number;
 }
 
 /** A pull that this server does, or that came to nothing. */

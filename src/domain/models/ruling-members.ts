@@ -22,4 +22,4 @@ export const rulingArguments: readonly string[] = [
 ];
 
 export const memberNamePattern = /^[a-z_][a-z0-9_.-]{0,63}$/;
-export const mostRefusedMembers = 64;
+export const maxRefusedMembers = 64;

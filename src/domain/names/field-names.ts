@@ -4,7 +4,7 @@
 export const plainName = /^[ -@[-~]*$/;
 const asciiName = /^[ -~]*$/;
 /** Several times the longest that is known. */
-const longestName = 256;
+const maxNameLength = 256;
 /** Left out by one parser or another: what is invisible, and what is no character. */
 const leftOut = /\p{Default_Ignorable_Code_Point}|\p{Cc}|\p{Cs}|\ufffd|\u0307/gu;
 
@@ -59,7 +59,7 @@ export function foldName(name: string): string {
   if (asciiName.test(name)) return name.toLowerCase();
   const [upToNul = ""] = name.split("\0", 1);
   // It is no name of a field, whatever is folded or left out.
-  if (upToNul.length > longestName) return upToNul;
+  if (upToNul.length > maxNameLength) return upToNul;
   return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
 }
 

@@ -4,7 +4,7 @@ import type { AuditEvent } from "../audit.ts";
 import type { NoticeType } from "./notice.ts";
 
 /** Each costs attempts at every event. */
-export const mostWebhooks = 20;
+export const maxWebhooks = 20;
 
 export interface Webhook {
   /** `whk_` and a UUIDv7. */
@@ -48,7 +48,7 @@ export interface WebhookStore {
   /** Oldest first: there are few. */
   list(owner: WebhookOwner): Promise<SecuredWebhook[]>;
   find(id: string): Promise<SecuredWebhook | undefined>;
-  /** False where the owner has `mostWebhooks` already. */
+  /** False where the owner has `maxWebhooks` already. */
   insert(webhook: SecuredWebhook, event: AuditEvent): Promise<boolean>;
   update(id: string, changes: WebhookChanges, event: AuditEvent): Promise<SecuredWebhook | undefined>;
   /** The one before goes on until `oldEndAt`; those before it end. */

@@ -15,7 +15,7 @@ export interface OfferedToolServer {
   readonly kind: (typeof offeredKinds)[number];
 }
 
-export const mostOfferedToolServers = 100;
+export const maxOfferedToolServers = 100;
 
 export const toolMethods = ["POST", "GET", "DELETE"] as const;
 

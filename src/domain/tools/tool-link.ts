@@ -35,10 +35,10 @@ export interface ToolExchange {
 }
 
 /** Questions of a server in one call, in whichever way of its revision: each begins the wait for its answer anew. */
-export const mostAskedBack = 256;
+export const maxAskedBack = 256;
 
 export function asksTooOften(server: string): GatewayError {
-  const message = `The MCP server "${server}" asked back more than ${mostAskedBack} times.`;
+  const message = `The MCP server "${server}" asked back more than ${maxAskedBack} times.`;
   return new GatewayError("upstream_error", message);
 }
 

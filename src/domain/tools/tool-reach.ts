@@ -10,8 +10,8 @@ export interface ToolReach {
   readonly lists: readonly (readonly string[])[];
 }
 
-export const longestToolEntry = 281;
-export const mostToolEntries = 100;
+export const maxToolEntryLength = 281;
+export const maxToolEntries = 100;
 export const toolEntryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 
 /** `reach`: undefined where nothing bounds it. */

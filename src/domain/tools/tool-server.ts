@@ -94,7 +94,7 @@ export function offersTool({ tools }: Pick<ToolServer, "tools">, name: string): 
 }
 
 /** Progress, and questions to the client, prolong a call; never beyond this. */
-export function longestCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number {
+export function maxCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number {
   return Math.max(10 * timeoutMs, 600_000);
 }
 

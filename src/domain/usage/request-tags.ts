@@ -5,11 +5,11 @@ import { givenTagPattern } from "../key-tags.ts";
 /** The header in which a client names tags of its request. */
 export const tagHeader = "x-headrace-tags";
 /** Tags that a request may bring beside those of its keys. */
-export const mostRequestTags = 10;
+export const maxRequestTags = 10;
 /** Longer than those of keys: `user:` stands before what often is 64 hexadecimal digits. */
-export const longestRequestTag = 128;
+export const maxRequestTagLength = 128;
 /** Members of `metadata` that become tags. */
-export const mostMetadataTags = 4;
+export const maxMetadataTags = 4;
 export const metadataNamePattern = /^(?!(?:asked|gateway)$)[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
 /** Stands for every further one where an account has used very many in a day. */
 export const otherTag = "other";
@@ -19,7 +19,7 @@ export const otherTag = "other";
  * account.
  */
 export function isTag(text: string): boolean {
-  return text.length <= longestRequestTag && givenTagPattern.test(text) && maskKeys(text) === text;
+  return text.length <= maxRequestTagLength && givenTagPattern.test(text) && maskKeys(text) === text;
 }
 
 /** What the operator wants to be made of members of a request. */
@@ -29,5 +29,5 @@ export interface TagSettings {
   /** Whether the end user that a request names becomes `user:name`. */
   readonly user: boolean;
   /** Tags that an account may have in an environment in a day, beside those of its keys and quotas. */
-  readonly mostADay: number;
+  readonly maxADay: number;
 }

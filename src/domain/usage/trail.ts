@@ -70,6 +70,6 @@ const notAsked: ReadonlySet<StepResult> = new Set([
 ]);
 
 /** A trail longer than this keeps its first steps and the last one, which says how many are left out. */
-export const mostSteps = 16;
+export const maxSteps = 16;
 /** Characters of a reason. */
-export const longestReason = 200;
+export const maxReasonLength = 200;

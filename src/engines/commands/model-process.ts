@@ -33,9 +33,9 @@ export interface ModelProcessOptions {
 }
 
 const firstRetryMs = 500;
-const longestRetryMs = 30_000;
+const maxRetryMs = 30_000;
 /** Failures in a row, after which who waits is told so. */
-const mostFailures = 3;
+const maxFailures = 3;
 /** It is not tried again sooner, whatever requests come. */
 const restMs = 15_000;
 /** One that ran this long before it died starts the back-off anew. */
@@ -43,7 +43,7 @@ const stableMs = 60_000;
 /** While another is loaded on its GPU, it stays. */
 const stayMs = 1_000;
 /** Timers hold some weeks at most, and what is kept for longer is just looked at again. */
-const longestTimerMs = 86_400_000;
+const maxTimerMs = 86_400_000;
 
 export class ModelProcess implements Tenant, OnDemand {
   pinned: boolean;
@@ -233,7 +233,7 @@ export class ModelProcess implements Tenant, OnDemand {
     const leftMs = keepSeconds * 1000 - (exactMs() - idleSinceMs);
     clearTimeout(this.#timer);
     if (leftMs <= 0) this.#leaveByItself("idle");
-    else this.#timer = setTimeout(() => this.#keep(), Math.min(Math.max(leftMs, 1), longestTimerMs));
+    else this.#timer = setTimeout(() => this.#keep(), Math.min(Math.max(leftMs, 1), maxTimerMs));
   }
 
   #leaveByItself(why: "idle" | "unloaded"): void {
@@ -345,12 +345,12 @@ export class ModelProcess implements Tenant, OnDemand {
 
   #tryAgain(): void {
     this.#failures++;
-    if (this.#failures >= mostFailures) {
+    if (this.#failures >= maxFailures) {
       this.#fail(this.#failure);
       return;
     }
     this.#set("restarting");
-    const delayMs = Math.min(firstRetryMs * 2 ** (this.#failures - 1), longestRetryMs);
+    const delayMs = Math.min(firstRetryMs * 2 ** (this.#failures - 1), maxRetryMs);
     this.#timer = setTimeout(() => this.#rest(), delayMs);
   }
 

@@ -15,9 +15,9 @@ export interface RunOptions {
   stopMs?: number | undefined;
 }
 
-const usualStopMs = 10_000;
+const defaultStopMs = 10_000;
 const firstLookMs = 50;
-const longestLookMs = 1_000;
+const maxLookMs = 1_000;
 const lookTimeoutMs = 5_000;
 
 export class ServerRun {
@@ -31,7 +31,7 @@ export class ServerRun {
   constructor(options: RunOptions) {
     this.#options = options;
     this.port = freePort();
-    const { settings, environment, mark, output, stopMs = usualStopMs } = options;
+    const { settings, environment, mark, output, stopMs = defaultStopMs } = options;
     const { command, env } = withPort(settings, this.port);
     const { directory } = settings;
     const variables = { ...commonEnvironment(environment), ...env };
@@ -55,7 +55,7 @@ export class ServerRun {
   async ready(): Promise<void> {
     const { readySeconds } = this.#options.settings;
     const untilMs = exactMs() + readySeconds * 1000;
-    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, longestLookMs)) {
+    for (let waitMs = firstLookMs; ; waitMs = Math.min(waitMs * 1.5, maxLookMs)) {
       await Promise.race([Bun.sleep(waitMs), this.gone]);
       if (this.#process.isGone) throw new Error(`${howItEnded(await this.gone)} before it was ready`);
       if (await this.#isReady()) return;

@@ -1,7 +1,7 @@
 // Pulls that a running server does for its operators, side by side with its requests.
 import type { Pull, PullOffer } from "../../domain/models/pulled-model.ts";
 import { diskRoom } from "./disk-space.ts";
-import { leastMemory } from "./gguf/estimate.ts";
+import { minMemory } from "./gguf/estimate.ts";
 import type { Hub } from "./hub-request.ts";
 import { prepareModelsDirectory } from "./model-store.ts";
 import { type FoundModel, fetchModel, findModel, missingBytes } from "./pull-model.ts";
@@ -100,7 +100,7 @@ export class BackgroundPulls {
       ...{ id: found.id, file: path, quantization: quantization ?? null, bytes },
       missingBytes: await missingBytes(dataDir, found),
       roomBytes: await diskRoom(await prepareModelsDirectory(dataDir)),
-      leastMemoryBytes: leastMemory(bytes),
+      minMemoryBytes: minMemory(bytes),
     };
   }
 }

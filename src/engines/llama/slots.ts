@@ -8,7 +8,7 @@ interface Waiter {
   fail(error: unknown): void;
 }
 
-const longestWaitMs = 5 * 60_000;
+const maxWaitMs = 5 * 60_000;
 const maxWaiting = 512;
 
 export class Slots {
@@ -91,7 +91,7 @@ export class Slots {
             retryAfterSeconds: 10,
           }),
         );
-      }, longestWaitMs);
+      }, maxWaitMs);
       signal.addEventListener("abort", onAbort, { once: true });
       this.#waiting.push(waiter);
     });

@@ -33,13 +33,13 @@ export interface WorkerReady {
 type State = "stopped" | "starting" | "ready" | "failed";
 
 const firstRestartMs = 200;
-const longestRestartMs = 30_000;
+const maxRestartMs = 30_000;
 /** A worker that ran this long before it died starts the back-off anew. */
 const stableMs = 60_000;
 /** A file that did not load is not tried again sooner, whatever requests come. */
 const retryFailedMs = 15_000;
 /** A large model on a slow disk takes minutes; one that takes longer hangs. */
-const longestLoadMs = 15 * 60_000;
+const maxLoadMs = 15 * 60_000;
 const stopGraceMs = 2_000;
 const probeTimeoutMs = 2_000;
 /** A worker that answers nothing at all for this long is stuck, and is killed: every request waits behind it. */
@@ -191,9 +191,9 @@ export class WorkerProcess {
     void forLines(child.stderr, (line) => this.#log.warn("engine", { model: modelId, detail: line.slice(0, 500) }));
     let failure: string | undefined;
     const loadLimit = setTimeout(() => {
-      failure = `the model was not loaded within ${longestLoadMs / 60_000} minutes`;
+      failure = `the model was not loaded within ${maxLoadMs / 60_000} minutes`;
       child.kill("SIGKILL");
-    }, longestLoadMs);
+    }, maxLoadMs);
     await forLines(child.stdout, (line) => {
       const message = parseReady(line);
       if (!message || generation !== this.#generation) return;
@@ -233,7 +233,7 @@ export class WorkerProcess {
       this.#failed(`the engine process died ${maxLoadDeaths} times while it loaded the model`);
       return;
     }
-    const delayMs = Math.min(firstRestartMs * 2 ** this.#crashes, longestRestartMs);
+    const delayMs = Math.min(firstRestartMs * 2 ** this.#crashes, maxRestartMs);
     this.#crashes++;
     this.#state = "stopped";
     const { modelId: model } = this.#options;

@@ -9,11 +9,11 @@ import { type ListPage, listOf, pageOf, pageQuery } from "./list.ts";
 
 /** Keys of one query, and those that one page looks at for what is asked for. SQLite works in the thread that serves requests. */
 const batch = 250;
-const mostLookedAt = 5_000;
+const maxLookedAt = 5_000;
 /** Keys that made others, each read with those above it, between which other work has room. */
 const makersAtOnce = 20;
 /** Shorter beginnings of ids are those of all keys. */
-const shortestIdStart = "key_".length + 1;
+const minIdStartLength = "key_".length + 1;
 
 export const keyQuery = z.object({
   ...pageQuery,
@@ -46,7 +46,7 @@ export async function keysPage(
   const named = search === undefined ? () => true : isNamed(search);
   const found: KeyWire[] = [];
   let last = after;
-  for (let looked = 0; looked < mostLookedAt; looked += batch) {
+  for (let looked = 0; looked < maxLookedAt; looked += batch) {
     const records = await keys.listKeys(placeOf(principal), { after: last, limit: batch });
     for (const record of records.filter(named)) {
       const key = await toWireHere(record);
@@ -78,7 +78,7 @@ function isNamed(search: string): (key: ApiKeyRecord) => boolean {
   return ({ name, id, last4 }) =>
     name.toLowerCase().includes(text) ||
     last4.toLowerCase() === text ||
-    (text.length >= shortestIdStart && id.startsWith(text));
+    (text.length >= minIdStartLength && id.startsWith(text));
 }
 
 /** What made the keys is read once for all of the page. */

@@ -3,10 +3,10 @@ import { fieldError } from "../../base/errors.ts";
 import { requireVersion } from "../../dialects/message/version.ts";
 import {
   areBetas,
-  longestBetas,
+  defaultMessageVersion,
   type MessageHeaders,
+  maxBetasLength,
   messageVersions,
-  usualMessageVersion,
 } from "../../domain/models/message-headers.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import type { DecodedRequest } from "../../inference/decoded-request.ts";
@@ -16,16 +16,16 @@ import type { DecodedRequest } from "../../inference/decoded-request.ts";
  * does; one has to be named there, which is no reason to refuse a request here.
  */
 export function readMessageHeaders(headers: IncomingRequest["headers"], request: DecodedRequest): MessageHeaders {
-  const named = headers.get("anthropic-version") ?? usualMessageVersion;
+  const named = headers.get("anthropic-version") ?? defaultMessageVersion;
   const version = messageVersions.find((known) => known === named);
   if (version === undefined) {
     throw fieldError("anthropic-version", `must be a version that there is: ${messageVersions.join(" or ")}.`);
   }
   const betas = headers.get("anthropic-beta")?.trim() || undefined;
   if (betas !== undefined && !areBetas(betas)) {
-    throw fieldError("anthropic-beta", `must be names of at most ${longestBetas} characters in all, in ASCII.`);
+    throw fieldError("anthropic-beta", `must be names of at most ${maxBetasLength} characters in all, in ASCII.`);
   }
   // Only another version makes it worth while to parse the body for that.
-  if (version !== usualMessageVersion) requireVersion(request.body, version);
+  if (version !== defaultMessageVersion) requireVersion(request.body, version);
   return { version, betas };
 }

@@ -24,16 +24,16 @@ const modelList = z
   })
   .meta({ id: "ModelList" });
 
-const mostAPage = 1000;
+const maxAPage = 1000;
 const paged = "With an `anthropic-version` header";
 const pageQuery = z.object({
   limit: z.coerce
     .number()
     .int()
     .min(1)
-    .max(mostAPage)
+    .max(maxAPage)
     .default(20)
-    .meta({ description: `a whole number from 1 to ${mostAPage}, how many to give. ${paged}; else all are given` }),
+    .meta({ description: `a whole number from 1 to ${maxAPage}, how many to give. ${paged}; else all are given` }),
   after_id: z
     .string()
     .min(1)

@@ -212,14 +212,14 @@ describe("a compressed body", () => {
     const whole = gzipSync(noise, { level: 0 });
     const source = piecesOf(whole, 16_384);
     let taken = 0;
-    let mostAtOnce = 0;
+    let maxAtOnce = 0;
     const flowBody = (): BodySource => ({
       ...source,
       flow: (sink) =>
         source.flow({
           ...sink,
           data(bytes) {
-            if (taken++ === 0) setImmediate(() => (mostAtOnce = taken));
+            if (taken++ === 0) setImmediate(() => (maxAtOnce = taken));
             sink.data(bytes);
           },
           end: () => sink.end(),
@@ -229,7 +229,7 @@ describe("a compressed body", () => {
     const within = { ...limits, bodyBytes: 1_000_000 };
     expect(await readJsonBody(packed("gzip", "", { flowBody }), within)).toMatchObject({ text: noise });
     expect(taken).toBeGreaterThan(25);
-    expect(mostAtOnce).toBeLessThan(5);
+    expect(maxAtOnce).toBeLessThan(5);
   });
 
   test("a fault of the connection in the middle of a compressed body is told as that", async () => {

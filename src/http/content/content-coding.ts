@@ -19,7 +19,7 @@ const levels = {
 } as const satisfies Record<Effort, Record<Coding, number>>;
 
 /** About what one packet takes: less is not there sooner. */
-const leastBytes = 1_400;
+const minBytes = 1_400;
 const compressible = /^(?:application\/(?:json|openmetrics-text)|text\/)/;
 
 /**
@@ -64,7 +64,7 @@ export async function encoded(bytes: Uint8Array, coding: Coding, effort: Effort)
 export function isWorthCoding({ status, headers, body }: PlainAnswer): boolean {
   if (status !== 200 || headers["content-encoding"] !== undefined) return false;
   if (typeof body !== "string" && !(body instanceof Uint8Array)) return false;
-  return body.length >= leastBytes && compressible.test(headers["content-type"] ?? "");
+  return body.length >= minBytes && compressible.test(headers["content-type"] ?? "");
 }
 
 /** Undefined for what came from elsewhere and is passed on in pieces. */

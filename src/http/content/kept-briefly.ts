@@ -3,8 +3,8 @@ import type { Clock } from "../../base/clock.ts";
 
 /** Kept for so many times as long as it took: at most one part in so many of the time goes into making it. */
 const timesAsLong = 10;
-const shortestMs = 1_000;
-const longestMs = 10_000;
+const minMs = 1_000;
+const maxMs = 10_000;
 
 interface Kept<Value> {
   value: Promise<Value>;
@@ -39,7 +39,7 @@ export class KeptBriefly<Value> {
     made.value.then(
       () => {
         const endedMs = this.#clock.monotonicMs();
-        made.untilMs = endedMs + Math.min(longestMs, Math.max(shortestMs, timesAsLong * (endedMs - startedMs)));
+        made.untilMs = endedMs + Math.min(maxMs, Math.max(minMs, timesAsLong * (endedMs - startedMs)));
       },
       () => {
         if (this.#kept.get(id) === made) this.#kept.delete(id);

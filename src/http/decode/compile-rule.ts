@@ -284,7 +284,7 @@ function textRule(node: Node, only?: readonly unknown[]): TextRule {
     least,
     most,
     // A character has at least one byte, and a text of several bytes at least one character.
-    mostBytes: least <= 1 && pattern === undefined ? most : -1,
+    maxBytes: least <= 1 && pattern === undefined ? most : -1,
     pattern: pattern === undefined ? undefined : new RegExp(pattern),
     values,
     written: readable?.filter((value) => typeof value === "string").map((value) => Buffer.from(value)),

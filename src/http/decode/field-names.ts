@@ -14,7 +14,7 @@ import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 
 /** Names that have to be folded, of one body: more are an attempt to keep the process busy. */
-const mostFolded = 10_000;
+const maxFolded = 10_000;
 /** Members of the body in which Vercel's gateway and OpenRouter find other models; of some, only where they have one of these values. */
 const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
   { names: ["provideroptions", "gateway", "models"] },
@@ -102,8 +102,8 @@ export class FieldNames {
       const isSynonym = path.length === 0 && synonyms.has(name);
       if (!isSynonym && plainName.test(name)) continue;
       isPlain &&= isSynonym;
-      if (++this.#folded > mostFolded) {
-        const reason = `more than ${mostFolded} of its fields have names with capitals or characters beyond ASCII`;
+      if (++this.#folded > maxFolded) {
+        const reason = `more than ${maxFolded} of its fields have names with capitals or characters beyond ASCII`;
         throw invalidRequest(`The body cannot be used: ${reason}.`);
       }
       const meant = this.#knownAt(rule, path).get(foldName(name));

@@ -42,10 +42,10 @@ import {
 
 /** Whoever nests deeper, or names more in one object or in all that are open at once, is read in the other way. */
 const deepest = 64;
-const mostNamesEach = 64;
-const mostNamesOpen = 1_024;
+const maxNamesEach = 64;
+const maxNamesOpen = 1_024;
 /** Hashes of the names in the objects that are open, to find those that are there twice. */
-const hashes = new Int32Array(mostNamesOpen);
+const hashes = new Int32Array(maxNamesOpen);
 let open = 0;
 
 /** What is counted while it is read. */
@@ -130,8 +130,8 @@ function fitsAnyText(rules: readonly TextRule[], start: number, end: number): bo
   return false;
 }
 
-function fitsText({ least, mostBytes, written }: TextRule, start: number, end: number): boolean {
-  if (written === undefined) return end - start >= least && end - start <= mostBytes;
+function fitsText({ least, maxBytes, written }: TextRule, start: number, end: number): boolean {
+  if (written === undefined) return end - start >= least && end - start <= maxBytes;
   for (let i = 0; i < written.length; i++) if (isSame(written[i] as Uint8Array, start, end)) return true;
   return false;
 }
@@ -204,7 +204,7 @@ function isClearName(rule: ObjectRule, start: number, end: number): boolean {
 
 /** Whether the object whose names begin at `first` has none like it yet. Two names may have the same hash: that is for the other way as well. */
 function isNewName(first: number, hash: number): boolean {
-  if (open - first === mostNamesEach || open === mostNamesOpen || ++counts.names > limit.names) return false;
+  if (open - first === maxNamesEach || open === maxNamesOpen || ++counts.names > limit.names) return false;
   for (let i = first; i < open; i++) if (hashes[i] === hash) return false;
   hashes[open++] = hash;
   return true;

@@ -70,7 +70,7 @@ export interface TextRule {
   readonly least: number;
   readonly most: number;
   /** Up to so many bytes it has no more characters than allowed, and is known to fit; -1: the bytes cannot tell. */
-  readonly mostBytes: number;
+  readonly maxBytes: number;
   readonly pattern: RegExp | undefined;
   /** The text is one of these. */
   readonly values: ReadonlySet<unknown> | undefined;

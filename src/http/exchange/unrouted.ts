@@ -5,8 +5,8 @@ import { isAskedAsAnthropic } from "./anthropic-errors.ts";
 import { pathOf, type RouteTable } from "./route-table.ts";
 
 /** A wrong base URL may add so many at the start; each is a look into the table. */
-const mostSegmentsTooMany = 8;
-const mostShown = 100;
+const maxSegmentsTooMany = 8;
+const maxShown = 100;
 
 /**
  * `baseUrl` is what clients are to be given. A path that is nearly right is told and not served: another layer, such as a
@@ -65,10 +65,10 @@ function pastGateway(path: string): GatewayError {
  * too much, such as `/api/v1` or `/v1/v1`; undefined where there is none such.
  */
 function meantPath(path: string, table: RouteTable): string | undefined {
-  const segments = path.split("/", mostShown).filter((segment) => segment !== "");
+  const segments = path.split("/", maxShown).filter((segment) => segment !== "");
   const whole = `/${segments.join("/")}`;
   if (whole !== path && table.allowed(whole).length > 0) return whole;
-  for (let i = 0; i < Math.min(segments.length, mostSegmentsTooMany); i++) {
+  for (let i = 0; i < Math.min(segments.length, maxSegmentsTooMany); i++) {
     const versioned = `/v1/${segments.slice(i).join("/")}`;
     if (versioned !== path && table.allowed(versioned).length > 0) return versioned;
   }
@@ -76,5 +76,5 @@ function meantPath(path: string, table: RouteTable): string | undefined {
 }
 
 function short(path: string): string {
-  return path.length > mostShown ? `${path.slice(0, mostShown)}…` : path;
+  return path.length > maxShown ? `${path.slice(0, maxShown)}…` : path;
 }

@@ -24,7 +24,7 @@ export interface GuideManifest {
 }
 
 /** A version of the guides takes 10 MB in all of its forms; what is above is read each time. */
-const mostHeldBytes = 16_000_000;
+const maxHeldBytes = 16_000_000;
 
 /** What was read of one build. */
 interface Held {
@@ -58,7 +58,7 @@ export class GuideFiles {
     const held = this.#held;
     const bytes = held.files.get(name) ?? (await readFile(join(this.#directory, name)).catch(() => undefined));
     if (!bytes) return undefined;
-    if (!held.files.has(name) && held.bytes + bytes.length <= mostHeldBytes) {
+    if (!held.files.has(name) && held.bytes + bytes.length <= maxHeldBytes) {
       held.files.set(name, bytes);
       held.bytes += bytes.length;
     }

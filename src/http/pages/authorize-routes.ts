@@ -18,7 +18,7 @@ import { askingWanted } from "../../oauth/authorize/checks.ts";
 import { newCode } from "../../oauth/authorize/code.ts";
 import { allowedAlready, hasCredential, toolsBefore, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { clientRequest, type ValidRequest, validRequest } from "../../oauth/authorize/flow.ts";
-import { longestQuery, Parameters } from "../../oauth/authorize/parameters.ts";
+import { maxQueryLength, Parameters } from "../../oauth/authorize/parameters.ts";
 import type { ClientDocuments } from "../../oauth/client/client-documents.ts";
 import { isDocumentUrl } from "../../oauth/client/document-url.ts";
 import { actingOf } from "../../policy/records/audit.ts";
@@ -180,8 +180,8 @@ async function readClient(
   { clientAddress }: Exchange,
   { apps, clientDocuments, issuer }: AuthorizeDeps,
 ): Promise<ClientRequest> {
-  if (query.length > longestQuery) {
-    throw refused(`its query has more than ${longestQuery} characters.`, "oauth_query_too_long");
+  if (query.length > maxQueryLength) {
+    throw refused(`its query has more than ${maxQueryLength} characters.`, "oauth_query_too_long");
   }
   const findDocument = clientDocuments && ((url: string) => clientDocuments.find(url, clientAddress));
   const client = await clientRequest(new Parameters(query), { apps, findDocument }, issuer());

@@ -53,7 +53,7 @@ interface PendingDevice {
 
 const path = "/device";
 /** RFC 8628, 5.1: a code is short, as a person types it. A session is soon made anew, and so is an address of a network. */
-const mostWrongCodes = 10;
+const maxWrongCodes = 10;
 const windowSeconds = 600;
 
 export function deviceRoutes(deps: DeviceDeps): PageRoute[] {
@@ -133,8 +133,8 @@ class DevicePages {
     find: () => Promise<PendingDevice>,
   ): Promise<PendingDevice> {
     const whose = [`person:${person.id}`, `address:${clientNetwork(clientAddress)}`];
-    const rules = whose.map((one) => ({ id: `user-code:${one}`, limit: mostWrongCodes, windowSeconds }));
-    return this.#attempts.run(rules, `At most ${mostWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
+    const rules = whose.map((one) => ({ id: `user-code:${one}`, limit: maxWrongCodes, windowSeconds }));
+    return this.#attempts.run(rules, `At most ${maxWrongCodes} wrong codes in ${windowSeconds / 60} minutes.`, find);
   }
 
   /** Undefined as well for what the app may not ask for any more. */

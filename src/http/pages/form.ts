@@ -1,5 +1,5 @@
 // Forms: fields with their labels, hints and errors, and how a refusal of what was entered is shown beside its field.
-import { longestPassword, shortestPassword } from "../../accounts/passwords.ts";
+import { maxPasswordLength, minPasswordLength } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { errorTable } from "../exchange/errors.ts";
@@ -83,7 +83,7 @@ ${fault && html`<span class="error" id="${id}-error">${fault.message}</span>`}
 </div>`;
 }
 
-const longestName = 100;
+const maxNameLength = 100;
 
 export function nameField(value: string | undefined, fault: FormFault | undefined, idPrefix = ""): Html {
   return field({
@@ -91,7 +91,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
     label: "Your name",
     autocomplete: "name",
     value,
-    maxLength: longestName,
+    maxLength: maxNameLength,
     fault,
     idPrefix,
   });
@@ -99,7 +99,7 @@ export function nameField(value: string | undefined, fault: FormFault | undefine
 
 /** `autofocus` where it is the first field of its page. */
 export function newPasswordField(fault: FormFault | undefined, given: Partial<Field> = {}): Html {
-  const hint = `At least ${shortestPassword} characters. Several words in a row are easy to remember and hard to guess.`;
+  const hint = `At least ${minPasswordLength} characters. Several words in a row are easy to remember and hard to guess.`;
   return field({
     name: "password",
     label: "Password",
@@ -107,8 +107,8 @@ export function newPasswordField(fault: FormFault | undefined, given: Partial<Fi
     autocomplete: "new-password",
     // What is wrong with it says the same.
     ...(fault?.field === "password" ? {} : { hint }),
-    minLength: shortestPassword,
-    maxLength: longestPassword,
+    minLength: minPasswordLength,
+    maxLength: maxPasswordLength,
     fault,
     ...given,
   });

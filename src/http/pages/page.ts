@@ -85,7 +85,7 @@ export async function signedInAt(
   return current?.signedIn;
 }
 
-const longestForm = 65_536;
+const maxFormLength = 65_536;
 const formType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 /**
@@ -144,11 +144,11 @@ export async function readPairs(req: IncomingRequest): Promise<URLSearchParams> 
   }
   let bytes: ByteSpan;
   try {
-    bytes = await req.readBody(longestForm);
+    bytes = await req.readBody(maxFormLength);
   } catch (error) {
     if (!(error instanceof RequestBodyError)) throw error;
     if (error.fault !== "too_large") throw invalidRequest("The form arrived incomplete. Send it again.");
-    throw new GatewayError("request_too_large", `The form is larger than ${longestForm} bytes.`);
+    throw new GatewayError("request_too_large", `The form is larger than ${maxFormLength} bytes.`);
   }
   return new URLSearchParams(new TextDecoder().decode(bytes.view));
 }

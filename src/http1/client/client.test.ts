@@ -370,7 +370,7 @@ describe("answers", () => {
     while (all.length < 100 && !all.some(({ ends }) => ends.length > 0)) {
       all.push(await paused());
       await new Promise(setImmediate);
-      expect(ledger.held).toBeLessThanOrEqual(ledger.mostBytesOfKey);
+      expect(ledger.held).toBeLessThanOrEqual(ledger.maxBytesOfKey);
     }
     expect(all.flatMap(({ ends }) => ends)).toEqual([expect.objectContaining({ code: "rate_limit_exceeded" })]);
     for (const { body } of all) body.cancel();

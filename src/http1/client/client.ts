@@ -74,7 +74,7 @@ interface CommonHead {
 
 /** Shorter than what common servers allow without telling (5 s): a request must not meet a closing connection. */
 const defaultUnusedMs = 4_000;
-const longestUnusedMs = longLived.upstreamConnection.idleMs;
+const maxUnusedMs = longLived.upstreamConnection.idleMs;
 /** Milliseconds that may pass between the server's clock and ours. */
 const unusedMarginMs = 1_000;
 /** One timer watches all deadlines; they are kept to within this. */
@@ -140,7 +140,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
 
   free(connection: ClientConnection, announcedMs: number | undefined): void {
     const unusedMs =
-      announcedMs === undefined ? this.#unusedTimeoutMs : Math.min(announcedMs - unusedMarginMs, longestUnusedMs);
+      announcedMs === undefined ? this.#unusedTimeoutMs : Math.min(announcedMs - unusedMarginMs, maxUnusedMs);
     if (this.#closed || unusedMs <= 0) {
       connection.shut();
       return;

@@ -1,7 +1,7 @@
 // The bytes of a connection that belong to no request yet: takes requests out of them, refuses early what will never be one.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { HeadError, isTokenByte } from "../head.ts";
-import { longestPeerLine, noPeerLine, readPeerLine } from "../peer-line.ts";
+import { maxPeerLineLength, noPeerLine, readPeerLine } from "../peer-line.ts";
 import { ConnectionBody } from "./connection-body.ts";
 import { HeadMemory, SharedHeads } from "./known-head.ts";
 import { type ReadRequest, readRequest } from "./read-request.ts";
@@ -111,9 +111,9 @@ export class ConnectionInput {
   #takePeer(): string | undefined {
     const bytes = this.#bytes;
     if (!bytes) return undefined;
-    const end = bytes.subarray(0, longestPeerLine).indexOf(lineEnd);
+    const end = bytes.subarray(0, maxPeerLineLength).indexOf(lineEnd);
     if (end < 0) {
-      if (bytes.length >= longestPeerLine) throw noPeerLine();
+      if (bytes.length >= maxPeerLineLength) throw noPeerLine();
       return undefined;
     }
     const start = end + lineEnd.length;

@@ -407,8 +407,8 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const { receivedBytes, isFlowing } = this.#body;
     const paceMs = bodyIdleMs + (receivedBytes / slowestBodyBytesPerSecond) * 1000;
     const longMs = isFlowing ? (receivedBytes / slowestFlowBytesPerSecond) * 1000 : 0;
-    const mostMs = Math.min(paceMs, Math.max(bodyMs, longMs));
-    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + mostMs);
+    const maxMs = Math.min(paceMs, Math.max(bodyMs, longMs));
+    this.#deadlineMs = Math.min(this.#clock.exactMs() + bodyIdleMs, this.#bodySinceMs + maxMs);
   }
 
   /** Begins the next request once it may, and so on while each is answered at once. */

@@ -11,13 +11,13 @@ export interface ReadHead<Self> {
 }
 
 /** Longer ones are read each time: what is known is memory of each connection. */
-const longestKnown = 2 * 1024;
+const maxKnownLength = 2 * 1024;
 /** Most digits by which a head may grow by its length alone. */
-const mostDigits = 16;
+const maxDigits = 16;
 /** Finds the line whose value may differ. */
 const lengthLine = /\r\ncontent-length:[ \t]*(\d+)[ \t]*\r\n/di;
 /** A connection whose heads are all different tries again after so many to know the next one. */
-const mostApart = 64;
+const maxApart = 64;
 
 /**
  * Connections with the same program have the same heads. By a hash of them; one takes the place of another. Held by the
@@ -73,10 +73,10 @@ export class HeadMemory<Read extends ReadHead<Read>> {
     if (this.#known) {
       this.#known = undefined;
       this.#untilKept = this.#apart;
-      this.#apart = Math.min(2 * this.#apart, mostApart);
+      this.#apart = Math.min(2 * this.#apart, maxApart);
     }
     if (this.#untilKept > 0) this.#untilKept--;
-    else if (text.length <= longestKnown && text.length + mostDigits <= this.#headBytes) {
+    else if (text.length <= maxKnownLength && text.length + maxDigits <= this.#headBytes) {
       this.#known = this.#shared.of(text, read);
     }
   }
@@ -120,7 +120,7 @@ class KnownHead<Read extends ReadHead<Read>> {
       return this.#read;
     }
     let length = 0;
-    const latest = Math.min(bytes.length, at + mostDigits);
+    const latest = Math.min(bytes.length, at + maxDigits);
     for (; at < latest; at++) {
       const digit = (bytes[at] as number) - 0x30;
       if (digit < 0 || digit > 9) break;

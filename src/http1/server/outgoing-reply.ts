@@ -4,7 +4,7 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { PausableChannel } from "../byte-channel.ts";
 import type { AnswerFields, Reply } from "../message.ts";
 import { type AnswerConnection, type AnswerFraming, putHead, scratch } from "./outgoing.ts";
-import { gatheredBytes, mostPlaced, turnOutput } from "./turn-output.ts";
+import { gatheredBytes, maxPlaced, turnOutput } from "./turn-output.ts";
 
 /** The members of its connection that an answer needs. */
 export interface ReplyConnection {
@@ -30,7 +30,7 @@ export interface ReplyConnection {
 const eagerBytes = 16 * 1024;
 const lastChunk = "0\r\n\r\n";
 /** Bytes around one chunk: eight digits, two line ends, and the last chunk. */
-const mostFraming = 8 + 2 + 2 + lastChunk.length;
+const maxFraming = 8 + 2 + 2 + lastChunk.length;
 const hexDigits = "0123456789abcdef";
 
 export class OutgoingReply implements Reply {
@@ -175,11 +175,11 @@ class OutgoingStream implements ClientStream {
     const length = before.length + end - start + after.length;
     // A chunk of no bytes would end the answer.
     if (length === 0) return this.#keepsUp(connection);
-    if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + mostFraming > mostPlaced) {
+    if (this.#scheduled || connection.behind || this.#mode === "bodyless" || length + maxFraming > maxPlaced) {
       return this.write(before + bytes.toString("latin1", start, end) + after);
     }
     const isChunked = this.#mode === "chunked";
-    const place = turnOutput.place(length + mostFraming);
+    const place = turnOutput.place(length + maxFraming);
     let at = isChunked ? putChunkSize(gatheredBytes, length, place) : place;
     if (before !== "") at += gatheredBytes.write(before, at, "latin1");
     at += bytes.copy(gatheredBytes, at, start, end);
@@ -247,8 +247,8 @@ class OutgoingStream implements ClientStream {
     const waiting = this.#waiting;
     this.#head = "";
     this.#waiting = "";
-    const room = head.length + waiting.length + mostFraming + this.#trailer.length + 2;
-    if (room > mostPlaced) {
+    const room = head.length + waiting.length + maxFraming + this.#trailer.length + 2;
+    if (room > maxPlaced) {
       const bytes = Buffer.allocUnsafeSlow(room);
       connection.writeSoon(bytes, 0, this.#put(bytes, 0, head, waiting));
     } else {

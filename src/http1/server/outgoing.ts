@@ -74,7 +74,7 @@ const lastLines: Readonly<Record<AnswerConnection, string>> = {
 };
 
 /** Bytes that the value of a field takes at most that is a number. */
-const mostOfNumber = 32;
+const maxOfNumber = 32;
 const upgradeLine = "HTTP/1.1 101 Switching Protocols\r\n";
 
 /** The line of each status that was used. */
@@ -190,7 +190,7 @@ function putValue(name: string, value: string, at: number): number {
 }
 
 function putNumber(value: number, at: number): number {
-  if (at + mostOfNumber > scratch.length) throw tooLong();
+  if (at + maxOfNumber > scratch.length) throw tooLong();
   const isShort = value >= 0 && (value | 0) === value;
   return putLineEnd(isShort ? putDigits(scratch, value, at) : putText(String(value), at));
 }

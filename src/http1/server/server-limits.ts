@@ -76,11 +76,11 @@ function connectionsFor(descriptors: number): number {
 function descriptorLimit(): number {
   try {
     const soft = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return soft === undefined || soft === "unlimited" ? usualDescriptors : Number(soft);
+    return soft === undefined || soft === "unlimited" ? defaultDescriptors : Number(soft);
   } catch {
-    return usualDescriptors;
+    return defaultDescriptors;
   }
 }
 
 /** Descriptors where the system does not say: what Bun raises its limit to at least, on the systems it runs on. */
-const usualDescriptors = 8_192;
+const defaultDescriptors = 8_192;

@@ -100,8 +100,8 @@ class ListeningServer implements Http1Server, ConnectionServer {
     const limits = { ...defaultLimits(), ...options.limits };
     this.limits = limits;
     this.tellsPeers = "unix" in options;
-    const shortestMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
-    this.#sweepMs = Math.min(maxSweepMs, Math.max(1, shortestMs / 4));
+    const minMs = Math.min(limits.headMs, limits.idleMs, limits.bodyIdleMs, limits.unsentMs, limits.lingerMs);
+    this.#sweepMs = Math.min(maxSweepMs, Math.max(1, minMs / 4));
     const socket: Bun.SocketHandler<ServerConnection> = {
       open: (opened) => this.#accept(opened),
       data: (from, bytes) => duringEvent(onData, from.data, bytes),

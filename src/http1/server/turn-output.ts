@@ -14,9 +14,9 @@ export interface Sender {
  */
 export const gatheredBytes = Buffer.allocUnsafeSlow(256 * 1024);
 /** Larger ones are not worth a copy. */
-const mostGathered = 16 * 1024;
+const maxGathered = 16 * 1024;
 /** The most bytes that are put together at `place`. */
-export const mostPlaced = 64 * 1024;
+export const maxPlaced = 64 * 1024;
 
 /**
  * Each write wakes who waits for it, which is more than half of what the write costs; by the next one, with the work for
@@ -53,7 +53,7 @@ export class TurnOutput {
   }
 
   /**
-   * A place in the gathered bytes for up to `length`, which is at most `mostPlaced`. They are safe there until anything
+   * A place in the gathered bytes for up to `length`, which is at most `maxPlaced`. They are safe there until anything
    * is gathered or sent, so that is to be done at once.
    */
   place(length: number): number {
@@ -67,7 +67,7 @@ export class TurnOutput {
    */
   gather(sender: Sender, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
-    const isWorthIt = this.#open > 1 && length <= mostGathered;
+    const isWorthIt = this.#open > 1 && length <= maxGathered;
     if (!isWorthIt || this.#used + length > this.#bytes.length) this.send();
     if (!isWorthIt) return false;
     if (bytes !== this.#bytes) bytes.copy(this.#bytes, this.#used, start, end);

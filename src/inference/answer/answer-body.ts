@@ -7,7 +7,7 @@ import { type Holder, heldBytes, NoRoomError } from "../../base/bytes/held-bytes
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Later } from "../../base/later.ts";
-import { mostAnswerBytes, usualAnswerBytes } from "../../dialects/answer-bound.ts";
+import { defaultAnswerBytes, maxAnswerBytes } from "../../dialects/answer-bound.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { brokeOff } from "./engine-refusal.ts";
@@ -31,7 +31,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   #first = noBytes;
   /** All of it, where there is more than one piece. */
   #collected: ByteCollector | undefined;
-  #mostBytes = usualAnswerBytes;
+  #maxBytes = defaultAnswerBytes;
   #over = false;
   readonly #taker: LongAnswerTaker | undefined;
   #isLong = false;
@@ -67,7 +67,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
     if (this.#over) return;
     this.#dispatched.firstByte();
     const length = (this.#collected ?? this.#first).length + bytes.length;
-    const refusal = this.#isTooLong(length) ? tooLong(this.#mostBytes) : this.#take(bytes, length);
+    const refusal = this.#isTooLong(length) ? tooLong(this.#maxBytes) : this.#take(bytes, length);
     if (!refusal) {
       if (length > longAnswerBytes && !this.#isLong) this.#handOver();
       return;
@@ -131,10 +131,10 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
 
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
-    const { mostBytesOfKey } = heldBytes;
+    const { maxBytesOfKey } = heldBytes;
     // The last block has room for more than came.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
-    return refusal && needed > mostBytesOfKey ? neverHeld(mostBytesOfKey) : refusal;
+    return refusal && needed > maxBytesOfKey ? neverHeld(maxBytesOfKey) : refusal;
   }
 
   #hold(bytes: ByteSpan): GatewayError | undefined {
@@ -148,9 +148,9 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   }
 
   #isTooLong(length: number): boolean {
-    if (length <= this.#mostBytes) return false;
-    this.#mostBytes = mostAnswerBytes(this.#request, this.#dispatched.model);
-    return length > this.#mostBytes;
+    if (length <= this.#maxBytes) return false;
+    this.#maxBytes = maxAnswerBytes(this.#request, this.#dispatched.model);
+    return length > this.#maxBytes;
   }
 
   fail(error: unknown): void {
@@ -173,19 +173,19 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   }
 }
 
-function tooLong(mostBytes: number): GatewayError {
+function tooLong(maxBytes: number): GatewayError {
   return new GatewayError(
     "upstream_error",
     "The model server sent more than the request can use. Where that is meant to be, ask for less at once: fewer inputs, or fewer choices.",
-    { detail: `more than ${mostBytes} bytes` },
+    { detail: `more than ${maxBytes} bytes` },
   );
 }
 
 /** Asked again, it would be as long, and the model server would have done all of it once more. */
-function neverHeld(mostBytes: number): GatewayError {
+function neverHeld(maxBytes: number): GatewayError {
   return new NoRoomError(
     "upstream_error",
-    `The answer and its request are longer than ${mostBytes} bytes, the most that one key may hold here. Ask for less at once, embeddings with encoding_format base64, or have an operator raise limits.held_bytes.`,
+    `The answer and its request are longer than ${maxBytes} bytes, the most that one key may hold here. Ask for less at once, embeddings with encoding_format base64, or have an operator raise limits.held_bytes.`,
     { shouldRetry: false },
   );
 }

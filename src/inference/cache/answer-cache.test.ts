@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
 import type { Model } from "../../domain/models/model.ts";
-import { type CachePolicy, type ResponseCache, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { type CachePolicy, defaultCachePolicy, type ResponseCache } from "../../domain/models/policies/cache.ts";
 import { AnswerCache } from "./answer-cache.ts";
 import type { AnswerCacheParts } from "./cached-request.ts";
 
@@ -56,8 +56,8 @@ test("where neither the model nor the key has a cache, nothing more of a request
 });
 
 test("a key has it on where the model has none, by the usual policy, and off whatever the model says", () => {
-  expect(opened({ key: "on" })?.policy).toEqual(usualCachePolicy);
-  const half = { ...usualCachePolicy, priceFactor: 0.5 };
+  expect(opened({ key: "on" })?.policy).toEqual(defaultCachePolicy);
+  const half = { ...defaultCachePolicy, priceFactor: 0.5 };
   expect(opened({ key: "on", model: half })?.policy).toEqual(half);
   expect(opened({ model: half })?.policy).toEqual(half);
   expect(opened({ key: "off", model: half, header: "use" })).toBeUndefined();
@@ -83,7 +83,7 @@ test.each([
 ] as const)(
   "of requests that are %p, one of temperature %p that says %p is looked for: %p",
   (requests, temperature, header, expected) => {
-    const model = { ...usualCachePolicy, requests };
+    const model = { ...defaultCachePolicy, requests };
     expect(opened({ model, body: { temperature }, ...(header ? { header } : {}) }) !== undefined).toBe(expected);
   },
 );
@@ -101,7 +101,7 @@ test.each([
 ])("an answer about %s is kept only where the client asks for it", (_what, content) => {
   const body = { temperature: 0, messages: [{ role: "user", content }] };
   expect(opened({ key: "on", body })).toBeUndefined();
-  expect(opened({ model: { ...usualCachePolicy, requests: "all" }, body })).toBeUndefined();
+  expect(opened({ model: { ...defaultCachePolicy, requests: "all" }, body })).toBeUndefined();
   expect(opened({ key: "on", body, header: "use" })).toBeDefined();
 });
 

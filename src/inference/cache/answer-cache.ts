@@ -1,7 +1,7 @@
 // Whether the answer to a request may be one that is kept: what its model, its key and its client say.
 import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
-import { type CachePolicy, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { type CachePolicy, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
@@ -36,7 +36,7 @@ export class AnswerCache {
     const ofModel = model.policies?.cache;
     if (said === undefined && ofModel === undefined) return undefined;
     if (said === "off" || recording) return undefined;
-    return this.#open(call, model, ofModel ?? usualCachePolicy);
+    return this.#open(call, model, ofModel ?? defaultCachePolicy);
   }
 
   #open(call: Asked, model: Model, policy: CachePolicy): CachedRequest | undefined {

@@ -16,7 +16,7 @@ import type { Asker, Meaning, SimilarRequests } from "./similar-requests.ts";
 /** What is collected is told to the ledger of bytes in steps. */
 const countedBytes = 64 * 1024;
 /** Seconds by which the clocks of replicas may differ: what was made later than that was made by a clock that is wrong. */
-const mostSkewSeconds = 60;
+const maxSkewSeconds = 60;
 /** Members of an answer that its maker would not give, whatever the format: it may do so the next time. */
 const refused = /"(?:finish_reason|stop_reason|reason)"\s*:\s*"(?:content_filter|refusal)"/;
 /** Those of a whole one that say why it ended, and that it did not. */
@@ -43,7 +43,7 @@ export interface LookingUp {
   /** Names of the guardrails that have looked at it. */
   readonly lookedAtBy?: readonly string[] | undefined;
   /** The most tokens of each generation that quotas which end answers allow; undefined: as many as there are. */
-  mostTokensOf(model: Model): number | undefined;
+  maxTokensOf(model: Model): number | undefined;
 }
 
 export interface CachedRequestOptions {
@@ -133,8 +133,8 @@ export class CachedRequest {
    */
   #fits({ usage, at }: KeptAnswer, open: LookingUp): boolean {
     const age = this.#options.parts.clock.nowSeconds() - at;
-    if (age >= this.policy.ttlSeconds || age < -mostSkewSeconds) return false;
-    const most = open.mostTokensOf(this.#options.asked.model);
+    if (age >= this.policy.ttlSeconds || age < -maxSkewSeconds) return false;
+    const most = open.maxTokensOf(this.#options.asked.model);
     return most === undefined || usage.completionTokens <= most * open.width;
   }
 

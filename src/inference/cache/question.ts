@@ -8,14 +8,14 @@ export interface Question {
 }
 
 /** Embedding models read no more of a text, and what is longer seldom means the same as another. */
-const longestQuestion = 8_000;
+const maxQuestionLength = 8_000;
 /** Bytes of a body; no tree is made of a longer one for this, as that takes many times the memory, and everybody waits. */
-const longestBody = 256 * 1024;
+const maxBodyLength = 256 * 1024;
 
 /** Undefined where the last message is not one of its user's, of text alone. */
 export function questionOf(request: DecodedRequest): Question | undefined {
   const { dialect, bodyBytes } = request;
-  if (!dialect.format || bodyBytes > longestBody) return undefined;
+  if (!dialect.format || bodyBytes > maxBodyLength) return undefined;
   const name = dialect.promptMember;
   const prompt = request.body[name];
   if (typeof prompt === "string") return question(name, prompt, null);
@@ -34,6 +34,6 @@ export function questionOf(request: DecodedRequest): Question | undefined {
 }
 
 function question(name: string, text: string, around: unknown): Question | undefined {
-  const isUsual = text.trim() !== "" && text.length <= longestQuestion;
+  const isUsual = text.trim() !== "" && text.length <= maxQuestionLength;
   return isUsual ? { text, around: { name, text: JSON.stringify(around) } } : undefined;
 }

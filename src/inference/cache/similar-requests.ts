@@ -11,9 +11,9 @@ const deadlineMs = 1_000;
 /** A model that did not answer in time is left alone for so long: its requests are not all kept waiting in vain. */
 const restMs = 10_000;
 /** Looked through one by one: some hundred thousandths of a second. */
-const mostOfPartition = 256;
+const maxOfPartition = 256;
 /** Dimensions; a longer one is no embedding. */
-const longestVector = 8_192;
+const maxVectorLength = 8_192;
 /** What an entry takes beside its vector. */
 const entryBytes = 256;
 
@@ -123,7 +123,7 @@ export class SimilarRequests {
     this.#partitions.delete(partition);
     this.#partitions.set(partition, within);
     const known = entries.findIndex((entry) => entry.digest === digest);
-    if (known >= 0 || entries.length >= mostOfPartition) this.#drop(entries, Math.max(known, 0));
+    if (known >= 0 || entries.length >= maxOfPartition) this.#drop(entries, Math.max(known, 0));
     entries.push({ vector, digest });
     this.#count(bytesOf(vector));
     for (const oldest of this.#partitions.keys()) {
@@ -195,7 +195,7 @@ function product(a: Float32Array, b: Float32Array): number {
 function readVector(answer: string): Float32Array | undefined {
   const { data } = JSON.parse(answer) as { data?: readonly { embedding?: unknown }[] };
   const numbers = data?.[0]?.embedding;
-  if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > longestVector) return undefined;
+  if (!Array.isArray(numbers) || numbers.length === 0 || numbers.length > maxVectorLength) return undefined;
   // What is no number stands there as null, and would count as 0: the rest of such a vector points anywhere.
   if (!numbers.every((one) => typeof one === "number")) return undefined;
   const vector = Float32Array.from(numbers);

@@ -17,9 +17,9 @@ import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./contin
 import { SaidText } from "./said-text.ts";
 
 /** An answer that breaks off more often than this is not worth the prompts that are read for it. */
-const mostContinuations = 3;
+const maxContinuations = 3;
 /** A count that takes longer is not waited for. */
-const longestCountMs = 1_000;
+const maxCountMs = 1_000;
 
 /** The request whose answer is continued. */
 export interface ContinuedRequest extends Sender {
@@ -92,13 +92,13 @@ export class Continuation implements Continuing {
       this.isAtLimit = true;
       return verdict;
     }
-    if (verdict === "cannot" || this.#times === mostContinuations) {
+    if (verdict === "cannot" || this.#times === maxContinuations) {
       this.outcomes.push("unfit");
       return "cannot";
     }
     this.#count(observed, isBegun);
     this.#isUnderWay = true;
-    const most = this.writtenTokens > 0 ? this.#open.mostTokensOf?.(cut.model) : undefined;
+    const most = this.writtenTokens > 0 ? this.#open.maxTokensOf?.(cut.model) : undefined;
     this.#isUnderWay = false;
     if (most !== undefined && most <= this.writtenTokens) return "spent";
     return this.#takesTurn(cut, error, observed, isBegun);
@@ -241,7 +241,7 @@ export class Continuation implements Continuing {
     const [part, first] = [this.#part, countedPrompts[0]];
     const counts = [count(part, sent), ...(first === undefined ? [count(0, whole)] : [])];
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, longestCountMs);
+      const timer = setTimeout(resolve, maxCountMs);
       void Promise.all(counts).then(() => {
         clearTimeout(timer);
         const [prompt, begun] = [countedPrompts[0], countedPrompts[part]];

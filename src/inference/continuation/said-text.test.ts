@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { SaidText } from "./said-text.ts";
 
-function keeping(mostBytes = 64 * 1024 * 1024) {
-  const ledger = new HeldBytes(mostBytes);
+function keeping(maxBytes = 64 * 1024 * 1024) {
+  const ledger = new HeldBytes(maxBytes);
   return { ledger, said: new SaidText(ledger.holder(new AccountBytes())) };
 }
 
@@ -27,8 +27,8 @@ test("half a character at the end is nothing that could be sent", () => {
 test.each([
   ["beyond 1 MiB", 64 * 1024 * 1024, 1_100_000],
   ["beyond what may be held", 16 * 1024, 20_000],
-])("%s nothing is kept, and nothing held", (_why, mostBytes, length) => {
-  const { ledger, said } = keeping(mostBytes);
+])("%s nothing is kept, and nothing held", (_why, maxBytes, length) => {
+  const { ledger, said } = keeping(maxBytes);
   for (let at = 0; at < length; at += 1_000) said.text("x".repeat(1_000));
   expect([said.whole, ledger.held]).toEqual([undefined, 0]);
 });

@@ -4,7 +4,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../dialects/answer.ts";
 
 /** Nothing is kept of a longer answer. */
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 /** Pieces are gathered into blocks of so many characters: a string of very many pieces takes far more memory than its text. */
 const blockCharacters = 2048;
 
@@ -70,7 +70,7 @@ export class SaidText implements SaidListener {
       return;
     }
     const block = Buffer.from(this.#recent);
-    if (this.#bytes + block.length > mostBytes || this.#holder.take("continued", block.length)) {
+    if (this.#bytes + block.length > maxBytes || this.#holder.take("continued", block.length)) {
       this.other();
       return;
     }

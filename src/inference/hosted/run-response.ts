@@ -47,11 +47,11 @@ import { TurnCall } from "./turn-call.ts";
 import { TurnStream } from "./turn-stream.ts";
 
 /** A model that only calls tools would never end; at the last turn it has to answer. */
-const mostTurns = 50;
+const maxTurns = 50;
 /** Calls of one turn that run at once. */
 const callsAtOnce = 8;
 /** Tools of all servers together that one request may offer. */
-const mostTools = 512;
+const maxTools = 512;
 const nothingBefore: GoesOn = { previousId: null, keptAfter: null, conversationId: null, input: [] };
 
 /** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
@@ -158,10 +158,10 @@ class HostedRun<Result> implements Stoppable {
       others,
     );
     const count = offered.size + others.length;
-    if (count > mostTools)
+    if (count > maxTools)
       throw fieldError(
         "tools",
-        `must be at most ${mostTools} with those of servers (got ${count}); name some in \`allowed_tools\`.`,
+        `must be at most ${maxTools} with those of servers (got ${count}); name some in \`allowed_tools\`.`,
       );
     this.#offered = offered;
     const recorder = recorderFor(this.#call, model, this.#deps);
@@ -345,7 +345,7 @@ class HostedRun<Result> implements Stoppable {
   /** What a client demands holds for the first turn: else no turn could answer. */
   #choiceOf(offered: OfferedTools): unknown {
     const { tool_choice: choice, max_tool_calls: most } = this.#body;
-    if (this.#turns >= mostTurns || (typeof most === "number" && this.#calls >= most)) return "none";
+    if (this.#turns >= maxTurns || (typeof most === "number" && this.#calls >= most)) return "none";
     if (this.#turns > 0)
       return isObject(choice) && choice["type"] === "allowed_tools"
         ? { ...(offered.asChoice(choice) as Json), mode: "auto" }
@@ -376,9 +376,9 @@ class HostedRun<Result> implements Stoppable {
       }
     }
     // A model's server that calls on, whatever it was told, is not asked again.
-    if (response.waitsForClient || this.#turns > mostTurns) return false;
+    if (response.waitsForClient || this.#turns > maxTurns) return false;
     const left = this.#tokensLeft(response);
-    if (left !== undefined && left < this.#call.request.dialect.leastLimit(this.#body)) {
+    if (left !== undefined && left < this.#call.request.dialect.minLimit(this.#body)) {
       response.stop("max_output_tokens");
       return false;
     }

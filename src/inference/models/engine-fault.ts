@@ -6,11 +6,11 @@ import type { Engine } from "../../domain/models/engine.ts";
 /** How long an engine may take to list its models. */
 export const pollTimeoutMs = 5_000;
 
-const longestText = 300;
+const maxTextLength = 300;
 
 /** Without the gateway's credentials for the engine, and of bounded length. */
 export function describeFault(engine: Engine, error: unknown): string {
-  return engine.redact(reasonOf(engine, error)).slice(0, longestText);
+  return engine.redact(reasonOf(engine, error)).slice(0, maxTextLength);
 }
 
 function reasonOf({ name }: Engine, error: unknown): string {

@@ -37,13 +37,13 @@ export interface ManagedModelsOptions {
   announce?(): void;
 }
 
-const mostModels = 1_000;
-const mostWaitingChanges = 32;
+const maxModels = 1_000;
+const maxWaitingChanges = 32;
 
 export class ManagedModels {
   readonly #options: ManagedModelsOptions;
   /** One change at a time: each is decided by what the one before it left. */
-  readonly #changes = new Turns(1, mostWaitingChanges);
+  readonly #changes = new Turns(1, maxWaitingChanges);
 
   constructor(options: ManagedModelsOptions) {
     this.#options = options;
@@ -199,9 +199,9 @@ export class ManagedModels {
   }
 
   #requireRoom(): void {
-    if (this.#options.sources.storedModels.length < mostModels) return;
+    if (this.#options.sources.storedModels.length < maxModels) return;
     throw invalidRequest(
-      `There are ${mostModels} models declared already, which is the most that can be declared here; delete one first.`,
+      `There are ${maxModels} models declared already, which is the most that can be declared here; delete one first.`,
     );
   }
 

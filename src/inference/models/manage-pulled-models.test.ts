@@ -109,7 +109,7 @@ test("one that requests are with is deleted by force alone", async () => {
   expect(await models.remove(operator, "m", true, origin)).toMatchObject({ id: "m" });
 });
 
-const need = { bytes: 100, leastBytes: 60, weights: 50, cache: 40, compute: 10, context: 8192, parallel: 4 };
+const need = { bytes: 100, minBytes: 60, weights: 50, cache: 40, compute: 10, context: 8192, parallel: 4 };
 
 test.each([
   ["now", { total: 200, free: 100, evictable: 0, pinned: 0 }],

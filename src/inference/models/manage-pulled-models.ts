@@ -92,8 +92,8 @@ export class PulledModels {
   }
 
   #fitted(offer: PullOffer): FittedOffer {
-    const bytes = offer.leastMemoryBytes;
-    return { ...offer, fit: fitOf({ bytes, leastBytes: bytes }, this.memory()) };
+    const bytes = offer.minMemoryBytes;
+    return { ...offer, fit: fitOf({ bytes, minBytes: bytes }, this.memory()) };
   }
 
   #useOf(id: string): ModelUse {

@@ -39,13 +39,13 @@ export interface UpstreamsOptions {
   log: Log;
 }
 
-const mostUpstreams = 100;
-const mostWaitingChanges = 32;
+const maxUpstreams = 100;
+const maxWaitingChanges = 32;
 
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   /** One change at a time: each is decided by what the one before it left. */
-  readonly #changes = new Turns(1, mostWaitingChanges);
+  readonly #changes = new Turns(1, maxWaitingChanges);
   #stored: readonly StoredUpstream[] = [];
   /** Names of those whose key was sealed with another secret. */
   #unreadable = new Set<string>();
@@ -208,9 +208,9 @@ export class Upstreams {
       throw invalidRequest(`name: there is a node ${name}; choose another name.`);
     }
     if (this.#stored.some((upstream) => upstream.name === name)) throw nameTaken(name);
-    if (this.#stored.length < mostUpstreams) return;
+    if (this.#stored.length < maxUpstreams) return;
     throw invalidRequest(
-      `There are ${mostUpstreams} upstreams already, which is the most that can be added here; delete one first.`,
+      `There are ${maxUpstreams} upstreams already, which is the most that can be added here; delete one first.`,
     );
   }
 

@@ -23,7 +23,7 @@ beforeEach(() => {
   clock = manualClock();
   catalog = new Catalog({ log, clock });
   router = new Router(clock);
-  capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 10, longestWaitMs: 1_000 }) });
+  capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 10, maxWaitMs: 1_000 }) });
   reads = 0;
   speeds = [];
 });

@@ -6,7 +6,7 @@ import { apisOf, type UpstreamSpeech, usualSpeech } from "../../domain/models/up
 import type { Principal } from "../../domain/principal.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
-import { mostModelsShown, type UpstreamTestRequest, type UpstreamTestWire } from "../../wire/upstreams.ts";
+import { maxModelsShown, type UpstreamTestRequest, type UpstreamTestWire } from "../../wire/upstreams.ts";
 import { describeFault, pollTimeoutMs } from "./engine-fault.ts";
 import type { Upstreams } from "./manage-upstreams.ts";
 import { requestedSpeech, upstreamApiKey, upstreamUrl } from "./upstream-values.ts";
@@ -18,12 +18,12 @@ export interface UpstreamTestsOptions {
   clock: Clock;
 }
 
-const mostAtOnce = 4;
-const mostWaiting = 8;
+const maxAtOnce = 4;
+const maxWaiting = 8;
 
 export class UpstreamTests {
   readonly #options: UpstreamTestsOptions;
-  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+  readonly #turns = new Turns(maxAtOnce, maxWaiting);
 
   constructor(options: UpstreamTestsOptions) {
     this.#options = options;
@@ -78,7 +78,7 @@ export class UpstreamTests {
     try {
       const models = await engine.models(AbortSignal.timeout(pollTimeoutMs));
       return end(
-        models.slice(0, mostModelsShown).map(({ id }) => id),
+        models.slice(0, maxModelsShown).map(({ id }) => id),
         null,
       );
     } catch (error) {

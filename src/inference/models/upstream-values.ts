@@ -68,13 +68,12 @@ export function requestedSpeech(current: UpstreamSpeech, request: Nullable<Speec
 
 type Nullable<Members> = { [Name in keyof Members]: Members[Name] | null };
 
-const mostParameters = 20;
+const maxParameters = 20;
 
 /** It becomes part of a path. */
 function upstreamQuery(query: UpstreamSpeech["query"]): UpstreamSpeech["query"] {
   const parameters = Object.entries(query);
-  if (parameters.length > mostParameters)
-    throw invalidRequest(`query: must have ${mostParameters} parameters at most.`);
+  if (parameters.length > maxParameters) throw invalidRequest(`query: must have ${maxParameters} parameters at most.`);
   for (const [name, value] of parameters) {
     if (queryNamePattern.test(name) && queryValuePattern.test(value)) continue;
     throw invalidRequest(

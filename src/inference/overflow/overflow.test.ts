@@ -55,7 +55,7 @@ function begin(with_: ManualClock): void {
   steps = [];
   spent = new Map();
   router = new Router(clock, () => 0.5);
-  capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 512, longestWaitMs: 30_000 }) });
+  capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 512, maxWaitMs: 30_000 }) });
   spending = new OverflowSpending({ store, clock, log: { warn() {} } });
   overflow = new Overflow({ router, capacity, spending, lengths: new LearnedLengths(), clock });
 }

@@ -6,7 +6,7 @@ import type { OverflowPolicy, OverflowReason, OverflowTarget } from "../../domai
 import type { Price } from "../../domain/models/price.ts";
 import { roomForAnswer } from "../../policy/admit.ts";
 import type { LearnedLengths } from "../../policy/learned-lengths.ts";
-import { mostNanoUsdOf, nanoUsdOf, type PricedUsage } from "../../policy/price.ts";
+import { maxNanoUsdOf, nanoUsdOf, type PricedUsage } from "../../policy/price.ts";
 import { listedPrice } from "../../prices/price-list.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { Capacity } from "../routing/capacity.ts";
@@ -156,7 +156,7 @@ export class Overflow {
     const completionTokens = width * Math.min(tokens, roomForAnswer(context, promptTokens));
     const asked = price.variants ? request.askedTiers() : [];
     const size = { promptTokens, completionTokens, cachedTokens: 0, hasMedia, asked, units };
-    return mostNanoUsdOf(size, price, this.#options.clock.nowSeconds());
+    return maxNanoUsdOf(size, price, this.#options.clock.nowSeconds());
   }
 
   /**
@@ -187,7 +187,7 @@ export class Overflow {
     const name = JSON.stringify(labels);
     const known = this.#counts.get(name);
     if (known) known.count++;
-    else if (this.#counts.size < mostCounted) this.#counts.set(name, { labels, count: 1 });
+    else if (this.#counts.size < maxCounted) this.#counts.set(name, { labels, count: 1 });
   }
 
   get counts(): Iterable<{ readonly labels: OverflowLabels; readonly count: number }> {
@@ -233,7 +233,7 @@ const none = { reason: undefined, laterMs: undefined, refusal: undefined } as co
 const retrySeconds = 5;
 const nothingToSpend = Promise.resolve(undefined);
 /** Series of a metric. */
-const mostCounted = 1_000;
+const maxCounted = 1_000;
 const freeBill: OverflowBill = { settle() {}, keep() {} };
 
 class SpentBill implements OverflowBill {

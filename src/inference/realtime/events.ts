@@ -8,11 +8,11 @@ import { isJson, type Json, memberOf } from "./told-usage.ts";
 /** RFC 6455, 7.4.1, and 1011 of the IANA registry. */
 export const closing = { normal: 1000, goingAway: 1001, refused: 1008, serverFault: 1011 } as const;
 
-const longestEventId = 512;
+const maxEventIdLength = 512;
 /** Levels of objects and arrays; a schema of a tool has some ten. */
-const mostDepth = 100;
+const maxDepth = 100;
 
-const limits = { depth: mostDepth, ...bodyMass };
+const limits = { depth: maxDepth, ...bodyMass };
 
 /** Throws `invalid_request`. */
 export function readServerEvent(bytes: Uint8Array): Json {
@@ -43,7 +43,7 @@ function eventOf(bytes: Uint8Array, parse: (text: string) => unknown): Json {
 
 /** The client's own id of an event; null where it has none. */
 export function eventIdOf({ event_id: id }: Json): string | null {
-  return typeof id === "string" && id.length <= longestEventId ? id : null;
+  return typeof id === "string" && id.length <= maxEventIdLength ? id : null;
 }
 
 export function newEventId(): string {

@@ -13,7 +13,7 @@ export interface OneWayOptions {
 }
 
 /** With more than this here the sender is kept waiting. */
-export const mostHeldBytes = 256 * 1024;
+export const maxHeldBytes = 256 * 1024;
 
 export class OneWay {
   readonly #options: OneWayOptions;
@@ -80,7 +80,7 @@ export class OneWay {
   }
 
   #press(): void {
-    const isFull = this.#bytes > mostHeldBytes || !this.#options.hasRoom();
+    const isFull = this.#bytes > maxHeldBytes || !this.#options.hasRoom();
     if (this.#stopped || isFull === this.#paused) return;
     const link = this.#options.from();
     if (!link) return;

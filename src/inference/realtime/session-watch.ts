@@ -5,14 +5,14 @@ import { longLived } from "../../base/long-lived.ts";
 
 /** `linger`: for what a response that is broken off has used. */
 export const realtimeTimes = {
-  longestMs: longLived.realtimeSession.longestMs,
+  maxMs: longLived.realtimeSession.maxMs,
   idleMs: longLived.realtimeSession.idleMs,
   credentialMs: 400,
   lingerMs: 3_000,
 };
 export type RealtimeTimes = Readonly<Record<keyof typeof realtimeTimes, number>>;
 
-const mostIdleLookMs = 15_000;
+const maxIdleLookMs = 15_000;
 /** A store that is away for a moment says nothing of a key. */
 const endsSession: ReadonlySet<string> = new Set([
   ...["invalid_api_key", "token_expired", "insufficient_scope"],
@@ -40,10 +40,10 @@ export class SessionWatch {
   constructor(options: SessionWatchOptions) {
     this.#options = options;
     this.#spokenMs = options.clock.monotonicMs();
-    const { longestMs, idleMs, credentialMs } = options.times;
+    const { maxMs, idleMs, credentialMs } = options.times;
     this.#timers = [
-      setTimeout(() => this.#tooOld(), longestMs),
-      setInterval(() => this.#lookForSilence(), Math.min(idleMs, mostIdleLookMs)),
+      setTimeout(() => this.#tooOld(), maxMs),
+      setInterval(() => this.#lookForSilence(), Math.min(idleMs, maxIdleLookMs)),
       setInterval(() => void this.#lookForCredential(), credentialMs),
     ];
   }
@@ -59,7 +59,7 @@ export class SessionWatch {
   }
 
   #tooOld(): void {
-    const minutes = Math.round(this.#options.times.longestMs / 60_000);
+    const minutes = Math.round(this.#options.times.maxMs / 60_000);
     this.#options.expired(`The session is ${minutes} minutes old, the most that it may be. Open another one.`);
   }
 

@@ -63,7 +63,7 @@ function talking(times: RealtimeOptions["times"], principal: RealtimeOptions["pr
     holder: heldBytes.holder(new AccountBytes()),
     errorOf: ({ code, message }) => ({ code, message }),
     toGatewayError: (thrown) => thrown as GatewayError,
-    times: { idleMs: 60_000, longestMs: 60_000, credentialMs: 60_000, ...times },
+    times: { idleMs: 60_000, maxMs: 60_000, credentialMs: 60_000, ...times },
   });
   const [client, server] = [new End(), new End()];
   const atServer = session.listenToServer(server);
@@ -77,7 +77,7 @@ async function ended(client: End): Promise<void> {
 
 // long-lived: realtimeSession.age
 test("a session ends at its age, with an event that says so, and so does its server's end", async () => {
-  const { client, server, begin } = talking({ longestMs: 20 });
+  const { client, server, begin } = talking({ maxMs: 20 });
   begin();
   await ended(client);
   expect(client.sent).toMatchObject([{ type: "error", error: { code: "session_expired" } }]);

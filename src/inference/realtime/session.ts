@@ -18,7 +18,7 @@ import {
   serverFault,
   tokenLimitIn,
 } from "./events.ts";
-import { mostHeldBytes, OneWay } from "./one-way.ts";
+import { maxHeldBytes, OneWay } from "./one-way.ts";
 import { forClient, forServer, namesModel } from "./realtime-models.ts";
 import { type SessionEnd, SessionResponses, type SessionResponsesOptions } from "./session-responses.ts";
 import { type RealtimeTimes, realtimeTimes, SessionWatch } from "./session-watch.ts";
@@ -36,10 +36,10 @@ export interface RealtimeOptions extends SessionResponsesOptions {
 }
 
 /** Responses at once that are asked for or under way. */
-const mostResponses = 8;
+const maxResponses = 8;
 /** Begins the ids of events whose client gave none. */
 const ownIds = "event_headrace_";
-const longestBeat = 256;
+const maxBeatLength = 256;
 
 export class RealtimeSession implements Stoppable {
   inBag = nowhere;
@@ -63,14 +63,14 @@ export class RealtimeSession implements Stoppable {
     this.#responses = new SessionResponses(options);
     this.#fromClient = new OneWay({
       from: () => this.#client,
-      hasRoom: () => (this.#server?.unsentBytes ?? 0) <= mostHeldBytes,
+      hasRoom: () => (this.#server?.unsentBytes ?? 0) <= maxHeldBytes,
       take: (bytes) => this.#ofClient(bytes),
       release: (bytes) => options.holder.release("requests", bytes),
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
       // What the server says first waits for the client; and what it says last is read without one.
-      hasRoom: () => (this.#client ? this.#client.unsentBytes <= mostHeldBytes : this.#over !== undefined),
+      hasRoom: () => (this.#client ? this.#client.unsentBytes <= maxHeldBytes : this.#over !== undefined),
       take: (bytes) => this.#ofServer(bytes),
     });
   }
@@ -170,8 +170,8 @@ export class RealtimeSession implements Stoppable {
   }
 
   async #create(event: Json, own: string | null): Promise<void> {
-    if (this.#responses.count >= mostResponses) {
-      const message = `${mostResponses} responses of this session are under way. Wait for one to end.`;
+    if (this.#responses.count >= maxResponses) {
+      const message = `${maxResponses} responses of this session are under way. Wait for one to end.`;
       this.#tell(new GatewayError("rate_limit_exceeded", message, { shouldRetry: true }), own);
       return;
     }
@@ -370,5 +370,5 @@ export class RealtimeSession implements Stoppable {
 
 /** Reports whether a message of a server only shows that the server is alive. */
 function isBeat(bytes: Uint8Array): boolean {
-  return bytes.byteLength <= longestBeat && isHeartbeat("", Buffer.from(bytes).toString());
+  return bytes.byteLength <= maxBeatLength && isHeartbeat("", Buffer.from(bytes).toString());
 }

@@ -55,12 +55,12 @@ const fewestBelow = 4;
 /** Rise of log(time) for each doubling in flight, relative to a queue's, that raises the doubt. */
 const doubtfulSlope = 0.6;
 /** Below this rise nothing is worth a trial: hardly anybody waits. */
-const leastRise = Math.LN2;
+const minRise = Math.LN2;
 /**
  * It is not below this time either: nobody starves within a second, and the times of quick answers rise with the load of the
  * gateway itself.
  */
-const leastLogTime = Math.log(1_000);
+const minLogTime = Math.log(1_000);
 
 export class AnswerTimes {
   readonly #kinds: AnswerKind[] = [];
@@ -90,14 +90,14 @@ export class AnswerTimes {
     for (const kind of this.#kinds) kind.clear();
   }
 
-  #rises({ kind, inFlight }: Answer, fewest: number, leastSlope: number): boolean {
+  #rises({ kind, inFlight }: Answer, fewest: number, minSlope: number): boolean {
     const top = levelOf(inFlight);
     const mean = kind.mean(top);
-    if (kind.count(top) < fewestAnswers || mean < leastLogTime) return false;
+    if (kind.count(top) < fewestAnswers || mean < minLogTime) return false;
     for (let level = top - 1; level >= 0; level--) {
       if (kind.count(level) < fewest) continue;
       const rise = mean - kind.mean(level);
-      if (rise >= leastRise && rise >= leastSlope * (top - level) * Math.LN2) return true;
+      if (rise >= minRise && rise >= minSlope * (top - level) * Math.LN2) return true;
     }
     return false;
   }
@@ -151,11 +151,11 @@ export class Sample {
       rise += weight * (mine.time / mine.count - theirs.time / theirs.count);
       weights += weight;
     }
-    return run > leastRun * weights ? rise / run : undefined;
+    return run > minRun * weights ? rise / run : undefined;
   }
 }
 
-const leastRun = 0.3;
+const minRun = 0.3;
 
 function levelOf(inFlight: number): number {
   return Math.min(31 - Math.clz32(inFlight), levels - 1);

@@ -84,7 +84,7 @@ export interface Sender {
   readonly seal: AccountSeal;
   readonly workload: Workload;
   /** The most tokens of each generation that quotas which end an answer allow of this model; left out, or undefined: none does. */
-  mostTokensOf?(model: Model): number | undefined;
+  maxTokensOf?(model: Model): number | undefined;
   /** Names of limits that the deployment is known to ignore; left out: none. */
   ignoredLimits?(deployment: Deployment): ReadonlySet<string>;
   /** Only for a request of the idle lane: see `PlaceRequest`. */
@@ -195,7 +195,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#isStream = stream;
     const { requestId, recording, holder, seal } = this.#sender;
     const { context } = this.model;
-    const mostTokens = this.#sender.mostTokensOf?.(this.model);
+    const mostTokens = this.#sender.maxTokensOf?.(this.model);
     const { continuing, priority } = this.#sender;
     const spoken = continuing?.asksRest ? { formats: chatAlone, isolation: engine.isolation } : engine;
     const ignoredLimits = this.#sender.ignoredLimits?.(this.deployment);

@@ -17,7 +17,7 @@ let bounds: CapacityBounds;
 
 beforeEach(() => {
   router = new Router(systemClock);
-  bounds = { maxWaiting: 512, longestWaitMs: 5_000 };
+  bounds = { maxWaiting: 512, maxWaitMs: 5_000 };
   capacity = new Capacity({ clock: systemClock, router, bounds: () => bounds });
 });
 
@@ -131,9 +131,9 @@ describe("places", () => {
   test("those behind a request that holds up the queue go on when its deadline passes", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     capacity.take(on(engine), requestOf("a"));
-    bounds.longestWaitMs = 20;
+    bounds.maxWaitMs = 20;
     const wide = watch(on(engine), requestOf("b", 3));
-    bounds.longestWaitMs = 2_000;
+    bounds.maxWaitMs = 2_000;
     const narrow = watch(on(engine), requestOf("c"));
     await Promise.all([wide.settled, narrow.settled]);
     expect([wide.error?.code, narrow.error, narrow.place !== undefined]).toEqual([
@@ -233,7 +233,7 @@ describe("several candidates", () => {
     capacity = new Capacity({
       clock: systemClock,
       router: { resting: ({ engine }) => atRest.has(engine), claim: () => false },
-      bounds: () => ({ maxWaiting: 512, longestWaitMs: 3_000 }),
+      bounds: () => ({ maxWaiting: 512, maxWaitMs: 3_000 }),
     });
     const [broken, busy] = [engineWith({ maxConcurrency: 9 }), engineWith({ maxConcurrency: 1 })];
     atRest.add(broken);
@@ -299,7 +299,7 @@ describe("fairness", () => {
 
 describe("refusals", () => {
   test("a request that waited until its deadline is told when to retry", async () => {
-    bounds.longestWaitMs = 30;
+    bounds.maxWaitMs = 30;
     const engine = engineWith({ maxConcurrency: 1 });
     capacity.take(on(engine), requestOf("a"));
     const startedMs = performance.now();
@@ -316,7 +316,7 @@ describe("refusals", () => {
     capacity = new Capacity({
       clock: { nowSeconds: () => 0, monotonicMs: () => now.ms },
       router,
-      bounds: () => ({ maxWaiting: 512, longestWaitMs: 30_000 }),
+      bounds: () => ({ maxWaiting: 512, maxWaitMs: 30_000 }),
     });
     const engine = engineWith({ maxConcurrency: 2 });
     // Ten seconds each, two at a time: one free place every five seconds.
@@ -394,7 +394,7 @@ describe("nothing is lost", () => {
   });
 
   test("whatever happens, no more is in flight than the limit allows, and in the end nothing is", async () => {
-    bounds = { maxWaiting: 20, longestWaitMs: 15 };
+    bounds = { maxWaiting: 20, maxWaitMs: 15 };
     const limits = [3, 5];
     const engines = limits.map((limit) => engineWith({ concurrency: () => limit }));
     let [served, refused] = [0, 0];
@@ -466,7 +466,7 @@ describe("an engine whose server is started for requests", () => {
   });
 
   test("refuses who waited too long by saying that the model is not loaded, and is told that nobody waits", async () => {
-    bounds = { maxWaiting: 512, longestWaitMs: 20 };
+    bounds = { maxWaiting: 512, maxWaitMs: 20 };
     let waiting = 0;
     const onDemand = {
       open: false,
@@ -579,7 +579,7 @@ describe("the idle lane", () => {
   });
 
   test("is bounded by its own number at a server that says nothing, and by that server's elsewhere", () => {
-    const bounded = new Capacity({ clock: systemClock, router, bounds: () => bounds, mostIdle: () => 1 });
+    const bounded = new Capacity({ clock: systemClock, router, bounds: () => bounds, maxIdle: () => 1 });
     const [unsaid, said] = [engineWith({}), engineWith({ maxConcurrency: 2 })];
     expect([unsaid, said].map((engine) => bounded.idlePlaces(on(engine), idle("a")))).toEqual([1, 2]);
     expect(bounded.take(on(unsaid), idle("a"))).toBeDefined();

@@ -14,7 +14,7 @@ import type { Router } from "./route.ts";
 export interface CapacityBounds {
   /** Requests that may wait for one engine; 0: none waits. */
   maxWaiting: number;
-  longestWaitMs: number;
+  maxWaitMs: number;
 }
 
 export interface CapacityOptions {
@@ -23,7 +23,7 @@ export interface CapacityOptions {
   /** Asked for whenever a request has to wait: a reload may change them. */
   bounds(): CapacityBounds;
   /** Most requests of the idle lane at an engine of which nobody says how many it takes. Left out: as many as are measured. */
-  mostIdle?(): number;
+  maxIdle?(): number;
 }
 
 /** For metrics and the state of models. */
@@ -71,7 +71,7 @@ interface EngineGates {
   embedding: Map<string, Gate>;
 }
 
-const longestRetrySeconds = 60;
+const maxRetrySeconds = 60;
 /** Where nothing is known yet of how long answers take. */
 const defaultRetrySeconds = 5;
 
@@ -92,7 +92,7 @@ export class Capacity {
   arrive(): Turn {
     return {
       order: ++this.#arrivals,
-      deadlineMs: this.#options.clock.monotonicMs() + this.#options.bounds().longestWaitMs,
+      deadlineMs: this.#options.clock.monotonicMs() + this.#options.bounds().maxWaitMs,
     };
   }
 
@@ -407,9 +407,9 @@ export class Capacity {
     onDemand: OnDemand | undefined,
     declared: (() => number | undefined) | undefined,
   ): Gate {
-    const { clock, mostIdle } = this.#options;
+    const { clock, maxIdle } = this.#options;
     const onFree = (gate: Gate) => this.#serve(gate);
-    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree, mostIdle });
+    return new Gate({ clock, declared, bound: maxConcurrency, onDemand, onFree, maxIdle });
   }
 }
 
@@ -456,7 +456,7 @@ function longer(one: number | null, other: number | null): number | null {
 function noCapacity(request: PlaceRequest, gates: readonly Gate[]): GatewayError {
   const { ahead, turnMs } = outlook(gates, request);
   const seconds = turnMs === undefined ? defaultRetrySeconds : Math.ceil(((ahead + 1) * turnMs) / 1000);
-  const retryAfterSeconds = Math.min(Math.max(seconds, 1), longestRetrySeconds);
+  const retryAfterSeconds = Math.min(Math.max(seconds, 1), maxRetrySeconds);
   const count = Math.max(...gates.map(({ queue }) => queue.waiting));
   const wait = count === 0 ? "" : count === 1 ? " (1 request waits)" : ` (${count} requests wait)`;
   const why = gates.some(({ isOpen }) => isOpen) ? "has no free capacity now" : "is not loaded yet";

@@ -32,7 +32,7 @@ beforeEach(() => {
   capacity = new Capacity({
     clock: systemClock,
     router,
-    bounds: () => ({ maxWaiting: 512, longestWaitMs: 2_000 }),
+    bounds: () => ({ maxWaiting: 512, maxWaitMs: 2_000 }),
   });
 });
 
@@ -424,7 +424,7 @@ describe("the trail", () => {
     expect(results()).toEqual([["away", "away", undefined]]);
 
     steps = [];
-    capacity = new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 0, longestWaitMs: 2_000 }) });
+    capacity = new Capacity({ clock: systemClock, router, bounds: () => ({ maxWaiting: 0, maxWaitMs: 2_000 }) });
     const full = named("full", () => status(200), 1);
     const first = await send(modelOn(full));
     await expect(send(modelOn(full))).rejects.toMatchObject({ refusal: "capacity" });

@@ -313,7 +313,7 @@ export class FairQueue<W extends Waiter> {
 }
 
 /** So many that are idle are kept of each priority, or as many as are not: then none is made for each request. */
-const mostIdle = 64;
+const maxIdle = 64;
 
 function isIdle({ inFlight, waiting }: Share): boolean {
   return inFlight === 0 && waiting === 0;
@@ -324,7 +324,7 @@ function forgetIdle<W extends Waiter>(rank: Rank<W>, party: Party<W>): void {
   if (!isIdle(party)) return;
   const { accounts, parties } = rank;
   rank.idle++;
-  if (rank.idle <= mostIdle || 2 * rank.idle <= parties.size) return;
+  if (rank.idle <= maxIdle || 2 * rank.idle <= parties.size) return;
   for (const [id, one] of parties) if (isIdle(one)) parties.delete(id);
   for (const [id, one] of accounts) if (isIdle(one)) accounts.delete(id);
   rank.idle = 0;

@@ -57,11 +57,11 @@ export interface GateOptions {
   /** Called when a place may be free while requests wait. */
   onFree(gate: Gate): void;
   /** Most requests of the idle lane where nobody says how many the engine takes; asked each time. Left out: as many as are measured. */
-  mostIdle?: (() => number) | undefined;
+  maxIdle?: (() => number) | undefined;
 }
 
 /** A place that is held much longer than others counts as so many of them at most: what a priority owes is paid within sight. */
-const mostTurns = 8;
+const maxTurns = 8;
 
 /** How soon it is noticed that fewer places are held ready, while requests wait for that. */
 const headroomCheckMs = 1_000;
@@ -100,7 +100,7 @@ export class Gate {
   #askedFor = 0;
   /** Monotonic milliseconds until which the idle lane takes nothing. */
   #calmUntilMs = 0;
-  readonly #mostIdle: () => number;
+  readonly #maxIdle: () => number;
   #holdMs: number | undefined;
   readonly #refused = new Set<RoomWaiter>();
   #patience: ReturnType<typeof setTimeout> | undefined;
@@ -108,7 +108,7 @@ export class Gate {
   /** When that is, in monotonic milliseconds. */
   #laterAtMs = 0;
 
-  constructor({ clock, declared, bound, onDemand, onFree, mostIdle }: GateOptions) {
+  constructor({ clock, declared, bound, onDemand, onFree, maxIdle }: GateOptions) {
     this.#clock = clock;
     this.#headroom = new Headroom(clock);
     this.#declared = declared;
@@ -116,7 +116,7 @@ export class Gate {
     this.#onFree = onFree;
     this.#measured = new ConcurrencyLimit(bound);
     const isKnown = () => bound !== undefined || declared?.() !== undefined;
-    this.#mostIdle = () => (isKnown() ? Number.POSITIVE_INFINITY : (mostIdle?.() ?? Number.POSITIVE_INFINITY));
+    this.#maxIdle = () => (isKnown() ? Number.POSITIVE_INFINITY : (maxIdle?.() ?? Number.POSITIVE_INFINITY));
   }
 
   get limit(): number {
@@ -156,7 +156,7 @@ export class Gate {
 
   /** Whether a request of the idle lane may have a place. */
   fitsIdle(width: number): boolean {
-    if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#mostIdle()) return false;
+    if (this.queue.waiting > 0 || this.#isCalm || this.#idleInFlight >= this.#maxIdle()) return false;
     return this.fits(width) && !this.#isHeldBack("low", width);
   }
 
@@ -195,7 +195,7 @@ export class Gate {
   get idlePlaces(): number {
     if (this.queue.waiting > 0 || this.#isCalm) return 0;
     if (!this.isOpen) return this.#inFlight + this.idleQueue.waiting === 0 ? 1 : 0;
-    const free = Math.min(this.limit - this.#inFlight - this.#heldReady, this.#mostIdle() - this.#idleInFlight);
+    const free = Math.min(this.limit - this.#inFlight - this.#heldReady, this.#maxIdle() - this.#idleInFlight);
     return Math.max(0, Math.floor(free) - this.idleQueue.waiting);
   }
 
@@ -333,7 +333,7 @@ export class Gate {
   /** How much longer it was held than usual, in turns. */
   #moreTurns({ sinceMs }: Place, weight: number): number {
     if (!this.#holdMs) return 0;
-    return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, mostTurns) - 1);
+    return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
   }
 
   #idleGaveBack(place: Place, weight: number): void {

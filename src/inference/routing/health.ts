@@ -8,11 +8,11 @@ import type { HealthState } from "../../wire/upstreams.ts";
 export type { HealthState };
 
 const firstRestMs = 2_000;
-const longestRestMs = 60_000;
+const maxRestMs = 60_000;
 /** Rests differ by up to this part either way, so that what failed together is not tried together. */
 const jitter = 0.1;
 /** Without a verdict for so long, another may try: whoever tried may be held up by something else. */
-const longestTrialMs = 60_000;
+const maxTrialMs = 60_000;
 
 export class Health {
   /** Monotonic milliseconds; 0: it is well. */
@@ -45,7 +45,7 @@ export class Health {
   /** Whoever asks for it when it is ready is the one that tries it; give `release` or a verdict later. */
   claim(nowMs: number): boolean {
     if (this.state(nowMs) !== "ready") return false;
-    this.#trialUntilMs = nowMs + longestTrialMs;
+    this.#trialUntilMs = nowMs + maxTrialMs;
     return true;
   }
 
@@ -70,7 +70,7 @@ export class Health {
   failed(nowMs: number, random: () => number): boolean {
     if (nowMs < this.#restUntilMs) return false;
     const again = this.#restUntilMs > 0 || nowMs - this.#recoveredMs < this.#restMs;
-    this.#restMs = again ? Math.min(Math.max(this.#restMs * 2, firstRestMs), longestRestMs) : firstRestMs;
+    this.#restMs = again ? Math.min(Math.max(this.#restMs * 2, firstRestMs), maxRestMs) : firstRestMs;
     this.#restUntilMs = nowMs + this.#restMs * (1 - jitter + 2 * jitter * random());
     this.#trialUntilMs = 0;
     return true;

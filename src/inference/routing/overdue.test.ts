@@ -85,7 +85,7 @@ function engineNamed(name: string, more: Partial<Engine> = {}): Hole {
 async function worldOf(engines: readonly Hole[], known = 16) {
   const clock = manualClock();
   const router = new Router(clock, () => 0.5);
-  const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 512, longestWaitMs: 60_000 }) });
+  const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 512, maxWaitMs: 60_000 }) });
   const model: Model = {
     ...{ id: "m", created: 0, ownedBy: "", capabilities: undefined, context: undefined },
     ...{ environments: ["dev"], price: undefined },

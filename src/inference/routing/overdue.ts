@@ -6,7 +6,7 @@ const fewestAnswers = 16;
 /** A request is overdue after this many times the slowest answer that is known. */
 const patience = 5;
 /** No stream is overdue sooner: some servers send nothing while a model thinks, and load a model without notice. */
-const leastMs = 120_000;
+const minMs = 120_000;
 /** Weight of a new answer against the slowest one that is known. */
 const newest = 1 / 256;
 /** The bound doubles with each overdue request in a row, this often at most. */
@@ -38,8 +38,8 @@ export class BeginTimes {
   limitMs(tokens: number): number | undefined {
     if (this.#answers < fewestAnswers) return undefined;
     const size = Math.max(1, tokens / Math.max(1, this.#largest));
-    const usualMs = Math.max(leastMs, patience * this.#slowestMs);
-    return usualMs * size * 2 ** this.#misses;
+    const defaultMs = Math.max(minMs, patience * this.#slowestMs);
+    return defaultMs * size * 2 ** this.#misses;
   }
 }
 

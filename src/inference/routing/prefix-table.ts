@@ -3,7 +3,7 @@ import type { PromptPrefix } from "./prompt-prefix.ts";
 
 /** Deployments in one word of bits. */
 const wordBits = 31;
-const mostWords = 4;
+const maxWords = 4;
 
 interface Word {
   /** Deployments by hash, as bits: what was sent since the last turn, and before it. */
@@ -57,7 +57,7 @@ export class PrefixTable<D extends object> {
   #placeOf(deployment: D): number {
     let place = this.#places.get(deployment);
     if (place !== undefined) return place;
-    if (this.#places.size >= wordBits * mostWords) {
+    if (this.#places.size >= wordBits * maxWords) {
       // Deployments that came and went hold places for ever: begin anew.
       this.#places = new Map();
       this.#words.length = 0;

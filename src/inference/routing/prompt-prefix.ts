@@ -8,7 +8,7 @@ const steps = [
   { until: Number.POSITIVE_INFINITY, size: 8 * 1024 },
 ] as const;
 /** Bounds the work for one request; the chain is then some 1.7 million characters long. */
-const mostHashes = 256;
+const maxHashes = 256;
 
 export class PromptPrefix {
   /** Each stands for everything up to its end. */
@@ -63,7 +63,7 @@ class Chain {
   add(text: string): void {
     const { hashes, ends } = this.#prefix;
     let from = 0;
-    while (hashes.length < mostHashes && text.length - from >= this.#missing) {
+    while (hashes.length < maxHashes && text.length - from >= this.#missing) {
       const to = from + this.#missing;
       this.#hash = Bun.hash.xxHash32(text.slice(from, to), this.#hash);
       this.#prefix.length += to - from;
@@ -73,7 +73,7 @@ class Chain {
       from = to;
     }
     if (from === text.length) return;
-    if (hashes.length < mostHashes) {
+    if (hashes.length < maxHashes) {
       this.#hash = Bun.hash.xxHash32(from === 0 ? text : text.slice(from), this.#hash);
       this.#missing -= text.length - from;
     }

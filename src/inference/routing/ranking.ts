@@ -41,7 +41,7 @@ export interface Question {
 }
 
 /** Load, as a multiple of the mean, beyond which it does not matter what is warm there. */
-const mostAboveMean = 1.25;
+const maxAboveMean = 1.25;
 /** Requests of usual size that it may have beyond that: few requests are never even. */
 const spare = 1;
 /**
@@ -111,7 +111,7 @@ function bound(ranks: readonly Rank[], own: number, usual: number): void {
     shares += rank.share;
   }
   for (const rank of ranks) {
-    const most = mostAboveMean * (work / shares) * rank.share + spare * usual;
+    const most = maxAboveMean * (work / shares) * rank.share + spare * usual;
     if (rank.class === 0 && rank.work > most) rank.class = 1;
   }
 }

@@ -5,7 +5,7 @@ interface Fields {
 }
 
 /** SDKs wait no longer: openai's ignores what is over a minute. */
-const longestSeconds = 60;
+const maxSeconds = 60;
 const defaultSeconds = 5;
 
 /**
@@ -14,7 +14,7 @@ const defaultSeconds = 5;
  */
 export function retryAfterOf(headers: Fields): number {
   const said = [inMs(headers), inSeconds(headers), untilDate(headers)].find((seconds) => seconds > 0);
-  return said === undefined ? defaultSeconds : Math.min(Math.ceil(said), longestSeconds);
+  return said === undefined ? defaultSeconds : Math.min(Math.ceil(said), maxSeconds);
 }
 
 function inMs(headers: Fields): number {

@@ -24,7 +24,7 @@ const saidMs = 10_000;
 /** Work of a prompt token that is warm, as far as is known: it may be gone by now. By simulation. */
 const warmTokenWork = 0.25;
 /** Models with a table of their own; that of whichever has had it longest makes room. */
-const mostTables = 32;
+const maxTables = 32;
 /** Hashes of prompts that are remembered for each deployment, and for all, from one turn to the next: some 25 MB. */
 const hashesEach = 2_048;
 const hashesInAll = 262_144;
@@ -254,7 +254,7 @@ export class Router {
     let table = this.#tables.get(id);
     if (!table) {
       for (const oldest of this.#tables.keys()) {
-        if (this.#tables.size < mostTables) break;
+        if (this.#tables.size < maxTables) break;
         this.#tables.delete(oldest);
       }
       table = new PrefixTable();

@@ -25,7 +25,7 @@ const response = (status: number): EngineResponse => ({
 function restedWorld() {
   const clock = manualClock();
   const router = new Router(clock, () => 0.5);
-  const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 0, longestWaitMs: 1_000 }) });
+  const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 0, maxWaitMs: 1_000 }) });
   let answer = new Later<EngineResponse>();
   const engine = (name: string): Engine => ({
     ...{ name, redact: (text: string) => text, models: async () => [] },

@@ -3,7 +3,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
-import { usualPriority } from "../../domain/models/policies/priority.ts";
+import { defaultPriority } from "../../domain/models/policies/priority.ts";
 import type { ShadowPolicy } from "../../domain/models/policies/traffic.ts";
 import { shadowIdOf } from "../../domain/usage/comparison.ts";
 import type { InferenceCall, InferenceDeps, ShadowSender } from "../call.ts";
@@ -48,9 +48,9 @@ interface Shadowed {
 }
 
 /** Under way at once in this process. */
-const mostAtOnce = 64;
+const maxAtOnce = 64;
 /** An answer that takes longer is given up: its place may never become free else. */
-const longestMs = 10 * 60_000;
+const maxMs = 10 * 60_000;
 
 export class Shadows implements ShadowSender {
   readonly #options: ShadowsOptions;
@@ -93,10 +93,10 @@ export class Shadows implements ShadowSender {
   }
 
   #hasRoom(second: Model, request: DecodedRequest): boolean {
-    if (this.#underWay >= mostAtOnce) return false;
+    if (this.#underWay >= maxAtOnce) return false;
     const open = second.deployments.filter(({ engine }) => engine.accepts !== false);
     const { operation, width } = request;
-    const whose = { priority: usualPriority, accountId: "", partyId: "" };
+    const whose = { priority: defaultPriority, accountId: "", partyId: "" };
     const asked = { ...whose, operation, stream: false, width, model: second.id, onWanted: () => {} };
     return this.#options.capacity.idlePlaces(open, asked) > 0;
   }
@@ -104,7 +104,7 @@ export class Shadows implements ShadowSender {
   async #ask({ second, request, requestId, neverLeaves, names, lookedAtBy = [] }: Shadowed): Promise<ShadowResult> {
     const cancellation = new Cancellation();
     let gaveWay = false;
-    const timer = setTimeout(() => cancellation.cancel(), longestMs);
+    const timer = setTimeout(() => cancellation.cancel(), maxMs);
     this.#underWay++;
     const { ownCalls, guardrails, holder } = this.#options;
     const id = shadowIdOf(requestId);

@@ -18,7 +18,7 @@ export interface OwnerTotals {
 const hourSeconds = 3_600;
 const daySeconds = 86_400;
 /** Records of a part of an hour, of all accounts, up to which they are read one by one. */
-const mostRecords = 200_000;
+const maxRecords = 200_000;
 
 export async function readOwnerTotals(db: Database, owner: TotalsOwner): Promise<OwnerTotals> {
   const { type, id, environment, since, until, models, tag } = owner;
@@ -126,9 +126,9 @@ async function readRecords(db: Database, whose: Whose, since: number, until: num
 async function areMany(db: Database, since: number, until: number): Promise<boolean> {
   const [row]: { n: number | string }[] = await db`
     SELECT count(*) AS n FROM (
-      SELECT 1 FROM usage_records WHERE at >= ${since} AND at < ${until} LIMIT ${mostRecords + 1}
+      SELECT 1 FROM usage_records WHERE at >= ${since} AND at < ${until} LIMIT ${maxRecords + 1}
     ) AS found`;
-  return Number(row?.n) > mostRecords;
+  return Number(row?.n) > maxRecords;
 }
 
 /** Unix seconds from which on there are records, and roll-ups by hour. */

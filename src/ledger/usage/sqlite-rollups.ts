@@ -14,7 +14,7 @@ const many = 200;
 /** Sums with which it is time to write them, how long they wait at most, and beyond how many what is added is written at once. */
 const enough = 200_000;
 const waitMs = 60_000;
-const mostWaiting = 250_000;
+const maxWaiting = 250_000;
 /** Sums that are written in one transaction: two or three milliseconds of work. */
 const stepSums = 150;
 /** Rows of `usage_unrolled` that are deleted in one transaction. */
@@ -108,11 +108,11 @@ export class SqliteRollups implements LaterRollups {
   add(usage: UsageColumns): void {
     this.#uncommitted = undefined;
     if (usage.length === 0) return;
-    const isGathering = this.#mayGather && this.#waiting.size > 0 && this.#waiting.size < mostWaiting;
+    const isGathering = this.#mayGather && this.#waiting.size > 0 && this.#waiting.size < maxWaiting;
     if (!isGathering) {
       const sums = new UsageSums("hour");
       sums.add(usage);
-      if (!this.#mayGather || sums.size < many || this.#waiting.size >= mostWaiting) {
+      if (!this.#mayGather || sums.size < many || this.#waiting.size >= maxWaiting) {
         for (let sum = 0; sum < sums.size; sum++) this.#write(sums, sum);
         return;
       }

@@ -17,15 +17,15 @@ export interface UsageKind extends Pick<UsageEnd, "outcome" | "errorCode" | "est
 }
 
 /** Beyond them all are forgotten and found anew: nothing depends on there being one of each. */
-const mostModels = 4_096;
-const mostOfOne = 64;
+const maxModels = 4_096;
+const maxOfOne = 64;
 
 const kinds = new Map<string, RequestKind[]>();
 
 export function requestKindOf(begin: UsageBegin): RequestKind {
   let ofModel = kinds.get(begin.model);
   if (ofModel === undefined) {
-    if (kinds.size >= mostModels) kinds.clear();
+    if (kinds.size >= maxModels) kinds.clear();
     ofModel = [];
     kinds.set(begin.model, ofModel);
   }
@@ -60,7 +60,7 @@ export function usageKindOf(request: RequestKind, end: UsageEnd): UsageKind {
   const { environment, operation, model, stream } = request;
   const text = valuesText([environment, operation, model, stream, outcome, errorCode, estimated, capped, upstream]);
   const kind: UsageKind = { request, outcome, errorCode, estimated, capped, upstream, text };
-  if (request.ended.length >= mostOfOne) request.ended.length = 0;
+  if (request.ended.length >= maxOfOne) request.ended.length = 0;
   request.ended.push(kind);
   return kind;
 }

@@ -9,7 +9,7 @@ import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 /** Most buckets are full again long before they are used again; for so long they are kept all the same. */
 const keptMs = 60_000;
 /** Buckets of requests that stay as they are for as long as no more than that are in use; with more, each has its turn. */
-const mostRecent = 1_024;
+const maxRecent = 1_024;
 
 /**
  * Buckets of requests, of which nobody gets anything back. Very many keys have one, most of which are used seldom, and are
@@ -29,7 +29,7 @@ export class RequestBuckets {
   /** Called once for each use that adds at most a handful, while the caller holds none of them. `nowMs`: monotonic milliseconds. */
   used(nowMs: number): void {
     this.#resting.used(nowMs);
-    while (this.#recent.size > mostRecent) this.#rest(nowMs);
+    while (this.#recent.size > maxRecent) this.#rest(nowMs);
   }
 
   has(id: string): boolean {
@@ -59,7 +59,7 @@ export class RequestBuckets {
   /** The one that came first among the recent ones is none of them any more. */
   #rest(nowMs: number): void {
     const bucket = this.#queue[this.#oldest++];
-    if (this.#oldest > mostRecent) {
+    if (this.#oldest > maxRecent) {
       this.#queue = this.#queue.slice(this.#oldest);
       this.#oldest = 0;
     }

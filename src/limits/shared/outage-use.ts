@@ -8,7 +8,7 @@ export interface UseSlot extends QuotaUse {
 
 const slotMs = 100;
 /** Slots of one quota; beyond it the oldest ones are taken together. */
-const mostSlots = 64;
+const maxSlots = 64;
 
 export class OutageUse {
   readonly #slots = new Map<string, UseSlot[]>();
@@ -26,7 +26,7 @@ export class OutageUse {
       return;
     }
     slots.push({ requests, tokens, nanoUsd, endMs: nowMs });
-    if (slots.length <= mostSlots) return;
+    if (slots.length <= maxSlots) return;
     const [first, second] = slots.splice(0, 2);
     if (first && second) slots.unshift(addTo(first, second));
   }

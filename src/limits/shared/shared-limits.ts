@@ -80,7 +80,7 @@ export type SharedLimitsState =
   | { status: "degraded"; since: number; reason: string; replicas: number };
 
 /** A server that forgets between two questions, again and again, is none. */
-const mostAttempts = 4;
+const maxAttempts = 4;
 /** What another replica has settled is in the ledger after so long; the scripts have the same. */
 const writtenMs = 400;
 
@@ -175,7 +175,7 @@ export class SharedLimits implements LimitStore {
   }
 
   async usedInWindow(quota: Quota): Promise<WindowUse> {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       if (this.#outage) return this.#outage.share.usedInWindow(quota);
       const time = this.#link.windowTime();
       const key = quotaKey(this.#prefix, quota, time.now);
@@ -211,7 +211,7 @@ export class SharedLimits implements LimitStore {
   }
 
   async #admit(limits: LimitSet, reservation: Reservation): Promise<Admission> {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       if (this.#outage) return this.#admitAlone(this.#outage, limits, reservation);
       const time = this.#link.windowTime();
       const plan = this.#plans.of(limits, reservation, time.now);
@@ -352,7 +352,7 @@ export class SharedLimits implements LimitStore {
   }
 
   readonly #grow: Growing = async (stop, tokens, nanoUsd) => {
-    for (let attempt = 1; attempt <= mostAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       // Whoever asked may have ended meanwhile: nobody would give back what it got.
       if (stop.isSettled) return undefined;
       if (this.#outage) return this.#growAlone(this.#outage, stop, tokens, nanoUsd);
@@ -409,7 +409,7 @@ export class SharedLimits implements LimitStore {
   }
 
   async #peek(limits: LimitSet): Promise<LimitStatus> {
-    for (let attempt = 1; attempt <= mostAttempts && !this.#outage; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts && !this.#outage; attempt++) {
       const plan = this.#plans.of(limits, noReservation, this.#link.nowSeconds());
       const answer = await this.#ask(plan.keys, "peek", noReservation, plan.figures);
       if (answer) return this.#take(plan, limits, answer);

@@ -30,8 +30,8 @@ export type GivenTokens = Pick<OAuthTokens, "access_token" | "refresh_token" | "
 
 const timeoutMs = 10_000;
 /** Metadata and answers of the token endpoint are a few thousand. */
-const mostBytes = 262_144;
-const mostTokenLength = 16_384;
+const maxBytes = 262_144;
+const maxTokenLength = 16_384;
 const sdk = () => import("@modelcontextprotocol/client");
 
 export class ToolAuthorization {
@@ -209,7 +209,7 @@ export class ToolAuthorization {
   }
 
   #fetchFor(place: Place): OutwardFetch {
-    return outwardFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, mostBytes });
+    return outwardFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, maxBytes });
   }
 
   /** Browsers are sent to one of them, and secrets to the others: never in the clear, but to this machine. */
@@ -310,8 +310,8 @@ function withRefresh(scopes: readonly string[] | undefined, { scopes_supported: 
 function checked(tokens: OAuthTokens): GivenTokens {
   if (tokens.token_type.toLowerCase() !== "bearer") throw fault("It gives tokens of an unknown type.", "token_type");
   // The token becomes a header.
-  const isFine = /^[\x21-\x7e]+$/.test(tokens.access_token) && tokens.access_token.length <= mostTokenLength;
+  const isFine = /^[\x21-\x7e]+$/.test(tokens.access_token) && tokens.access_token.length <= maxTokenLength;
   const renewal = tokens.refresh_token ?? "";
-  if (!isFine || renewal.length > mostTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");
+  if (!isFine || renewal.length > maxTokenLength) throw fault("It gives tokens that cannot be sent.", "token_form");
   return tokens;
 }

@@ -35,17 +35,17 @@ const marginSeconds = 60;
 /** Longer than a renewal takes: who died over it is not waited for any longer. */
 const claimSeconds = 30;
 const waitMs = 200;
-const mostWaits = 100;
+const maxWaits = 100;
 /** After a renewal that failed the authorization server is left alone: at first so long, then twice as long each time. */
-const [firstRestSeconds, longestRestSeconds] = [5, 60];
-const mostResting = 10_000;
+const [firstRestSeconds, maxRestSeconds] = [5, 60];
+const maxResting = 10_000;
 /** Refused sooner after it was given, a token is not the one that is at fault. */
 const freshSeconds = 10;
 /** The time of the last use is for people. */
 const usedEverySeconds = 60;
 
 /** Scopes that a server may want beyond those that were allowed. */
-const mostWanted = 100;
+const maxWanted = 100;
 
 const reasons = {
   refused: "The server's authorization server gives no more tokens for it: access was taken back there, or ended.",
@@ -68,9 +68,9 @@ export class PersonConnections implements ToolConnections {
   /** By connection: whoever of this process comes meanwhile gets the same. */
   readonly #renewing = new Map<string, Promise<string | undefined>>();
   /** Failed renewals by connection; times in Unix seconds. */
-  readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(mostResting);
+  readonly #resting = new LruMap<{ restSeconds: number; untilSeconds: number; detail: string }>(maxResting);
   /** Renewed tokens to write later, by connection: the refresh token in the database is used up. */
-  readonly #unkept = new LruMap<Unkept>(mostResting);
+  readonly #unkept = new LruMap<Unkept>(maxResting);
 
   constructor(options: PersonConnectionsOptions) {
     this.#options = options;
@@ -111,7 +111,7 @@ export class PersonConnections implements ToolConnections {
     if (!found || this.#open(found)?.accessToken !== token) return;
     const wanted = scopesOf(scope).filter((one) => !found.scopes.includes(one));
     if (wanted.some((one) => !found.wantedScopes.includes(one))) {
-      await store.want(found, [...new Set([...found.wantedScopes, ...wanted])].slice(0, mostWanted));
+      await store.want(found, [...new Set([...found.wantedScopes, ...wanted])].slice(0, maxWanted));
     }
   }
 
@@ -128,7 +128,7 @@ export class PersonConnections implements ToolConnections {
     const unkept = this.#unkept.get(stale.id);
     if (unkept?.before === stale.sealed) return this.#keep(stale, unkept);
     const name = randomBytes(16).toString("base64url");
-    for (let waits = 0; waits < mostWaits; waits++) {
+    for (let waits = 0; waits < maxWaits; waits++) {
       // Read anew, also the first time: it may have been renewed since it was found to be due.
       const found = await store.find(stale.server, stale);
       if (found?.id !== stale.id || found.brokenBecause !== null) return undefined;
@@ -180,7 +180,7 @@ export class PersonConnections implements ToolConnections {
 
   #rest(id: string, detail: string): void {
     const last = this.#resting.get(id);
-    const restSeconds = last ? Math.min(2 * last.restSeconds, longestRestSeconds) : firstRestSeconds;
+    const restSeconds = last ? Math.min(2 * last.restSeconds, maxRestSeconds) : firstRestSeconds;
     this.#resting.set(id, { restSeconds, untilSeconds: this.#options.clock.nowSeconds() + restSeconds, detail });
   }
 

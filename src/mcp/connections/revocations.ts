@@ -14,7 +14,7 @@ export interface RevocationsOptions {
 }
 
 /** How many of one server, and how many of all together, those included that wait. */
-const [mostAtOnce, mostOpen] = [8, 2_000];
+const [maxAtOnce, maxOpen] = [8, 2_000];
 /** A server that is slow for each of many is given up then. */
 const patienceMs = 300_000;
 
@@ -54,8 +54,8 @@ export class Revocations {
     const { clock, log } = this.#options;
     const untilMs = clock.monotonicMs() + patienceMs;
     const isOver = () => this.#isClosed || clock.monotonicMs() > untilMs;
-    const taken = ended.slice(0, mostOpen - this.#open);
-    const of = this.#servers.get(server) ?? { turns: new Turns(mostAtOnce, mostOpen), open: 0 };
+    const taken = ended.slice(0, maxOpen - this.#open);
+    const of = this.#servers.get(server) ?? { turns: new Turns(maxAtOnce, maxOpen), open: 0 };
     this.#servers.set(server, of);
     of.open += taken.length;
     this.#open += taken.length;

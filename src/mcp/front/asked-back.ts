@@ -4,12 +4,12 @@ import { GatewayError } from "../../base/errors.ts";
 import {
   asksTooOften,
   type JsonObject,
-  mostAskedBack,
+  maxAskedBack,
   type ToolAnswer,
   type ToolExchange,
   type ToolLink,
 } from "../../domain/tools/tool-link.ts";
-import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
+import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
 import { requireElicitable, requireElicitableError } from "./elicitation.ts";
@@ -18,7 +18,7 @@ import { isObject } from "./server-lists.ts";
 import { withoutTasksExtension } from "./tasks.ts";
 
 /** Characters of what a server says of a call that failed, in the error in its place. */
-const longestSaid = 1_000;
+const maxSaidLength = 1_000;
 
 /** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
 export async function askServer(
@@ -27,8 +27,8 @@ export async function askServer(
   sampler: ToolSampler,
   clock: Pick<Clock, "monotonicMs">,
 ): Promise<JsonObject> {
-  const longestMs = longestCallMs(server);
-  const untilMs = clock.monotonicMs() + longestMs;
+  const maxMs = maxCallMs(server);
+  const untilMs = clock.monotonicMs() + maxMs;
   let asked = 0;
   const next = async ({ resultType, inputRequests, requestState }: JsonObject) => {
     if (!isObject(inputRequests)) return undefined;
@@ -39,12 +39,12 @@ export async function askServer(
     if (!call.isAskable && !wants.every(([, one]) => isOurs(one, call))) return undefined;
     // To ask for nothing is a round as well.
     asked += Math.max(1, wants.length);
-    if (asked > mostAskedBack) throw asksTooOften(server.name);
+    if (asked > maxAskedBack) throw asksTooOften(server.name);
     const inputResponses: Record<string, JsonObject> = {};
     for (const [key, one] of wants) {
       if (!isObject(one)) continue;
       if (clock.monotonicMs() >= untilMs) {
-        const message = `The call of the MCP server "${server.name}", which asked back, did not end within ${longestMs} ms.`;
+        const message = `The call of the MCP server "${server.name}", which asked back, did not end within ${maxMs} ms.`;
         throw new GatewayError("upstream_timeout", message);
       }
       const wanted = isObject(one["params"]) ? one["params"] : {};
@@ -130,7 +130,7 @@ function lackOf(lacking: ReadonlySet<string>, answer: ToolAnswer): RpcError {
   const requiredCapabilities = Object.fromEntries([...lacking].map((name) => [name, {}]));
   const what = `The server asked for what this client does not say that it can: ${[...lacking].join(", ")}.`;
   const said = "error" in answer ? answer.error.message : textIn(answer.result);
-  return new RpcError(missingCapability, `${what} It said: ${said.slice(0, longestSaid)}`, { requiredCapabilities });
+  return new RpcError(missingCapability, `${what} It said: ${said.slice(0, maxSaidLength)}`, { requiredCapabilities });
 }
 
 function textIn({ content }: JsonObject): string {

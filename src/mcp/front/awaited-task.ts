@@ -3,7 +3,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
-import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
+import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import { exchangeOf, resultOf } from "./asked-back.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -11,7 +11,7 @@ import { isObject } from "./server-lists.ts";
 import { isTellable, relatedTask, taskIn } from "./tasks.ts";
 
 /** Servers say how often they like to be asked. */
-const [usualPollMs, leastPollMs, mostPollMs] = [1_000, 100, 5_000];
+const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
 
 /** Whether a tool, as its server lists it, cannot be called but as a task. */
 export function isTaskAlone({ isLegacy, capabilities }: ToolLink, { execution }: JsonObject): boolean {
@@ -28,7 +28,7 @@ export async function askByTask(
 ): Promise<JsonObject> {
   const { holder, cancellation } = call;
   const task = new AwaitedTask(server, clock, cancellation);
-  const asked = { ...params, task: { ttl: longestCallMs(server) } };
+  const asked = { ...params, task: { ttl: maxCallMs(server) } };
   try {
     const exchange = { ...exchangeOf(call, params, sampler, server.name), next: task.next };
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
@@ -59,7 +59,7 @@ class AwaitedTask {
     this.#server = server;
     this.#clock = clock;
     this.#cancellation = cancellation;
-    this.#untilMs = clock.monotonicMs() + longestCallMs(server);
+    this.#untilMs = clock.monotonicMs() + maxCallMs(server);
   }
 
   /** Undefined until it is made. */
@@ -80,15 +80,15 @@ class AwaitedTask {
       return { method: "tasks/result", params };
     }
     const { pollInterval } = said;
-    const wantedMs = typeof pollInterval === "number" ? pollInterval : usualPollMs;
-    await this.#pause(Math.min(Math.max(wantedMs, leastPollMs), mostPollMs));
+    const wantedMs = typeof pollInterval === "number" ? pollInterval : defaultPollMs;
+    await this.#pause(Math.min(Math.max(wantedMs, minPollMs), maxPollMs));
     return { method: "tasks/get", params };
   };
 
   /** Rejects where its caller leaves meanwhile, or it takes longer than any call may. */
   async #pause(ms: number): Promise<void> {
     if (this.#clock.monotonicMs() + ms > this.#untilMs) {
-      const most = longestCallMs(this.#server);
+      const most = maxCallMs(this.#server);
       throw new GatewayError(
         "upstream_timeout",
         `The task of the MCP server "${this.#server.name}" did not end within ${most} ms, the longest that a call of it may last.`,

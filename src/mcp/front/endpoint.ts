@@ -36,7 +36,7 @@ const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscripti
 const headerMismatch = -32_020;
 /** Streams that listen, beside those of sessions: of one owner, of one account and in all. */
 const { bounds } = longLived.mcpStream;
-const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
+const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 export class Endpoint {
   readonly #desk: Desk;
@@ -79,7 +79,7 @@ export class Endpoint {
         const introduction = isTold ? await desk.introduction(from, false) : unintroduced;
         return protocolServer(desk, false, introduction, () => from);
       },
-      { legacy: "reject", bus, maxSubscriptions: mostOfAll },
+      { legacy: "reject", bus, maxSubscriptions: maxOfAll },
     );
   }
 
@@ -110,8 +110,8 @@ export class Endpoint {
     const all = [...this.#listening];
     const ofAccount = all.filter(({ accountId }) => accountId === one.accountId);
     const own = ofAccount.filter(({ owner }) => owner === one.owner);
-    if (own.length >= mostOfOwner || ofAccount.length >= mostOfAccount || all.length >= mostOfAll) {
-      const most = `${mostOfOwner} of one key, ${mostOfAccount} of one account and ${mostOfAll} in all`;
+    if (own.length >= maxOfOwner || ofAccount.length >= maxOfAccount || all.length >= maxOfAll) {
+      const most = `${maxOfOwner} of one key, ${maxOfAccount} of one account and ${maxOfAll} in all`;
       return rpcFault(429, refused, `As many streams listen as may: ${most}. End one of them.`, body);
     }
     this.#listening.add(one);

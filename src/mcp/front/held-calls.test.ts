@@ -66,7 +66,7 @@ test("what a call was asked with counts as its key's until the call has ended, h
   expect(holder.held).toBeWithin(10_000, 11_000);
   await answered(callFrom({ holder }), answer);
   expect(holder.held).toBe(0);
-  ledger.mostBytes = 20_000;
+  ledger.maxBytes = 20_000;
   const full = callFrom({ holder: ledger.holder(new AccountBytes()) });
   await expect(held.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });

@@ -9,7 +9,7 @@ import { isObject } from "./server-lists.ts";
 
 /** Somebody may have to look something up before they answer. */
 const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
-const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
+const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 /** The request that the call is of, as its server knows it. */
 export interface HeldSubject {
@@ -166,8 +166,8 @@ export class HeldCalls {
   #keep(held: Held, params: JsonObject): string {
     const ofAccount = [...this.#held.values()].filter(({ accountId }) => accountId === held.accountId);
     const own = ofAccount.filter(({ owner }) => owner === held.owner);
-    if (own.length >= mostOfOwner || ofAccount.length >= mostOfAccount || this.#held.size >= mostOfAll) {
-      const most = `${mostOfOwner} of one key, ${mostOfAccount} of one account and ${mostOfAll} in all`;
+    if (own.length >= maxOfOwner || ofAccount.length >= maxOfAccount || this.#held.size >= maxOfAll) {
+      const most = `${maxOfOwner} of one key, ${maxOfAccount} of one account and ${maxOfAll} in all`;
       throw new GatewayError("rate_limit_exceeded", `As many calls wait for their client as may: ${most}.`);
     }
     held.letGo = keepAsked(held.client, params);

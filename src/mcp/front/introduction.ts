@@ -6,7 +6,7 @@ import { isObject } from "./server-lists.ts";
 import { hasTasksExtension, tasksExtension } from "./tasks.ts";
 
 /** Characters of what one server says, and of all together: models read it with each conversation. */
-const [longestOfServer, longestOfAll] = [4_000, 16_000];
+const [maxLengthOfServer, maxLengthOfAll] = [4_000, 16_000];
 
 export interface Introduction {
   readonly capabilities: ServerCapabilities;
@@ -44,7 +44,7 @@ export function introductionOf(met: readonly Met[], isLegacy: boolean, only: str
     if (text === "") return [];
     return [only === undefined ? headed(server, text) : text];
   });
-  const instructions = cut(texts.join("\n\n"), longestOfAll);
+  const instructions = cut(texts.join("\n\n"), maxLengthOfAll);
   return {
     capabilities: {
       // There are those of the gateway itself.
@@ -79,7 +79,7 @@ function plainText(text: string): string {
     .toWellFormed()
     .replace(/[^\P{C}\n\t]/gu, "")
     .trim();
-  return cut(plain, longestOfServer);
+  return cut(plain, maxLengthOfServer);
 }
 
 function cut(text: string, most: number): string {

@@ -4,7 +4,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
 /** The most that one session has. What is larger is not kept, and what is older makes room. */
-const [mostEvents, mostBytes] = [256, 512 * 1024];
+const [maxEvents, maxBytes] = [256, 512 * 1024];
 const keptMs = 2 * 60_000;
 
 type Message = Parameters<EventStore["storeEvent"]>[1];
@@ -34,8 +34,8 @@ export class KeptEvents implements EventStore {
     const id = String(++this.#count);
     const text = JSON.stringify(message);
     // What is told of a session that has ended would be held for ever.
-    if (text.length > mostBytes || this.#isOver) return id;
-    while (this.#kept.length >= mostEvents || this.#bytes + text.length > mostBytes) this.#drop();
+    if (text.length > maxBytes || this.#isOver) return id;
+    while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
     // A client whose bytes are all in use gets its events all the same, once.
     if (this.#holder.take("unsent", text.length)) return id;
     this.#bytes += text.length;

@@ -2,7 +2,7 @@
 import { isSearchTool } from "./tool-search.ts";
 
 /** Names of models' APIs have 64, of which clients take some for a prefix of their own (`mcp__gateway__`). */
-const longestName = 50;
+const maxNameLength = 50;
 const hashLength = 6;
 const foreign = /[^A-Za-z0-9_-]/g;
 
@@ -14,9 +14,9 @@ export function publicName(server: string | undefined, name: string): string {
   const wanted = server === undefined ? name : `${server}_${name}`;
   const plain = wanted.replace(foreign, "_");
   const isTaken = server !== undefined && isSearchTool(wanted);
-  if (plain === wanted && plain.length <= longestName && !isTaken) return plain;
+  if (plain === wanted && plain.length <= maxNameLength && !isTaken) return plain;
   const hash = new Bun.CryptoHasher("sha256").update(wanted).digest("hex").slice(0, hashLength);
-  return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
+  return `${plain.slice(0, maxNameLength - hashLength - 1)}_${hash}`;
 }
 
 type Named = Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export function serverOfName(name: string): string {
 }
 
 /** Characters: those that a client subscribes to are kept for as long as its session lasts. */
-export const longestUri = 8_192;
+export const maxUriLength = 8_192;
 
 /** Two servers may have a resource at the same address: it is told apart by its scheme, behind which it stands unchanged. */
 const scheme = "headrace+";

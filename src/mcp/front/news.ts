@@ -2,14 +2,14 @@
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import { longestUri, publicUri } from "./names.ts";
+import { maxUriLength, publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
 const listChanges: ReadonlySet<string> = new Set(Object.values(listKinds).map(({ changed }) => changed));
 const updated = "notifications/resources/updated";
 /** What comes within this time is told once: a server that tells of each of its changes is not passed on as often. */
 const gatherMs = 50;
-const mostResources = 100;
+const maxResources = 100;
 
 /** Who hears of a resource of a link; the server is told of the first and of the last one, as others share the link. */
 const listeners = new WeakMap<ToolLink, Map<string, Set<Follower>>>();
@@ -63,7 +63,7 @@ export class Follower {
   get hasRoom(): boolean {
     let count = 0;
     for (const { uris } of this.#followed.values()) count += uris.size;
-    return count < mostResources;
+    return count < maxResources;
   }
 
   /** The client wants to know of a resource; false: the server is told of that already, for somebody else. */
@@ -107,12 +107,12 @@ export class Follower {
   #heard(server: string, method: string, params: JsonObject): void {
     if (listChanges.has(method)) this.#gather(method, method, {});
     const { uri } = params;
-    if (method !== updated || typeof uri !== "string" || uri.length > longestUri) return;
+    if (method !== updated || typeof uri !== "string" || uri.length > maxUriLength) return;
     // A part of a resource may have changed that somebody wants to know of.
     const isWanted = [...(this.#followed.get(server)?.uris ?? [])].some((one) => uri.startsWith(one));
     const told = this.#from.only === undefined ? publicUri(server, uri) : uri;
     // Whatever else a server says there waits for each client that listens, without a bound.
-    if (isWanted && this.#waiting.size < mostResources) this.#gather(`${method} ${told}`, method, { uri: told });
+    if (isWanted && this.#waiting.size < maxResources) this.#gather(`${method} ${told}`, method, { uri: told });
   }
 
   #gather(key: string, method: string, params: JsonObject): void {

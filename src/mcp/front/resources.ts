@@ -2,7 +2,7 @@
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ClientCall } from "./client-call.ts";
-import { longestUri, partsOfUri } from "./names.ts";
+import { maxUriLength, partsOfUri } from "./names.ts";
 import type { Offers } from "./offers.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import type { ServerCalls } from "./server-calls.ts";
@@ -50,8 +50,8 @@ export class Resources {
 
   /** Its server, and its address there. Throws where it may not be used; whether it is there, the server says. */
   find(asked: unknown, { only, principal }: ClientCall): { server: ToolServer; uri: string } {
-    if (typeof asked !== "string" || asked.length > longestUri) {
-      throw new RpcError(invalidParams, `uri must be a text of at most ${longestUri} characters.`);
+    if (typeof asked !== "string" || asked.length > maxUriLength) {
+      throw new RpcError(invalidParams, `uri must be a text of at most ${maxUriLength} characters.`);
     }
     const parts = only === undefined ? partsOfUri(asked) : { server: only, uri: asked };
     const server = parts && this.#servers.find(parts.server);

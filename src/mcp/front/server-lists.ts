@@ -17,11 +17,11 @@ export const listKinds = {
 } as const;
 export type ListKind = keyof typeof listKinds;
 
-const [mostPages, mostItems] = [64, 5_000];
+const [maxPages, maxItems] = [64, 5_000];
 /** Characters of one list, and of all that are kept. */
-const [longestList, mostKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
+const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
 /** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
-const [usualMs, mostMs] = [60_000, 600_000];
+const [defaultMs, maxMs] = [60_000, 600_000];
 /** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
 const deepest = 100;
 const sweepMs = 30_000;
@@ -95,7 +95,7 @@ export class ServerLists {
     read.then(
       ({ goodMs, length }) => {
         fresh.readMs = this.#clock.monotonicMs();
-        fresh.untilMs = fresh.readMs + Math.min(goodMs, mostMs);
+        fresh.untilMs = fresh.readMs + Math.min(goodMs, maxMs);
         // It may have changed while it was read.
         if (kept.get(kind) !== (known ?? fresh)) return;
         if (known) this.#drop(kept, kind);
@@ -116,7 +116,7 @@ export class ServerLists {
     heldBytes.kept(length);
     this.#all.set(fresh, drop);
     for (const older of this.#all.values()) {
-      if (this.#length <= mostKept) break;
+      if (this.#length <= maxKept) break;
       older();
     }
   }
@@ -166,10 +166,10 @@ async function inTime(link: ToolLink, kind: ListKind, place: TakePlace): Promise
 
 async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, place: TakePlace): Promise<ReadList> {
   const { method, capability } = listKinds[kind];
-  if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: usualMs };
+  if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: defaultMs };
   const items: JsonObject[] = [];
   const cursors = new Set<string>();
-  let goodMs: number = usualMs;
+  let goodMs: number = defaultMs;
   let length = 0;
   let cursor: string | undefined;
   do {
@@ -183,7 +183,7 @@ async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, 
     for (const item of page ?? []) {
       if (!isObject(item) || !isShallow(item, deepest)) continue;
       length += JSON.stringify(item).length;
-      if (length > longestList) throw listFault(`${method}: more than ${longestList} characters`);
+      if (length > maxListLength) throw listFault(`${method}: more than ${maxListLength} characters`);
       items.push(item);
     }
     const { nextCursor, ttlMs } = answer.result;
@@ -191,7 +191,7 @@ async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, 
     cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
     // A cursor that comes back leads to pages that were read: the list is whole, but for repetitions.
     if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
-    if ((cursor !== undefined && cursors.size >= mostPages) || items.length > mostItems) {
+    if ((cursor !== undefined && cursors.size >= maxPages) || items.length > maxItems) {
       throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
     }
     if (cursor !== undefined) cursors.add(cursor);

@@ -12,9 +12,9 @@ import type { Standing } from "./standing.ts";
 /** A client that went away without a word is let go of. */
 const { idleMs, bounds } = longLived.mcpSession;
 const sweepMs = 30_000;
-const [mostOfOwner, mostOfAll] = [bounds.key.most, bounds.total.most];
+const [maxOfOwner, maxOfAll] = [bounds.key.most, bounds.total.most];
 /** Requests of one session at a time. */
-const mostOpen = 64;
+const maxOpen = 64;
 
 interface Session {
   readonly id: string;
@@ -119,8 +119,8 @@ export class Sessions {
 
   async #within(session: Session, request: Request, body: unknown): Promise<Response> {
     const ids = idsOf(body);
-    if (session.open.size + ids.length > mostOpen) {
-      return rpcFault(429, -32_000, `At most ${mostOpen} requests of a session at a time.`, body);
+    if (session.open.size + ids.length > maxOpen) {
+      return rpcFault(429, -32_000, `At most ${maxOpen} requests of a session at a time.`, body);
     }
     if (ids.some((id) => session.open.has(id)) || new Set(ids).size !== ids.length) {
       return rpcFault(400, -32_600, "A request with the same id is under way in this session.", body);
@@ -154,7 +154,7 @@ export class Sessions {
   #makeRoom({ owner }: Session): void {
     const all = [...this.#byId.values()];
     const own = all.filter((session) => session.owner === owner);
-    const among = own.length >= mostOfOwner ? own : all.length >= mostOfAll ? ofLargestAccount(all) : [];
+    const among = own.length >= maxOfOwner ? own : all.length >= maxOfAll ? ofLargestAccount(all) : [];
     const [oldest] = among.sort((a, b) => Number(a.busy > 0) - Number(b.busy > 0) || a.usedMs - b.usedMs);
     if (oldest) this.#end(oldest);
   }

@@ -189,7 +189,7 @@ test("what a task was asked with counts as its key's until it has ended, and one
   link.changed("notifications/tasks", { taskId: "1", status: "completed", result: {} });
   await Bun.sleep(1);
   expect(holder.held).toBe(0);
-  ledger.mostBytes = 100_000;
+  ledger.maxBytes = 100_000;
   await expect(made(desk, callOf({ holder }), large)).rejects.toThrow("the most that they may");
   await Bun.sleep(1);
   expect(link.asked.at(-1)).toEqual({ method: "tasks/cancel", params: { taskId: "2" } });

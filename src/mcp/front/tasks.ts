@@ -1,7 +1,7 @@
 // Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
 import { longLived } from "../../base/long-lived.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import { longestCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
+import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
 import { type ClientCall, ownerOf } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
@@ -10,11 +10,11 @@ import { isObject } from "./server-lists.ts";
 export const tasksExtension = "io.modelcontextprotocol/tasks";
 /** Where earlier revisions say of a result which task it is of. */
 export const relatedTask = "io.modelcontextprotocol/related-task";
-const { bounds, longestMs } = longLived.mcpTask;
-const [mostOfOwner, mostOfAccount, mostOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
+const { bounds, maxMs } = longLived.mcpTask;
+const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 /** Servers say for how long they keep one, and its client may come for the result for so long. */
-const [usualKeptMs, longestKeptMs] = [3_600_000, longestMs];
-const longestId = 512;
+const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
+const maxIdLength = 512;
 /** Servers tell of a task beside any request by these. */
 const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
 
@@ -55,7 +55,7 @@ export class Task {
       if (statusNews.has(method)) void this.heard(method, params);
     });
     // No call is on record for longer, whatever its server goes on to do.
-    this.#timer = setTimeout(() => void this.end("completed"), longestCallMs(server));
+    this.#timer = setTimeout(() => void this.end("completed"), maxCallMs(server));
     use.rest();
   }
 
@@ -96,7 +96,7 @@ export class Tasks {
       if (task.owner === owner) own++;
       if (task.accountId === principal.account.id) ofAccount++;
     }
-    return own < mostOfOwner && ofAccount < mostOfAccount && this.#tasks.size < mostOfAll;
+    return own < maxOfOwner && ofAccount < maxOfAccount && this.#tasks.size < maxOfAll;
   }
 
   /** Takes over the use of the call. */
@@ -105,8 +105,8 @@ export class Tasks {
     const key = keyOf(owner, made.server.name, String(made.made["taskId"]));
     this.#drop(key);
     const { ttl, ttlMs = ttl } = made.made;
-    const keptMs = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, longestKeptMs) : usualKeptMs;
-    const timer = setTimeout(() => this.#drop(key), Math.max(keptMs, longestCallMs(made.server)));
+    const keptMs = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, maxKeptMs) : defaultKeptMs;
+    const timer = setTimeout(() => this.#drop(key), Math.max(keptMs, maxCallMs(made.server)));
     timer.unref();
     this.#tasks.set(key, { task: new Task(owner, principal.account.id, made), timer });
   }
@@ -138,7 +138,7 @@ export function taskIn({ resultType, task, ...rest }: JsonObject): JsonObject | 
 
 /** Whether it can be told to a client, and asked for again. */
 export function isTellable({ taskId }: JsonObject): boolean {
-  return typeof taskId === "string" && taskId !== "" && taskId.length <= longestId && /^[\x21-\x7e]+$/.test(taskId);
+  return typeof taskId === "string" && taskId !== "" && taskId.length <= maxIdLength && /^[\x21-\x7e]+$/.test(taskId);
 }
 
 /** Whether the client, or the server, that has these capabilities knows tasks as the extension has them. */

@@ -5,10 +5,10 @@ import { isObject } from "./server-lists.ts";
 
 /** No server's tool has one of these: see `publicName`. */
 export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
-const [usualFound, mostFound] = [10, 50];
-const longestQuery = 1_000;
+const [defaultFound, maxFound] = [10, 50];
+const maxQueryLength = 1_000;
 /** Characters of a description that are looked through: each search reads those of all tools. */
-const longestTold = 4_000;
+const maxToldLength = 4_000;
 /** A shorter word would begin too many others. */
 const shortestBeginning = 3;
 
@@ -27,10 +27,10 @@ export function searchTools(count: number): JsonObject[] {
         properties: {
           query: {
             type: "string",
-            maxLength: longestQuery,
+            maxLength: maxQueryLength,
             description: "Words that say what the tool is to do.",
           },
-          limit: { type: "integer", minimum: 1, maximum: mostFound, default: usualFound },
+          limit: { type: "integer", minimum: 1, maximum: maxFound, default: defaultFound },
         },
         required: ["query"],
       },
@@ -54,12 +54,12 @@ export function searchTools(count: number): JsonObject[] {
 
 /** `tools`: as the client may see them. */
 export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
-  const { query, limit = usualFound } = isObject(args) ? args : {};
-  if (typeof query !== "string" || query.trim() === "" || query.length > longestQuery) {
-    throw new RpcError(invalidParams, `query must be some words, of at most ${longestQuery} characters.`);
+  const { query, limit = defaultFound } = isObject(args) ? args : {};
+  if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
+    throw new RpcError(invalidParams, `query must be some words, of at most ${maxQueryLength} characters.`);
   }
-  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > mostFound) {
-    throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${mostFound}.`);
+  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > maxFound) {
+    throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${maxFound}.`);
   }
   const words = wordsOf(query);
   const found = tools
@@ -89,7 +89,7 @@ export function callTool(args: unknown): { name: string; arguments: JsonObject }
 function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
   const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
   const told = typeof description === "string" ? description : "";
-  return 3 * countIn(named.slice(0, longestTold), words) + countIn(told.slice(0, longestTold), words);
+  return 3 * countIn(named.slice(0, maxToldLength), words) + countIn(told.slice(0, maxToldLength), words);
 }
 
 /** How many of the words the text has, or has words that begin with them. */

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
-import { longestCallMs } from "../../domain/tools/tool-server.ts";
+import { maxCallMs } from "../../domain/tools/tool-server.ts";
 
 export interface CallBounds {
   readonly server: string;
@@ -44,7 +44,7 @@ export class Call {
     this.progressToken = progressToken;
     this.answered = this.#settled.promise;
     this.#onEnd = onEnd;
-    this.hardMs = longestCallMs(bounds);
+    this.hardMs = maxCallMs(bounds);
     // By the protocol it is answered once the task has ended, whenever that is.
     this.#silenceMs = method === "tasks/result" ? this.hardMs : bounds.timeoutMs;
     this.#hardTimer = setTimeout(this.#late, this.hardMs);

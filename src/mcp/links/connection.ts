@@ -17,7 +17,7 @@ import { GatewayError } from "../../base/errors.ts";
 import {
   asksTooOften,
   type JsonObject,
-  mostAskedBack,
+  maxAskedBack,
   type ToolAnswer,
   type ToolExchange,
 } from "../../domain/tools/tool-link.ts";
@@ -47,7 +47,7 @@ export const connectTimeoutMs = 30_000;
 /** Wait for the answer to a ping of a session that may be forgotten. */
 const pingMs = 5_000;
 /** Questions of a server in the middle of one call that wait for the client. */
-const mostAsking = 16;
+const maxAsking = 16;
 const [methodNotFound, internalError] = [-32_601, -32_603];
 /** What the gateway and its clients can be asked for in the middle of a call; a session says it once for all. */
 const capabilities = { elicitation: { form: {} }, sampling: {} };
@@ -327,12 +327,12 @@ export class Connection {
   async #asked(id: string | number, method: string, params: JsonObject): Promise<void> {
     const call = this.#callOfMessage();
     const ask = call?.exchange.asked;
-    if (!call || !ask || call.asking >= mostAsking) {
+    if (!call || !ask || call.asking >= maxAsking) {
       const message = call ? "The client cannot be asked that." : "It cannot be told by which call this is asked.";
       this.#tell({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
       return;
     }
-    if (++call.asked > mostAskedBack) {
+    if (++call.asked > maxAskedBack) {
       call.fail(asksTooOften(this.#options.bounds.server));
       return;
     }

@@ -40,9 +40,9 @@ export interface HttpLineOptions {
 const silenceMs = 300_000;
 const goodbyeMs = 2_000;
 /** All that comes in one stream, for one call with progress and logs or beside calls, in results of the longest kind. */
-const mostResults = 4;
+const maxResults = 4;
 /** Short events count as so many bytes: each is work. */
-const leastCounted = 1_024;
+const minCounted = 1_024;
 const withoutBody = new Set([204, 205, 304]);
 
 export class HttpLine implements Line {
@@ -161,7 +161,7 @@ export class HttpLine implements Line {
     const bytes = new StreamedBytes(isStreamed, call);
     const refusalOf = (piece: ByteSpan): GatewayError | undefined => {
       const { ofOne, ofAll } = bytes.count(piece.view);
-      if (ofOne > maxResultBytes || ofAll > mostResults * maxResultBytes) {
+      if (ofOne > maxResultBytes || ofAll > maxResults * maxResultBytes) {
         return this.#error(`gave more than ${maxResultBytes} bytes, the most that a result of it may have`);
       }
       return bytes.hold(piece.length);
@@ -280,7 +280,7 @@ class StreamedBytes {
   }
 
   count(piece: Buffer): { ofOne: number; ofAll: number } {
-    this.#ofAll += Math.max(piece.length, this.#isStreamed ? leastCounted * eventsIn(piece) : 0);
+    this.#ofAll += Math.max(piece.length, this.#isStreamed ? minCounted * eventsIn(piece) : 0);
     // An event ends with an empty line; that one ends anywhere is seen at the end of the piece, so it counts as longer at most.
     const end = this.#isStreamed ? piece.lastIndexOf("\n\n") : -1;
     const isEnded = this.#isStreamed && piece.length === 1 && piece[0] === lineFeed;

@@ -613,7 +613,7 @@ test("of many who wait for a server one connects for all", async () => {
 // long-lived: mcpLink.total
 test("links are bounded: the oldest that is idle makes room, and where none is who comes is told to retry", async () => {
   await using server = new HttpToolServer({ tools });
-  await using world = new LinkWorld({ bounds: { mostOfServer: 2 } });
+  await using world = new LinkWorld({ bounds: { maxOfServer: 2 } });
   const at = toolServerAt(server.url);
   const stop = (await world.open(at, "key_1")).onChange(() => {});
   await world.open(at, "key_2");

@@ -23,23 +23,23 @@ export interface ServerLinksDeps extends ConnectingDeps, CallerDeps {
 
 export interface LinkBounds {
   /** Links in all, and to one server. */
-  readonly mostLinks: number;
-  readonly mostOfServer: number;
+  readonly maxLinks: number;
+  readonly maxOfServer: number;
   /** Processes of all servers, and of one. */
-  readonly mostProcesses: number;
-  readonly mostProcessesOfServer: number;
+  readonly maxProcesses: number;
+  readonly maxProcessesOfServer: number;
   /** Idle time after which a link ends. */
   readonly idleMs: number;
 }
 
-const usualBounds: LinkBounds = {
-  mostLinks: longLived.mcpLink.bounds.total.most,
-  mostOfServer: 500,
-  mostProcesses: longLived.mcpProcess.bounds.total.most,
-  mostProcessesOfServer: 16,
+const defaultBounds: LinkBounds = {
+  maxLinks: longLived.mcpLink.bounds.total.most,
+  maxOfServer: 500,
+  maxProcesses: longLived.mcpProcess.bounds.total.most,
+  maxProcessesOfServer: 16,
   idleMs: longLived.mcpLink.idleMs,
 };
-const mostSweepMs = 15_000;
+const maxSweepMs = 15_000;
 /** Servers that spoke an earlier revision are asked again for a later one. */
 const eraMs = 3_600_000;
 
@@ -75,7 +75,7 @@ export class ServerLinks implements ToolLinks {
 
   constructor(deps: ServerLinksDeps) {
     this.#deps = deps;
-    this.#bounds = { ...usualBounds, ...deps.bounds };
+    this.#bounds = { ...defaultBounds, ...deps.bounds };
   }
 
   async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
@@ -210,17 +210,17 @@ export class ServerLinks implements ToolLinks {
 
   /** Throws where there is none, and nobody can go. */
   #makeRoom(server: ToolServer, linked: LinkedServer): void {
-    const { mostLinks, mostOfServer } = this.#bounds;
-    const isFull = linked.links.size >= mostOfServer || this.counts.links >= mostLinks;
-    if (isFull && !this.#endOldest(linked.links.size >= mostOfServer ? [linked] : [...this.#servers.values()])) {
+    const { maxLinks, maxOfServer } = this.#bounds;
+    const isFull = linked.links.size >= maxOfServer || this.counts.links >= maxLinks;
+    if (isFull && !this.#endOldest(linked.links.size >= maxOfServer ? [linked] : [...this.#servers.values()])) {
       throw unavailable(`All connections to the MCP server "${server.name}" are in use.`);
     }
   }
 
   #requireProcess(server: ToolServer, linked: LinkedServer): void {
-    const { mostProcesses, mostProcessesOfServer } = this.#bounds;
-    const isFullOfOwn = linked.processes >= mostProcessesOfServer;
-    if (!isFullOfOwn && this.#processes < mostProcesses) return;
+    const { maxProcesses, maxProcessesOfServer } = this.#bounds;
+    const isFullOfOwn = linked.processes >= maxProcessesOfServer;
+    if (!isFullOfOwn && this.#processes < maxProcesses) return;
     // It takes a while to be gone: the next one who asks has its place.
     this.#endOldest(isFullOfOwn ? [linked] : [...this.#servers.values()].filter(({ processes }) => processes > 0));
     throw unavailable(`As many processes run for the MCP server "${server.name}" as may.`);
@@ -262,7 +262,7 @@ export class ServerLinks implements ToolLinks {
 
   #sweepFromNowOn(): void {
     if (this.#timer) return;
-    this.#timer = setInterval(() => this.#sweep(), Math.min(this.#bounds.idleMs, mostSweepMs));
+    this.#timer = setInterval(() => this.#sweep(), Math.min(this.#bounds.idleMs, maxSweepMs));
     this.#timer.unref();
   }
 

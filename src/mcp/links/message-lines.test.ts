@@ -10,8 +10,8 @@ class Taken {
   readonly refusals: string[] = [];
   readonly lines: MessageLines;
 
-  constructor(mostBytes: number) {
-    this.lines = new MessageLines(mostBytes, {
+  constructor(maxBytes: number) {
+    this.lines = new MessageLines(maxBytes, {
       take: (message) => this.messages.push(message),
       refuse: (what) => this.refusals.push(what),
     });

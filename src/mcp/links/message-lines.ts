@@ -5,9 +5,9 @@ import { heldBytes } from "../../base/bytes/held-bytes.ts";
 
 const lineFeed = 10;
 /** What a process says without answering anything, in lines of the longest kind: progress, logs, questions and changes. */
-const mostLines = 4;
+const maxLines = 4;
 /** Short ones count as so many bytes: each is work. */
-const leastCounted = 1_024;
+const minCounted = 1_024;
 /** Lines without anything are less work, and a node sends one each minute to say that it is there. */
 const emptyCounted = 16;
 
@@ -18,16 +18,16 @@ export interface MessageTaker {
 }
 
 export class MessageLines {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #taker: MessageTaker;
   /** What waits for its end, however small the pieces are in which it comes. */
   readonly #begun = new GatheredBytes();
   /** Bytes since it answered. */
   #unasked = 0;
 
-  /** `mostBytes`: of one line. */
-  constructor(mostBytes: number, taker: MessageTaker) {
-    this.#mostBytes = mostBytes;
+  /** `maxBytes`: of one line. */
+  constructor(maxBytes: number, taker: MessageTaker) {
+    this.#maxBytes = maxBytes;
     this.#taker = taker;
   }
 
@@ -42,7 +42,7 @@ export class MessageLines {
     if (rest.length === 0) return true;
     this.#begun.add(rest);
     heldBytes.bounded.take("answers", rest.length);
-    return this.#begun.length <= this.#mostBytes || this.#tooLong();
+    return this.#begun.length <= this.#maxBytes || this.#tooLong();
   }
 
   /** What waits for its end is let go of. */
@@ -58,7 +58,7 @@ export class MessageLines {
   }
 
   #line(bytes: Buffer): boolean {
-    if (bytes.length > this.#mostBytes) return this.#tooLong();
+    if (bytes.length > this.#maxBytes) return this.#tooLong();
     const text = bytes.toString().trim();
     if (text === "") return this.#said(Math.max(bytes.length, emptyCounted));
     let message: JSONRPCMessage;
@@ -69,7 +69,7 @@ export class MessageLines {
       return this.#refuse(what, "logs belong to standard error");
     }
     if (!("method" in message)) this.#unasked = 0;
-    else if (!this.#said(Math.max(bytes.length, leastCounted))) return false;
+    else if (!this.#said(Math.max(bytes.length, minCounted))) return false;
     this.#taker.take(message);
     return true;
   }
@@ -77,12 +77,12 @@ export class MessageLines {
   /** Something that answers nothing. */
   #said(bytes: number): boolean {
     this.#unasked += bytes;
-    if (this.#unasked <= mostLines * this.#mostBytes) return true;
+    if (this.#unasked <= maxLines * this.#maxBytes) return true;
     return this.#refuse("said too much without an answer, and was ended", `${this.#unasked} bytes`);
   }
 
   #tooLong(): false {
-    const most = `more than ${this.#mostBytes} bytes, the most that a result of it may have`;
+    const most = `more than ${this.#maxBytes} bytes, the most that a result of it may have`;
     return this.#refuse(`wrote a line of ${most}, and was ended`, "line too long");
   }
 

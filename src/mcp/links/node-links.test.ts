@@ -20,7 +20,7 @@ const program = [process.execPath, script, "fine"] as const;
 class Node implements ToolNodes, AsyncDisposable {
   id = "node_1";
   isLocal = false;
-  mostProcesses = Number.POSITIVE_INFINITY;
+  maxProcesses = Number.POSITIVE_INFINITY;
   server: ToolServer;
   readonly #dataDir = mkdtempSync(join(tmpdir(), "node-links-"));
   readonly #offered = new OfferedServers({
@@ -40,7 +40,7 @@ class Node implements ToolNodes, AsyncDisposable {
   }
 
   async send(_: string, ...[request, cancellation]: Parameters<OfferedServers["handle"]>) {
-    if (request.method === "GET" && this.processes.length >= this.mostProcesses)
+    if (request.method === "GET" && this.processes.length >= this.maxProcesses)
       throw new GatewayError("service_unavailable", "The node takes no more for now.", { retryAfterSeconds: 2 });
     return await this.#offered.handle(request, cancellation);
   }
@@ -63,7 +63,7 @@ const atNode: ToolServer = {
 test("where as many processes run at a node as may, the one that nobody uses makes room for whoever asks again", async () => {
   await using node = new Node(program);
   await using world = new LinkWorld({ nodes: node });
-  node.mostProcesses = 1;
+  node.maxProcesses = 1;
   await world.call(atNode, "where", { key: "key_1" });
   await expect(world.call(atNode, "where", { key: "key_2" })).rejects.toMatchObject({ code: "service_unavailable" });
   await until(() => node.processes.length === 0, "the one that is idle has made room");

@@ -17,7 +17,7 @@ export interface NodeProcessLineOptions {
 }
 
 /** The answer to a message has nothing in it. */
-const mostNoteBytes = 1_024;
+const maxNoteBytes = 1_024;
 
 export class NodeProcessLine implements Line, Transport {
   onclose: Transport["onclose"];
@@ -87,7 +87,7 @@ export class NodeProcessLine implements Line, Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#isClosed) throw this.#failed("is not there", "closed");
     const { status, body } = await this.#ask("POST", serializeMessage(message), { [sessionField]: this.#process });
-    await readAll(body, mostNoteBytes, this.#leaving, () => {});
+    await readAll(body, maxNoteBytes, this.#leaving, () => {});
     if (status !== 202) throw this.#failed("is not there any more", `status ${status}`);
   }
 

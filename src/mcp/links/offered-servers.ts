@@ -13,7 +13,7 @@ import { bodyMass } from "../../base/text/json-text.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { messageNames } from "../../domain/tools/message-names.ts";
 import {
-  mostOfferedToolServers,
+  maxOfferedToolServers,
   type NodeToolRequest,
   type OfferedToolServer,
   type OfferedTools,
@@ -38,10 +38,10 @@ export interface OfferedServersOptions {
 type Request = Omit<NodeToolRequest, "holder">;
 type At<Kind extends ToolPlace["kind"]> = ToolServer & { readonly place: ToolPlace & { readonly kind: Kind } };
 
-const [mostProcesses, mostOfServer] = [64, 16];
+const [maxProcesses, maxOfServer] = [64, 16];
 const mostConnections = 512;
 /** The protocol's client follows as many. */
-const mostRedirects = 5;
+const maxRedirects = 5;
 /** Those of the tunnel: the gateway has closer ones for each call. */
 const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
 /** A process may say nothing for hours; the tunnel ends what is silent for too long. */
@@ -51,7 +51,7 @@ const offeredRoom = "offered-tool-processes";
 /** JSON-RPC 2.0, 5.1. */
 const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
 /** Levels of a message; what a client sends has half as many. */
-const mostDepth = 128;
+const maxDepth = 128;
 
 export class OfferedServers implements OfferedTools {
   readonly #options: OfferedServersOptions;
@@ -66,7 +66,7 @@ export class OfferedServers implements OfferedTools {
   }
 
   offers(): readonly OfferedToolServer[] {
-    const offered = this.#options.servers().filter(isOffered).slice(0, mostOfferedToolServers);
+    const offered = this.#options.servers().filter(isOffered).slice(0, maxOfferedToolServers);
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 
@@ -126,7 +126,7 @@ export class OfferedServers implements OfferedTools {
         const response = await this.#clientOf(name, url).send({ ...sent, path }, timeouts, cancellation);
         const { status, body } = response;
         const next =
-          followed < mostRedirects ? redirected(at, method, status, response.headers.get("location")) : undefined;
+          followed < maxRedirects ? redirected(at, method, status, response.headers.get("location")) : undefined;
         if (!next) return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body };
         body.cancel();
         at = next;
@@ -170,7 +170,7 @@ export class OfferedServers implements OfferedTools {
       import("@modelcontextprotocol/client"),
     ]);
     const ofServer = [...this.#processes.values()].filter((one) => one.server.name === name).length;
-    if (this.#processes.size >= mostProcesses || ofServer >= mostOfServer || this.#isClosed) {
+    if (this.#processes.size >= maxProcesses || ofServer >= maxOfServer || this.#isClosed) {
       const message = `As many processes run for the MCP server "${name}" of this node as may.`;
       throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
     }
@@ -290,7 +290,7 @@ function isOffered({ isShared = false, enabled, place, credentials }: ToolServer
 function checked(text: string, tools: ToolServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;
   try {
-    message = parseOnceRead(text, { depth: mostDepth, ...bodyMass }).value;
+    message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch {
     return refusalOf(null, parseError, "No JSON that can be read in one way alone.");
   }

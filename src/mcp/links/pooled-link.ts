@@ -16,11 +16,11 @@ export interface PooledLinkOptions {
   onDoubt(): void;
 }
 
-const [firstRestMs, longestRestMs, shortRestMs] = [250, 30_000, 1_000];
+const [firstRestMs, maxRestMs, shortRestMs] = [250, 30_000, 1_000];
 /** One that was there for this long before it ended is tried again at once. */
 const stableMs = 60_000;
 /** Resources of all who share it: one of them may have 100. */
-const mostWatched = 1_000;
+const maxWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 
 export class PooledLink implements ToolLink {
@@ -142,7 +142,7 @@ export class PooledLink implements ToolLink {
   }
 
   #watch(method: string, { uri }: JsonObject): void {
-    if (method === "resources/subscribe" && this.#watched.size < mostWatched) this.#watched.add(String(uri));
+    if (method === "resources/subscribe" && this.#watched.size < maxWatched) this.#watched.add(String(uri));
   }
 
   #connected(): Promise<Connection> {
@@ -166,7 +166,7 @@ export class PooledLink implements ToolLink {
     if (this.#failures > 0 && restMs > 0) await Bun.sleep(restMs);
     // Whatever becomes of it, the next one is not tried at once again.
     this.#failures++;
-    this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), longestRestMs);
+    this.#notBeforeMs = clock.monotonicMs() + Math.min(firstRestMs * 2 ** (this.#failures - 1), maxRestMs);
     last?.retire();
     const connection = await this.#options.connect(this.#onNews, this.#closing.signal).catch((error: unknown) => {
       // An account that is not connected, and a place that is not free, say nothing of the server.

@@ -29,9 +29,9 @@ export interface ProcessLineOptions {
   readonly stopMs?: number | undefined;
 }
 
-const usualStopMs = 5_000;
+const defaultStopMs = 5_000;
 /** What it has not read yet of what it was told. */
-const mostUnread = 8 * 1024 * 1024;
+const maxUnread = 8 * 1024 * 1024;
 
 export class ProcessLine implements Line, Transport {
   onclose: Transport["onclose"];
@@ -72,7 +72,7 @@ export class ProcessLine implements Line, Transport {
   }
 
   async start(): Promise<void> {
-    const { server, room, command, env, directory, environment, dataDir, stopMs = usualStopMs } = this.#options;
+    const { server, room, command, env, directory, environment, dataDir, stopMs = defaultStopMs } = this.#options;
     const common = Object.entries({ PATH: environment["PATH"], LANG: environment["LANG"] });
     const kept = Object.fromEntries(common.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
     const mark = markOf(dataDir, crypto.randomUUID());
@@ -100,7 +100,7 @@ export class ProcessLine implements Line, Transport {
     const text = serializeMessage(message);
     if (!this.#process || this.#isClosed) throw this.#fault ?? this.#failed("is not there", "closed");
     const length = Buffer.byteLength(text);
-    if (this.#unread + length > mostUnread) {
+    if (this.#unread + length > maxUnread) {
       throw this.#failed("does not read what it is sent", `${this.#unread} bytes were not read`);
     }
     this.#unread += length;

@@ -152,7 +152,7 @@ test("changes of a process are told", async () => {
 
 // long-lived: mcpProcess.total, mcpProcess.idle
 test("processes are bounded, and those that nobody uses are stopped, with all that they started", async () => {
-  await using world = new LinkWorld({ bounds: { mostProcessesOfServer: 1, idleMs: 50 } });
+  await using world = new LinkWorld({ bounds: { maxProcessesOfServer: 1, idleMs: 50 } });
   const at = processOf("fine");
   const child = Number(textOf(await world.call(at, "child", { key: "key_1" })));
   expect(isThere(child)).toBe(true);

@@ -2,10 +2,10 @@
 import type { Client, McpSubscription } from "@modelcontextprotocol/client";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
 
-const [firstRetryMs, longestRetryMs] = [1_000, 60_000];
+const [firstRetryMs, maxRetryMs] = [1_000, 60_000];
 const patienceMs = 10_000;
 /** Those of all who share the connection: one of them may have 100. */
-const mostResources = 1_000;
+const maxResources = 1_000;
 
 export class ServerNews {
   readonly #client: Client;
@@ -35,9 +35,9 @@ export class ServerNews {
   answer(method: string, { uri }: JsonObject): ToolAnswer | undefined {
     if (method !== "resources/subscribe" && method !== "resources/unsubscribe") return undefined;
     const isAdded = method === "resources/subscribe";
-    if (typeof uri !== "string" || (isAdded && this.#uris.size >= mostResources && !this.#uris.has(uri))) {
+    if (typeof uri !== "string" || (isAdded && this.#uris.size >= maxResources && !this.#uris.has(uri))) {
       return {
-        error: { code: -32_602, message: `uri must be one of at most ${mostResources} that are subscribed to.` },
+        error: { code: -32_602, message: `uri must be one of at most ${maxResources} that are subscribed to.` },
       };
     }
     if (isAdded) this.#uris.add(uri);
@@ -96,6 +96,6 @@ export class ServerNews {
     if (round !== this.#round || this.#isClosed) return;
     this.#timer = setTimeout(() => this.#renew(), this.#retryMs);
     this.#timer.unref();
-    this.#retryMs = Math.min(2 * this.#retryMs, longestRetryMs);
+    this.#retryMs = Math.min(2 * this.#retryMs, maxRetryMs);
   }
 }

@@ -1,10 +1,10 @@
 // Which names of tools may be offered: a person who approves one has to see what it is, and which one.
 
-const longestName = 256;
+const maxNameLength = 256;
 
 /** What cannot be seen has no place in a name, nor has what cannot be told from something else. */
 export function isPlainName(name: string): boolean {
-  const isVisible = name !== "" && name.length <= longestName && name.isWellFormed() && !/\p{C}/u.test(name);
+  const isVisible = name !== "" && name.length <= maxNameLength && name.isWellFormed() && !/\p{C}/u.test(name);
   return isVisible && alike.filter((script) => script.test(name)).length <= 1;
 }
 

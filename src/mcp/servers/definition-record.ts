@@ -24,7 +24,7 @@ const messageMeta = ["progressToken", "traceparent", "tracestate", "baggage"];
 /** Longer texts of `icons` and `_meta`, such as pictures in data URIs, stand on record as their digest. */
 const maxMetaText = 4_096;
 /** Texts that a server says to others: those approved, and those refused. Where there are more, the latest hold. */
-const mostOthers = 8;
+const maxOthers = 8;
 /** What one person is told stands on record for so long before what another one is told takes its place without a decision. */
 const turnSeconds = 3_600;
 
@@ -144,7 +144,7 @@ function isWaiting({ state }: ToolDefinition): boolean {
 }
 
 function latest(digests: readonly string[]): readonly string[] {
-  return [...new Set(digests)].slice(0, mostOthers);
+  return [...new Set(digests)].slice(0, maxOthers);
 }
 
 /** The same text for the same meaning, in whatever order its members came. */

@@ -72,10 +72,10 @@ const nothingName = "";
 /** Rows of one query where words are looked for. SQLite works in the thread that serves requests. */
 const batch = 250;
 /** A server that makes up tools without end is not followed. */
-const mostOfServer = 5_000;
-const mostCharacters = 256 * 1024;
+const maxOfServer = 5_000;
+const maxCharacters = 256 * 1024;
 /** All that it says at a time: it is in memory while the server is used. */
-const mostCharactersOfServer = 16 * 1024 * 1024;
+const maxCharactersOfServer = 16 * 1024 * 1024;
 
 export class Definitions implements DefinitionGuard {
   readonly #options: DefinitionsOptions;
@@ -127,7 +127,7 @@ export class Definitions implements DefinitionGuard {
       const { state, record } = judged;
       if (!record) return state === "approved";
       characters += record.seen.length - (all.get(keyOf(kind, name))?.seen.length ?? 0);
-      if (characters > mostCharactersOfServer) return false;
+      if (characters > maxCharactersOfServer) return false;
       changed.push(record);
       return state === "approved";
     });
@@ -268,7 +268,7 @@ export class Definitions implements DefinitionGuard {
   ): Judged | undefined {
     const before = all.get(keyOf(kind, name));
     const seen = seenOf(item, origin);
-    const isTooMuch = seen.length > mostCharacters || (!before && all.size >= mostOfServer);
+    const isTooMuch = seen.length > maxCharacters || (!before && all.size >= maxOfServer);
     if (isTooMuch && before?.seen !== seen) return undefined;
     const nowSeconds = this.#options.clock.nowSeconds();
     const isPersonal = isPersonalServer(server);

@@ -37,10 +37,10 @@ export interface ManagedServersOptions {
   log: Log;
 }
 
-const mostServers = 100;
-const mostWaitingChanges = 32;
+const maxServers = 100;
+const maxWaitingChanges = 32;
 /** Each time, somebody else was faster. */
-const mostTries = 10;
+const maxTries = 10;
 const tooMany = "Too many MCP servers are being changed at once.";
 
 /** One of the database, with its credentials open. */
@@ -54,7 +54,7 @@ interface Opened {
 export class ManagedServers implements ToolServers {
   readonly #options: ManagedServersOptions;
   /** One change at a time: each is decided by what the one before it left. */
-  readonly #changes = new Turns(1, mostWaitingChanges);
+  readonly #changes = new Turns(1, maxWaitingChanges);
   readonly #listeners = new Set<() => void>();
   #file: readonly ToolServer[];
   #opened: readonly Opened[] = [];
@@ -210,9 +210,9 @@ export class ManagedServers implements ToolServers {
       );
     }
     if (this.#openedOf(name)) throw nameTaken(name);
-    if (this.#opened.length < mostServers) return;
+    if (this.#opened.length < maxServers) return;
     throw invalidRequest(
-      `There are ${mostServers} MCP servers already, which is the most that can be added here; delete one first.`,
+      `There are ${maxServers} MCP servers already, which is the most that can be added here; delete one first.`,
     );
   }
 
@@ -276,7 +276,7 @@ export class ManagedServers implements ToolServers {
   /** `change` gives false where another process changed it since it was read, and is decided anew by what that one left. */
   #decide(change: () => Promise<boolean>): Promise<void> {
     return this.#inTurn(async () => {
-      for (let tries = 0; tries < mostTries; tries++) {
+      for (let tries = 0; tries < maxTries; tries++) {
         await this.#read();
         if (await change()) return this.#options.announce();
       }

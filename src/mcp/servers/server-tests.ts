@@ -31,15 +31,15 @@ export interface ServerTestsOptions {
 }
 
 /** Whoever waits has an answer after twice the patience. */
-const [mostAtOnce, mostWaiting] = [4, 4];
+const [maxAtOnce, maxWaiting] = [4, 4];
 const patienceMs = 20_000;
-const [mostTools, mostCapabilities, mostLines, mostCharacters] = [1_000, 100, 50, 2_000];
+const [maxTools, maxCapabilities, maxLines, maxCharacters] = [1_000, 100, 50, 2_000];
 /** A server that has not been added yet. */
 const unnamed = "new";
 
 export class ServerTests {
   readonly #options: ServerTestsOptions;
-  readonly #turns = new Turns(mostAtOnce, mostWaiting);
+  readonly #turns = new Turns(maxAtOnce, maxWaiting);
 
   constructor(options: ServerTestsOptions) {
     this.#options = options;
@@ -87,7 +87,7 @@ export class ServerTests {
     }, patienceMs);
     const link = separateLink(server, { principal });
     const secrets = secretsOf(server);
-    const safe: Safe = (text) => redactSecrets(text, secrets).slice(0, mostCharacters).toWellFormed();
+    const safe: Safe = (text) => redactSecrets(text, secrets).slice(0, maxCharacters).toWellFormed();
     let seen: Seen = nothing;
     const onSeen = (more: Partial<Seen>) => {
       seen = { ...seen, ...more };
@@ -101,7 +101,7 @@ export class ServerTests {
       clearTimeout(timer);
       link.end();
     }
-    const output = link.output().slice(-mostLines).map(safe);
+    const output = link.output().slice(-maxLines).map(safe);
     const durationMs = Math.round(clock.monotonicMs() - sinceMs);
     return { object: "tool_server.test", ok: error === null, error, ...seen, output, duration_ms: durationMs };
   }
@@ -124,10 +124,10 @@ export class ServerTests {
       revision: link.revision,
       server: { name: textOf(itsName), title: textOf(title), version: textOf(version) },
       instructions: textOf(link.instructions),
-      capabilities: Object.keys(link.capabilities).slice(0, mostCapabilities).map(safe),
+      capabilities: Object.keys(link.capabilities).slice(0, maxCapabilities).map(safe),
     });
     const lists = new ServerLists(clock);
-    const shown = (await lists.of(link, "tools")).slice(0, mostTools);
+    const shown = (await lists.of(link, "tools")).slice(0, maxTools);
     const states = isKnown ? await definitions.statesOf(server, "tool", shown) : [];
     const tools = shown.map((tool, index) => ({
       name: textOf(tool["name"]) ?? "",

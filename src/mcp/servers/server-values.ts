@@ -17,7 +17,7 @@ import type { CreateToolServerRequest, UpdateToolServerRequest } from "../../wir
 /** By id or name; undefined: there is none. */
 export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
 
-const mostHeaders = 64;
+const maxHeaders = 64;
 /** What U+0000 is in cannot be stored, and what else cannot be seen is no text for people. */
 const unseen = /[\p{Cc}\p{Cs}]/u;
 
@@ -148,7 +148,7 @@ function personOf(before: ToolCredentials, given: OAuth, isSameServer: boolean):
 function headersOf(headers: Readonly<Record<string, string>>): ToolCredentials {
   const entries = Object.entries(headers);
   if (entries.length === 0) return { kind: "none" };
-  if (entries.length > mostHeaders) throw fieldError("headers", `must be ${mostHeaders} headers at most.`);
+  if (entries.length > maxHeaders) throw fieldError("headers", `must be ${maxHeaders} headers at most.`);
   for (const [name, value] of entries) {
     if (!texts.headerName.pattern.test(name) || name.length > 128) {
       throw invalidRequest(`headers: each name must be ${texts.headerName.must}. ${texts.headerName.fix}`);

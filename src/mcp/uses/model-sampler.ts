@@ -32,8 +32,8 @@ export interface ModelSamplerOptions {
 }
 
 /** Within one call of a tool: a server that loops must not spend what its caller has. */
-const mostOfCall = 16;
-const mostAtOnce = 4;
+const maxOfCall = 16;
+const maxAtOnce = 4;
 
 interface Asked {
   count: number;
@@ -69,10 +69,10 @@ export class ModelSampler implements ToolSampler {
   #admit(signal: AbortSignal): Asked {
     const asked = this.#asked.get(signal) ?? { count: 0, running: 0 };
     this.#asked.set(signal, asked);
-    if (asked.count < mostOfCall && asked.running < mostAtOnce) return asked;
+    if (asked.count < maxOfCall && asked.running < maxAtOnce) return asked;
     throw new GatewayError(
       "rate_limit_exceeded",
-      `Within one call of a tool its server may ask a model at most ${mostOfCall} times, ${mostAtOnce} of them at once.`,
+      `Within one call of a tool its server may ask a model at most ${maxOfCall} times, ${maxAtOnce} of them at once.`,
       { shouldRetry: false },
     );
   }

@@ -7,7 +7,7 @@ import { toolSchema } from "../../domain/tools/tool-schema.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Bytes of a base64 text and the like are bounded by whoever reads the server; these bound how much is gone through. */
-const [mostMessages, mostTools, mostHints] = [2_048, 128, 16];
+const [maxMessages, maxTools, maxHints] = [2_048, 128, 16];
 /** The names of audio formats where they are not those of their types. */
 const audioFormats: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
@@ -22,15 +22,15 @@ export function hintsOf({ modelPreferences }: Json): string[] {
   const hints = isJson(modelPreferences) ? modelPreferences["hints"] : undefined;
   if (!Array.isArray(hints)) return [];
   return hints
-    .slice(0, mostHints)
+    .slice(0, maxHints)
     .flatMap((hint) => (isJson(hint) && typeof hint["name"] === "string" && hint["name"] ? [hint["name"]] : []));
 }
 
 /** The body of the chat request. Throws `invalid_request`. What is asked of context and cost is left aside: it is a wish. */
 export function chatBodyOf(params: Json, model: string): Json {
   const { messages, systemPrompt, temperature, maxTokens, stopSequences, tools, toolChoice } = params;
-  if (!Array.isArray(messages) || messages.length === 0 || messages.length > mostMessages) {
-    throw fieldError("messages", `must be an array of 1 to ${mostMessages} messages.`);
+  if (!Array.isArray(messages) || messages.length === 0 || messages.length > maxMessages) {
+    throw fieldError("messages", `must be an array of 1 to ${maxMessages} messages.`);
   }
   if (typeof maxTokens !== "number" || !Number.isSafeInteger(maxTokens) || maxTokens < 1) {
     throw fieldError("maxTokens", `must be a whole number of at least 1 (got ${shown(String(maxTokens))}).`);
@@ -52,7 +52,7 @@ export function chatBodyOf(params: Json, model: string): Json {
 }
 
 function chatTools(tools: readonly unknown[]): Json[] {
-  if (tools.length > mostTools) throw fieldError("tools", `must be at most ${mostTools} (got ${tools.length}).`);
+  if (tools.length > maxTools) throw fieldError("tools", `must be at most ${maxTools} (got ${tools.length}).`);
   return tools.map((tool, i) => {
     const { name, description, inputSchema } = isJson(tool) ? tool : {};
     if (typeof name !== "string" || name === "")

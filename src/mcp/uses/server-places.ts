@@ -19,8 +19,8 @@ interface Places {
 }
 
 /** Calls that wait for one server, and those of one party among them. */
-const [mostWaiting, mostOfParty] = [256, 64];
-const longestWaitMs = 10_000;
+const [maxWaiting, maxOfParty] = [256, 64];
+const maxWaitMs = 10_000;
 
 export class ServerPlaces implements ToolPlaces {
   readonly #servers = new Map<string, Places>();
@@ -56,7 +56,7 @@ export class ServerPlaces implements ToolPlaces {
 
   #wait(places: Places, { server, party, cancellation }: PlaceWanted): Promise<void> {
     const others = places.waiting.get(party) ?? [];
-    if (places.waitingCount >= mostWaiting || others.length >= mostOfParty) throw noPlace(server);
+    if (places.waitingCount >= maxWaiting || others.length >= maxOfParty) throw noPlace(server);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
@@ -74,7 +74,7 @@ export class ServerPlaces implements ToolPlaces {
       reject(reason);
     };
     const cancelled = () => giveUp(cancellation?.reason);
-    const timer = setTimeout(() => giveUp(noPlace(server)), Math.min(longestWaitMs, server.timeoutMs));
+    const timer = setTimeout(() => giveUp(noPlace(server)), Math.min(maxWaitMs, server.timeoutMs));
     others.push(waiter);
     places.waiting.set(party, others);
     places.waitingCount++;

@@ -40,7 +40,7 @@ type End = Parameters<OpenToolUse["ended"]>[0];
 /** No call has tokens; its price is that of the call. */
 const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
 /** Characters of what is kept; somebody looks at it, and a whole file is no help. */
-const longestKept = 65_536;
+const maxKeptLength = 65_536;
 const daySeconds = 86_400;
 const noLimitsTold = { onLimits: () => {} };
 
@@ -231,7 +231,7 @@ interface BookedUse {
 
 /** Neither with credentials in it nor endless; PostgreSQL keeps no half characters. */
 function keptText(text: string): string {
-  const cut = text.length > longestKept ? `${text.slice(0, longestKept)}…` : text;
+  const cut = text.length > maxKeptLength ? `${text.slice(0, maxKeptLength)}…` : text;
   return redactCredentials(cut.toWellFormed());
 }
 

@@ -2,7 +2,7 @@
 import type { ToolUse } from "../../domain/tools/tool-use.ts";
 
 /** Longer ones are cut: they are labels of reports. */
-const longestName = 128;
+const maxNameLength = 128;
 
 /**
  * What a server works for. Lists, completion while somebody types, and polls of what is booked already are not among it.
@@ -21,7 +21,7 @@ export function isBooked(method: string): boolean {
 /** The tool or prompt as it is told; null where there is none to tell. */
 export function toldName({ method, name }: Pick<ToolUse, "method" | "name">): string | null {
   if (name === null || typeof prefixes[method] !== "string") return null;
-  const whole = name.length <= longestName ? name : `${name.slice(0, longestName - 1)}…`;
+  const whole = name.length <= maxNameLength ? name : `${name.slice(0, maxNameLength - 1)}…`;
   // What cannot be seen, or turns the direction of what follows, would make one tool look like another.
   return whole.toWellFormed().replace(/\p{C}/gu, "\ufffd");
 }

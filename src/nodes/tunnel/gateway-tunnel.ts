@@ -60,7 +60,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   /** Those whose body waits until the connection takes more. */
   readonly #held = new Set<GatewayStream>();
   readonly #strays = new Strays();
-  readonly #mostStreams: number;
+  readonly #maxStreams: number;
   #lastId = 0;
   #announcement: NodeAnnouncement | undefined;
   #announcedAtMs = Number.NEGATIVE_INFINITY;
@@ -79,7 +79,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     this.nodeId = options.proof.node;
     this.connectionId = options.connectionId;
     this.clientAddress = options.clientAddress;
-    this.#mostStreams = Math.min(options.limits.streams, options.proof.streams);
+    this.#maxStreams = Math.min(options.limits.streams, options.proof.streams);
   }
 
   get name(): string {
@@ -200,10 +200,10 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
       return new GatewayError("request_too_large", "The request has longer headers than a node takes.", { detail });
     }
     if (this.closed) return new GatewayError("upstream_error", "The connection to the node broke.", { detail });
-    const full = this.#streams.size >= this.#mostStreams;
+    const full = this.#streams.size >= this.#maxStreams;
     if (!full && (!this.#draining || this.#mayGoOn(request))) return undefined;
     return new GatewayError("service_unavailable", "The node takes no more requests for now.", {
-      detail: `${detail}: ${full ? `${this.#mostStreams} requests are open` : "it is going away"}`,
+      detail: `${detail}: ${full ? `${this.#maxStreams} requests are open` : "it is going away"}`,
       retryAfterSeconds: 1,
     });
   }

@@ -5,9 +5,9 @@ import { RecordingSink } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
 import { IncomingAnswer } from "./incoming-answer.ts";
 
-const { mostBytes } = heldBytes;
+const { maxBytes } = heldBytes;
 afterEach(() => {
-  heldBytes.mostBytes = mostBytes;
+  heldBytes.maxBytes = maxBytes;
 });
 
 function answerOf(holder: Holder = heldBytes.visitors) {
@@ -32,7 +32,7 @@ test("what is not taken yet is counted as held, and no more once it is given on,
 });
 
 test("where there is no room for an answer the node is told to stop, and whoever takes the answer gets the reason", () => {
-  heldBytes.mostBytes = heldBytes.held + 20_000;
+  heldBytes.maxBytes = heldBytes.held + 20_000;
   const { answer, told } = answerOf();
   answer.push(Buffer.alloc(60_000));
   expect(told).toEqual(["cancelled"]);

@@ -14,7 +14,7 @@ export interface AnswerOwner {
 
 type End = { error: unknown } | "complete";
 
-const leastHeldBytes = 4 * 1024;
+const minHeldBytes = 4 * 1024;
 const nothing = Buffer.alloc(0);
 
 export class IncomingAnswer implements BodySource {
@@ -112,7 +112,7 @@ export class IncomingAnswer implements BodySource {
   #hold(bytes: Buffer): void {
     const length = this.#heldBytes + bytes.length;
     if (length > this.#held.length) {
-      const doubled = Math.max(length, 2 * this.#held.length, leastHeldBytes);
+      const doubled = Math.max(length, 2 * this.#held.length, minHeldBytes);
       const room = Math.max(length, Math.min(doubled, this.#windowBytes));
       const refusal = this.#holder.take("tunnels", room - this.#held.length);
       if (refusal) {

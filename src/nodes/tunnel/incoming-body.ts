@@ -5,11 +5,11 @@ import { ProtocolError } from "./messages.ts";
 
 /** Bytes that all requests of a node together hold. */
 export class BodyBudget {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   #heldBytes = 0;
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
   get heldBytes(): number {
@@ -17,7 +17,7 @@ export class BodyBudget {
   }
 
   take(bytes: number): boolean {
-    if (this.#heldBytes + bytes > this.#mostBytes || !heldBytes.takeFree("requests", bytes)) return false;
+    if (this.#heldBytes + bytes > this.#maxBytes || !heldBytes.takeFree("requests", bytes)) return false;
     this.#heldBytes += bytes;
     return true;
   }

@@ -3,11 +3,11 @@
 import { type Capabilities, capabilityNames } from "../../domain/models/capabilities.ts";
 import { chatContinuations, type EngineRequest } from "../../domain/models/engine.ts";
 import { modelProcessStates } from "../../domain/models/model-process-state.ts";
-import { mostNodeModels } from "../../domain/models/node.ts";
+import { maxNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import { priorities } from "../../domain/models/policies/priority.ts";
 import {
-  mostOfferedToolServers,
+  maxOfferedToolServers,
   type NodeToolRequest,
   type OfferedToolServer,
   offeredKinds,
@@ -62,7 +62,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** The headers of an answer that the gateway may make use of; the rest stays at the node. */
 export const passedHeaders = ["content-type", "retry-after", "x-headrace-ignored", "mcp-session-id"] as const;
-const mostHeaderCharacters = 1_024;
+const maxHeaderCharacters = 1_024;
 
 const window = { least: 1024, most: 16 * 1024 * 1024 };
 
@@ -128,7 +128,7 @@ export function parseAnswerHead(payload: Buffer): AnswerHead {
   const given = fields["headers"];
   for (const name of passedHeaders) {
     const value = isFields(given) ? given[name] : undefined;
-    if (typeof value === "string" && value.length <= mostHeaderCharacters && /^[\t -~]*$/.test(value))
+    if (typeof value === "string" && value.length <= maxHeaderCharacters && /^[\t -~]*$/.test(value))
       headers.set(name, value);
   }
   return { status: whole(fields, "status", 200, 599), headers };
@@ -138,7 +138,7 @@ export function answerPayload(status: number, headers: { get(name: string): stri
   const passed: Record<string, string> = {};
   for (const name of passedHeaders) {
     const value = headers.get(name);
-    if (value !== null) passed[name] = value.slice(0, mostHeaderCharacters);
+    if (value !== null) passed[name] = value.slice(0, maxHeaderCharacters);
   }
   return JSON.stringify({ status, headers: passed });
 }
@@ -151,7 +151,7 @@ export function parseFailure(payload: Buffer): Failure {
 
 /**
  * Parses an announcement. A fact of a model that cannot be understood is left out; so are models without an id, and
- * those beyond `mostNodeModels`.
+ * those beyond `maxNodeModels`.
  */
 export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   const fields = parsePayload(payload, maxAnnouncementBytes);
@@ -160,7 +160,7 @@ export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   const models = new Map<string, AnnouncedModel>();
   for (const entry of given as unknown[]) {
     const model = isFields(entry) ? modelOf(entry) : undefined;
-    if (model && models.size < mostNodeModels) models.set(model.id, model);
+    if (model && models.size < maxNodeModels) models.set(model.id, model);
   }
   const load = fields["load"];
   const toolServers = offeredOf(fields["toolServers"]);
@@ -178,14 +178,14 @@ export function parseStanding(payload: Buffer): NodeStanding {
   const fields = parsePayload(payload, maxAnnouncementBytes);
   const given = fields["approvedModels"];
   const approved = Array.isArray(given) ? given.filter((id) => typeof id === "string") : [];
-  return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, mostNodeModels) };
+  return { name: plain(text(fields, "name", 256), 256), approvedModels: approved.slice(0, maxNodeModels) };
 }
 
 /** What of it cannot be understood is left out. */
 function offeredOf(given: unknown): OfferedToolServer[] {
   const servers = new Map<string, OfferedToolServer>();
   for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
-    if (!isFields(entry) || servers.size >= mostOfferedToolServers) continue;
+    if (!isFields(entry) || servers.size >= maxOfferedToolServers) continue;
     const { name, title } = entry;
     const kind = offeredKinds.find((one) => one === entry["kind"]);
     if (typeof name !== "string" || !toolServerName.test(name) || !kind) continue;

@@ -18,7 +18,7 @@ export interface TunnelUser {
 }
 
 /** Unsent bytes with which no bodies are sent until they are gone. */
-const mostUnsentBytes = 512 * 1024;
+const maxUnsentBytes = 512 * 1024;
 /**
  * Unsent bytes with which the other end counts as not reading at all: what must be sent in spite of the above has its
  * bounds, too.
@@ -66,7 +66,7 @@ export class TunnelConnection implements MessageLinkListener {
 
   /** Whether bodies have to wait until `drained`. */
   get behind(): boolean {
-    return this.#link.unsentBytes > mostUnsentBytes;
+    return this.#link.unsentBytes > maxUnsentBytes;
   }
 
   get roundTripMs(): number | undefined {

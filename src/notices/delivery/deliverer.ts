@@ -12,7 +12,7 @@ import type { SealFor } from "../../domain/seal.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import { noticeMail } from "./notice-mail.ts";
 import { type PostOptions, post } from "./post.ts";
-import { mostAttempts, waitAfter } from "./schedule.ts";
+import { maxAttempts, waitAfter } from "./schedule.ts";
 import { signatureHeaders } from "./signature.ts";
 
 export interface DelivererOptions {
@@ -54,10 +54,10 @@ interface Outcome {
 
 const defaultEveryMs = 5_000;
 const { bounds } = longLived.webhookDelivery;
-const mostAtOnce = bounds.total.most;
+const maxAtOnce = bounds.total.most;
 /** A receiver that hangs, and an account with many of them, leave places to others. */
-const mostOfTarget = 2;
-const mostOfOwner = bounds.account.most;
+const maxOfTarget = 2;
+const maxOfOwner = bounds.account.most;
 /** Longer than an attempt takes, of whatever process. */
 const leaseSeconds = 60;
 /** How often the length of the queue is looked at, for the metrics. */
@@ -117,12 +117,12 @@ export class Deliverer {
 
   async #take(): Promise<void> {
     const { deliveries, clock, log } = this.#options;
-    const limit = mostAtOnce - this.#underWay.size;
+    const limit = maxAtOnce - this.#underWay.size;
     try {
       await this.#measure();
       if (limit <= 0) return;
       const claimed = await deliveries.claim(clock.nowSeconds(), {
-        ...{ limit, leaseSeconds, perTarget: mostOfTarget, perOwner: mostOfOwner },
+        ...{ limit, leaseSeconds, perTarget: maxOfTarget, perOwner: maxOfOwner },
         underWay: [...this.#underWay.keys()],
       });
       this.#isFailing = false;
@@ -167,7 +167,7 @@ export class Deliverer {
           webhook_id: webhookId,
           notice_id: noticeId,
           attempts: failed,
-          of: mostAttempts,
+          of: maxAttempts,
         });
       }
     } catch (error) {

@@ -24,8 +24,8 @@ export interface Posted {
   durationMs: number;
 }
 
-const usualTimeoutMs = longLived.webhookDelivery.idleMs;
-const longestRetryAfterSeconds = 86_400;
+const defaultTimeoutMs = longLived.webhookDelivery.idleMs;
+const maxRetryAfterSeconds = 86_400;
 
 /** Never rejects. Of the answer only the head is read: whatever a receiver says is shown to nobody. */
 export async function post(
@@ -33,7 +33,7 @@ export async function post(
   { headers, body }: { headers: Record<string, string>; body: string },
   options: PostOptions,
 ): Promise<Posted> {
-  const { clock, timeoutMs = usualTimeoutMs } = options;
+  const { clock, timeoutMs = defaultTimeoutMs } = options;
   const startMs = clock.monotonicMs();
   const cancellation = new Cancellation();
   const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), timeoutMs);
@@ -60,5 +60,5 @@ export async function post(
 
 function retryAfter(headers: { get(name: string): string | null | undefined }): number | undefined {
   const text = headers.get("retry-after") ?? "";
-  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), longestRetryAfterSeconds) : undefined;
+  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), maxRetryAfterSeconds) : undefined;
 }

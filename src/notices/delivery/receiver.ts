@@ -4,13 +4,13 @@ import { parseRange } from "../../base/text/ip-range.ts";
 import { hostOf, type OutwardRules } from "../../outward/addresses.ts";
 import { isLoopbackAddress, isPublicAddress } from "../../outward/public-address.ts";
 
-const longestUrl = 2_048;
+const maxUrlLength = 2_048;
 
 /** The address in its one form. Throws `invalid_request` for what may not be posted to, as far as it tells by itself. */
 export function receiverUrl(text: string, { allowLoopback }: OutwardRules): string {
   const url = URL.parse(text);
-  if (!url || text.length > longestUrl)
-    throw fieldError("url", `must be an https address of ${longestUrl} characters at most.`);
+  if (!url || text.length > maxUrlLength)
+    throw fieldError("url", `must be an https address of ${maxUrlLength} characters at most.`);
   if (url.username !== "" || url.password !== "") {
     throw fieldError("url", "must have no user name and password in it; the signature tells who posts.");
   }

@@ -5,7 +5,7 @@ const waits = [0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] 
 /** Waits differ by up to this part, so that what failed together is not tried together. */
 const jitter = 0.1;
 
-export const mostAttempts = waits.length;
+export const maxAttempts = waits.length;
 
 /**
  * Seconds to wait after `failed` attempts, undefined after the last; never less than the receiver asked for. `random`: from

@@ -13,7 +13,7 @@ const fineAgain = 5;
 /** Fewer say nothing of a rate. */
 const fewest = 20;
 /** Accounts of one window; others count with all. */
-const mostAccounts = 20_000;
+const maxAccounts = 20_000;
 const ofServers: ReadonlySet<string> = new Set<ErrorCode>([
   "internal_error",
   "upstream_error",
@@ -123,7 +123,7 @@ export class ErrorWatch implements Observer {
   #countOf(accountId: string, environment: Environment): Count | undefined {
     let counts = this.#accounts.get(accountId);
     if (!counts) {
-      if (this.#accounts.size >= mostAccounts) return undefined;
+      if (this.#accounts.size >= maxAccounts) return undefined;
       counts = new Map();
       this.#accounts.set(accountId, counts);
     }

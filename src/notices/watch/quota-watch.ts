@@ -20,11 +20,11 @@ export interface QuotaWatchOptions {
 export const quotaThresholds = [50, 80, 90, 100] as const;
 const defaultEveryMs = 5_000;
 /** Sets of limits that one round looks at: more are looked at when they are used again. */
-const mostTouched = 10_000;
+const maxTouched = 10_000;
 /** Sets that are looked at in one turn of the event loop: a millisecond or less. Each turn has its price for all requests. */
 const setsATurn = 128;
 /** What was told, so that the database is not asked again. */
-const mostRemembered = 50_000;
+const maxRemembered = 50_000;
 
 /** What was used, the last time as it was then, and in whose name. */
 interface Touched {
@@ -59,7 +59,7 @@ export class QuotaWatch {
   /** A request has settled: all that this costs it is a place in a map. */
   used({ limits, account }: Pick<Principal, "limits"> & { account: { id: string } }): void {
     // With very many keys in use it is full for most of the time: then none of them is looked up.
-    if (this.#touched.size >= mostTouched) return;
+    if (this.#touched.size >= maxTouched) return;
     const name = limits.name ?? limits;
     const touched = this.#touched.get(name);
     if (touched === undefined) this.#touched.set(name, { limits, accountId: account.id });
@@ -106,7 +106,7 @@ export class QuotaWatch {
       // Only the highest: who is at 95 % need not hear of 50.
       if (threshold === undefined || this.#toldIn(measure) >= threshold) continue;
       if (!(await teller.tell(tidingsOf(measure, threshold, accountId)))) throw new Error("it could not be kept");
-      if (this.#told.size >= mostRemembered) this.#told.clear();
+      if (this.#told.size >= maxRemembered) this.#told.clear();
       this.#told.set(measure.series, { period: measure.period, threshold });
     }
   }

@@ -19,7 +19,7 @@ const known = [
   "request",
   "request_uri",
 ];
-const longestState = 2_048;
+const maxStateLength = 2_048;
 /** SHA-256 in base64url. */
 const digestPattern = /^[\w-]{43}$/;
 
@@ -56,8 +56,8 @@ const responseMode: Check = ({ parameters }) => {
 
 /** The app's own state is sent back as it came; it must fit into an address. */
 const stateLength: Check = ({ parameters }) => {
-  if ((parameters.get("state")?.length ?? 0) <= longestState) return undefined;
-  return invalid(`state: at most ${longestState} characters.`);
+  if ((parameters.get("state")?.length ?? 0) <= maxStateLength) return undefined;
+  return invalid(`state: at most ${maxStateLength} characters.`);
 };
 
 /** PKCE (RFC 7636): required of whoever cannot keep a secret, and in the form that does not give the verifier away. */

@@ -1,6 +1,6 @@
 // The order in which an authorization request is judged.
 import type { Scope } from "../../domain/scope.ts";
-import { usualResources } from "../../policy/credentials/resources.ts";
+import { defaultResources } from "../../policy/credentials/resources.ts";
 import { namedResources } from "../resources.ts";
 import type { ClientRequest, Fault, PageFault } from "./check.ts";
 import { askedScopes, checks } from "./checks.ts";
@@ -43,5 +43,5 @@ export function validRequest(request: ClientRequest): ValidRequest | Fault {
   if ("fault" in scopes) return { error: "invalid_scope", description: scopes.fault };
   const named = namedResources(request.parameters.all("resource"), request.issuer);
   if ("fault" in named) return { error: "invalid_target", description: named.fault };
-  return { ...request, scopes, resources: named.length > 0 ? named : usualResources(scopes) };
+  return { ...request, scopes, resources: named.length > 0 ? named : defaultResources(scopes) };
 }

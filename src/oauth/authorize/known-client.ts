@@ -10,7 +10,7 @@ export interface ClientSources {
   findDocument: ((url: string) => Promise<PublishedApp | PageFault>) | undefined;
 }
 
-const longestId = 100;
+const maxIdLength = 100;
 
 export async function knownClient(
   parameters: Parameters,
@@ -20,7 +20,7 @@ export async function knownClient(
   const id = parameters.get("client_id");
   if (id === undefined) return { message: "client_id is missing.", reason: "client_id_missing" };
   if (findDocument && isDocumentUrl(id)) return findDocument(id);
-  const app = id.length > longestId ? undefined : await apps.findApp(id);
+  const app = id.length > maxIdLength ? undefined : await apps.findApp(id);
   return (
     app ?? { message: "client_id is not that of an app here; it may have been deleted.", reason: "client_unknown" }
   );

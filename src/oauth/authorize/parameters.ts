@@ -1,7 +1,7 @@
 // The parameters of an authorization request, as its query has them (RFC 6749, 3.1).
 
 /** Longer than any request that makes sense, and short enough to be carried through the sign-in as one parameter. */
-export const longestQuery = 4_000;
+export const maxQueryLength = 4_000;
 
 export class Parameters {
   readonly #all: readonly (readonly [string, string])[];

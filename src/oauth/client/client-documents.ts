@@ -25,12 +25,12 @@ export interface ClientDocumentsOptions extends Omit<OutwardOptions, "timeoutMs"
   timeoutMs?: number;
 }
 
-const usualTimeoutMs = 5_000;
-const longestDocument = 65_536;
-const mostKept = 200;
+const defaultTimeoutMs = 5_000;
+const maxDocumentLength = 65_536;
+const maxKept = 200;
 const atOnce = 8;
-const mostWaiting = 64;
-const [leastFreshMs, usualFreshMs, mostFreshMs] = [60_000, 300_000, 86_400_000];
+const maxWaiting = 64;
+const [minFreshMs, defaultFreshMs, maxFreshMs] = [60_000, 300_000, 86_400_000];
 /** So long a failure is told again without asking. */
 const failureMs = 10_000;
 
@@ -38,9 +38,9 @@ type Found = DescribedClient | PageFault;
 
 export class ClientDocuments {
   readonly #options: ClientDocumentsOptions;
-  readonly #kept = new LruMap<{ found: Found; untilMs: number }>(mostKept);
+  readonly #kept = new LruMap<{ found: Found; untilMs: number }>(maxKept);
   readonly #fetching = new Map<string, Promise<Found>>();
-  readonly #turns = new Turns(atOnce, mostWaiting);
+  readonly #turns = new Turns(atOnce, maxWaiting);
 
   constructor(options: ClientDocumentsOptions) {
     this.#options = options;
@@ -76,7 +76,7 @@ export class ClientDocuments {
 
   /** Never rejects. */
   async #fetch(url: string): Promise<Found> {
-    const { clock, timeoutMs = usualTimeoutMs } = this.#options;
+    const { clock, timeoutMs = defaultTimeoutMs } = this.#options;
     const cancellation = new Cancellation();
     const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), timeoutMs);
     let answer: OutwardAnswer | undefined;
@@ -109,7 +109,7 @@ async function read(url: string, { status, headers, body }: OutwardAnswer, cance
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)) {
     return fault("no_json", "it is no JSON: its content type has to be application/json.");
   }
-  const bytes = await readAll(body, longestDocument, cancellation, () => {});
+  const bytes = await readAll(body, maxDocumentLength, cancellation, () => {});
   const metadata = parsed(bytes.view);
   if (!metadata) return fault("no_json", "it is no JSON object.");
   if (metadata["client_id"] !== url) return fault("other_client", "its client_id is not the address where it is.");
@@ -134,9 +134,9 @@ function parsed(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefine
 
 /** Its server says it (RFC 9111, 5.2.2), within our bounds: the next page of the same sign-in does not fetch it again. */
 function freshFor(cacheControl: string): number {
-  if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return leastFreshMs;
+  if (/\bno-(?:store|cache)\b/i.test(cacheControl)) return minFreshMs;
   const seconds = /\bmax-age=(\d{1,9})\b/i.exec(cacheControl)?.[1];
-  return seconds === undefined ? usualFreshMs : Math.min(mostFreshMs, Math.max(leastFreshMs, Number(seconds) * 1_000));
+  return seconds === undefined ? defaultFreshMs : Math.min(maxFreshMs, Math.max(minFreshMs, Number(seconds) * 1_000));
 }
 
 /** What was found out about it inside of the network is for nobody: `message` says what has to be so, `reason` is for the log. */

@@ -9,9 +9,9 @@ export interface MetadataFault {
   description: string;
 }
 
-const mostUris = 20;
-const longestUri = 2_048;
-const longestName = 100;
+const maxUris = 20;
+const maxUriLength = 2_048;
+const maxNameLength = 100;
 /** They could hide or rearrange what a page shows, or cannot be stored. */
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 
@@ -26,32 +26,33 @@ export function describedClient(metadata: Readonly<Record<string, unknown>>): De
   }
   const named = nameOf(name);
   if (typeof named !== "string") return named;
-  if (!Array.isArray(uris) || uris.length === 0 || uris.length > mostUris) {
+  if (!Array.isArray(uris) || uris.length === 0 || uris.length > maxUris) {
     return {
       fault: "invalid_redirect_uri",
-      description: `redirect_uris: must be a list of 1 to ${mostUris} addresses.`,
+      description: `redirect_uris: must be a list of 1 to ${maxUris} addresses.`,
     };
   }
   const redirectUris: string[] = [];
   for (const [i, uri] of uris.entries()) {
-    const text = typeof uri === "string" && uri.length <= longestUri ? uri : undefined;
-    const fault = text === undefined ? `must be text of ${longestUri} characters at most.` : redirectFault(text);
+    const text = typeof uri === "string" && uri.length <= maxUriLength ? uri : undefined;
+    const fault = text === undefined ? `must be text of ${maxUriLength} characters at most.` : redirectFault(text);
     if (text === undefined || fault !== undefined) {
       return { fault: "invalid_redirect_uri", description: `redirect_uris[${i}]: ${fault}` };
     }
     redirectUris.push(text);
   }
   // One that is wrong is only left out: it is a link beside the name.
-  const isFine = typeof homepage === "string" && homepage.length <= longestUri && homepageFault(homepage) === undefined;
+  const isFine =
+    typeof homepage === "string" && homepage.length <= maxUriLength && homepageFault(homepage) === undefined;
   return { name: named, homepageUrl: isFine ? homepage : null, redirectUris: [...new Set(redirectUris)] };
 }
 
 function nameOf(name: unknown): string | MetadataFault {
   if (name === undefined) return "";
   const text = typeof name === "string" ? name.trim() : undefined;
-  if (text !== undefined && text.length <= longestName && !unprintable.test(text) && maskKeys(text) === text)
+  if (text !== undefined && text.length <= maxNameLength && !unprintable.test(text) && maskKeys(text) === text)
     return text;
-  return invalid(`client_name: must be at most ${longestName} printable characters.`);
+  return invalid(`client_name: must be at most ${maxNameLength} printable characters.`);
 }
 
 function invalid(description: string): MetadataFault {

@@ -8,7 +8,7 @@ export interface PresentedClient {
 }
 
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
-const longestHeader = 2_048;
+const maxHeaderLength = 2_048;
 
 /** `parameters` without those that have no value. Throws `invalid_client` or `invalid_request`. */
 export function presentedClient(
@@ -52,7 +52,7 @@ function fromHeader(authorization: string, id: string | undefined, secret: strin
 /** Both parts are form-encoded before they become Basic's name and password. */
 function readBasic(authorization: string): PresentedClient | undefined {
   const encoded = /^Basic +(\S+) *$/i.exec(authorization)?.[1];
-  if (encoded === undefined || encoded.length > longestHeader || !base64.test(encoded)) return undefined;
+  if (encoded === undefined || encoded.length > maxHeaderLength || !base64.test(encoded)) return undefined;
   const text = Buffer.from(encoded, "base64").toString("utf8");
   const colon = text.indexOf(":");
   const id = formDecoded(text.slice(0, Math.max(colon, 0)));

@@ -10,7 +10,7 @@ import {
   testEvent,
   until,
 } from "../../../tests/support/credentials.ts";
-import { mostClockDifferenceSeconds } from "../../base/clock.ts";
+import { maxClockDifferenceSeconds } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { scopes } from "../../domain/scope.ts";
@@ -328,7 +328,7 @@ test("a token that a replica made whose clock is as far ahead as the doctor lets
   const principal = await all.authenticator.authenticate(presented({ apiKey: secret }));
   const origin = { nowSeconds: all.now.seconds, clientAddress: null, requestId: null };
   const other = await all.startProcess();
-  for (const ahead of [20, mostClockDifferenceSeconds]) {
+  for (const ahead of [20, maxClockDifferenceSeconds]) {
     all.now.seconds += ahead;
     const { accessToken } = await all.tokens.issue({ principal, expiresIn: 3_600, scope: undefined, origin });
     all.now.seconds -= ahead;
@@ -449,7 +449,7 @@ describe("refused, and never called expired", () => {
   });
 
   test("a token of the future, by more than two machines of an installation may be apart, is refused, and never called expired", async () => {
-    const ahead = all.now.seconds + mostClockDifferenceSeconds;
+    const ahead = all.now.seconds + maxClockDifferenceSeconds;
     expect(await outcome(await sign(claims({ iat: ahead + 1 })))).toBe("token_claim_iat");
     expect(await outcome(await sign(claims({ nbf: all.now.seconds + 6 })))).toBe("token_claim_other");
   });

@@ -1,6 +1,6 @@
 // Access tokens (RFC 9068): made from an API key, verified, and remembered so that a warm one costs no signature check.
 
-import { type Clock, mostClockDifferenceSeconds } from "../../base/clock.ts";
+import { type Clock, maxClockDifferenceSeconds } from "../../base/clock.ts";
 import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { type Environment, environments } from "../../domain/api-key.ts";
 import type { AuditLog } from "../../domain/audit.ts";
@@ -228,7 +228,7 @@ export class AccessTokens {
       const { kid = "" } = protectedHeader;
       const token = readClaims(payload, resources, kid);
       if (!token) return { fault: "token_claims" };
-      if (Number(payload.iat) > now + mostClockDifferenceSeconds) return { fault: "token_claim_iat" };
+      if (Number(payload.iat) > now + maxClockDifferenceSeconds) return { fault: "token_claim_iat" };
       // It may have ended while the signature was checked.
       if (!this.isSigner(kid)) return { fault: "token_key_unknown" };
       const verification = { token };

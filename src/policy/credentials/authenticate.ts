@@ -44,7 +44,7 @@ export interface AuthenticatorOptions extends CredentialCacheOptions {
 }
 
 /** Longer than any key. */
-const longestKey = 64;
+const maxKeyLength = 64;
 /** How long a store that could not be written is left alone. */
 const endAgainMs = 1_000;
 
@@ -120,7 +120,7 @@ export class Authenticator {
     const { authorization, apiKey } = presented;
     let key = apiKey;
     if (authorization !== null) key = !apiKey && authorization.startsWith("Bearer ") ? authorization.slice(7) : null;
-    if (key === null || key.length > longestKey || !key.startsWith("sk_")) return undefined;
+    if (key === null || key.length > maxKeyLength || !key.startsWith("sk_")) return undefined;
     const entry = this.#cache.warm(key);
     if (!entry) return undefined;
     const environment = environmentOf(key);

@@ -4,7 +4,7 @@ import { type IpRange, parseRange } from "../../base/text/ip-range.ts";
 import type { Account } from "../../domain/account.ts";
 import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
 import type { ResponseCache } from "../../domain/models/policies/cache.ts";
-import { lowestPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
+import { defaultPriority, lowestPriority, type Priority } from "../../domain/models/policies/priority.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -125,7 +125,7 @@ export class CachedChain implements KeyUse {
 }
 
 /** So many at least that are in use are not made again and again; what leaves a ring as short as that mostly is young garbage. */
-const mostRecent = 1_024;
+const maxRecent = 1_024;
 
 /** Chains of which the principal is kept, in a ring. */
 class RecentPrincipals {
@@ -136,7 +136,7 @@ class RecentPrincipals {
   add(chain: CachedChain): void {
     const before = this.#chains[this.#next];
     this.#chains[this.#next] = chain;
-    this.#next = (this.#next + 1) % mostRecent;
+    this.#next = (this.#next + 1) % maxRecent;
     before?.letGo();
   }
 
@@ -163,7 +163,10 @@ export class CachedChains {
   readonly #terms = new EqualParts<ChainTerms>();
 
   /** `priorityOf`: the highest of an account. */
-  constructor(limitsOf: (chain: Chain) => LimitSet, priorityOf: (account: Account) => Priority = () => usualPriority) {
+  constructor(
+    limitsOf: (chain: Chain) => LimitSet,
+    priorityOf: (account: Account) => Priority = () => defaultPriority,
+  ) {
     this.#limitsOf = limitsOf;
     this.#priorityOf = priorityOf;
   }

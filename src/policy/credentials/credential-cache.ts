@@ -41,7 +41,7 @@ export type Digests = readonly [current: string, ...older: string[]];
 const defaultGraceSeconds = 300;
 const defaultCapacity = 100_000;
 /** Keys whose tokens are in use: as many as there are tokens remembered. */
-const mostByToken = 50_000;
+const maxByToken = 50_000;
 /** Reads at a time, and requests that wait for their turn: a flood of made-up keys ends in 503, not in the store. */
 const maxReads = 32;
 const maxWaiting = 2_000;
@@ -67,7 +67,7 @@ export class CredentialCache {
     this.#chains = new CachedChains(options.limitsOf, options.priorityOf);
     const capacity = options.capacity ?? defaultCapacity;
     this.#byKey = new SecretMap(capacity);
-    this.#byId = new LruMap(Math.min(capacity, mostByToken));
+    this.#byId = new LruMap(Math.min(capacity, maxByToken));
     this.#graceMs = (options.graceSeconds ?? defaultGraceSeconds) * 1000;
     const { keys, clock, log, pollMs, reread } = options;
     this.#watcher = new RevisionWatcher({

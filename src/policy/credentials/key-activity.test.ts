@@ -55,7 +55,7 @@ test("the times of keys are written in the background", async () => {
 test("of many keys some are written at a time, those that wait the longest first, and all of them at the end", async () => {
   const written: [string, number][][] = [];
   const keys = { touchKeys: async (batch: ReadonlyMap<string, number>) => void written.push([...batch]) };
-  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, maxAtOnce: 2 });
   const [first = unused("")] = usedAt(activity, 1, "a", "b", "c", "d", "e", "f");
   // A key in use all the time neither loses its turn nor takes that of another.
   activity.used(first, 2);
@@ -85,7 +85,7 @@ test("a key that begins to wait meanwhile takes the turn of none that waits long
       if (written.length === 1) usedAt(activity, 1, "a");
     },
   };
-  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, mostAtOnce: 2 });
+  const activity = new KeyActivity({ keys, log: all.log, flushMs: 1, maxAtOnce: 2 });
   usedAt(activity, 1, "f", "d", "c", "b", "e");
   await until(() => written.length === 3);
   expect(written).toEqual([

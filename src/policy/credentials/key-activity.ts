@@ -17,12 +17,12 @@ export interface KeyActivityOptions {
   log: Log;
   flushMs?: number;
   /** Keys that are written each time. */
-  mostAtOnce?: number;
+  maxAtOnce?: number;
 }
 
 const defaultFlushMs = 5_000;
 /** The others have their turn next time: to write all of 100,000 keys in use every few seconds would be felt by their requests. */
-const defaultMostAtOnce = 2_000;
+const defaultMaxAtOnce = 2_000;
 /** Keys whose times wait to be written; beyond it the time of the next key is given up until there is room again. */
 const maxPending = 100_000;
 /** An array that is added to is visited as a whole by the next collection: uses wait in several, of so many each. */
@@ -63,8 +63,8 @@ export class KeyActivity {
 
   #writeLater(): void {
     if (this.#timer) return;
-    const { flushMs = defaultFlushMs, mostAtOnce = defaultMostAtOnce } = this.#options;
-    this.#timer = setTimeout(() => void this.#write(mostAtOnce), flushMs);
+    const { flushMs = defaultFlushMs, maxAtOnce = defaultMaxAtOnce } = this.#options;
+    this.#timer = setTimeout(() => void this.#write(maxAtOnce), flushMs);
     this.#timer.unref();
   }
 

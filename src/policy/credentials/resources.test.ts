@@ -1,6 +1,6 @@
 // Which addresses are resources of ours, in the spellings by which somebody else's may try to pass for one.
 import { describe, expect, test } from "bun:test";
-import { coversResource, resourceAt, resourceOf, rootAsAsked, usualResources } from "./resources.ts";
+import { coversResource, defaultResources, resourceAt, resourceOf, rootAsAsked } from "./resources.ts";
 
 const issuer = "https://gateway.example";
 
@@ -67,9 +67,9 @@ describe("a resource", () => {
   });
 
   test("a resource that nobody named is what the scopes are for", () => {
-    expect(usualResources(["tools:use"])).toEqual(["/mcp"]);
-    expect(usualResources(["chat:write", "tools:use"])).toEqual(["/v1", "/mcp"]);
-    expect(usualResources(["chat:write"])).toEqual(["/v1"]);
-    expect(usualResources([])).toEqual(["/v1"]);
+    expect(defaultResources(["tools:use"])).toEqual(["/mcp"]);
+    expect(defaultResources(["chat:write", "tools:use"])).toEqual(["/v1", "/mcp"]);
+    expect(defaultResources(["chat:write"])).toEqual(["/v1"]);
+    expect(defaultResources([])).toEqual(["/v1"]);
   });
 });

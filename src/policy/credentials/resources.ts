@@ -49,7 +49,7 @@ export function coversResource(granted: readonly string[], resource: string): bo
 }
 
 /** Those that scopes are for, where nobody named any. */
-export function usualResources(scopes: readonly Scope[]): readonly string[] {
+export function defaultResources(scopes: readonly Scope[]): readonly string[] {
   const isForTools = (scope: Scope) => scope === "tools:use";
   if (scopes.every(isForTools) && scopes.length > 0) return [toolsResource];
   return scopes.some(isForTools) ? [apiResource, toolsResource] : [apiResource];

@@ -4,14 +4,14 @@ import { Turns } from "../turns.ts";
 import { SecretMap } from "./secret-map.ts";
 
 /** Credentials that were found here; about 4 MB. */
-const mostKept = 50_000;
+const maxKept = 50_000;
 /** Looks for addresses that presented too many: one at a time, of all of them together. */
-const mostWaiting = 100;
+const maxWaiting = 100;
 
 export class UnknownCredentials {
   readonly #throttle: Pick<AddressThrottle, "take" | "peek">;
-  readonly #found = new SecretMap<true>(mostKept);
-  readonly #turns = new Turns(1, mostWaiting);
+  readonly #found = new SecretMap<true>(maxKept);
+  readonly #turns = new Turns(1, maxWaiting);
 
   constructor(throttle: Pick<AddressThrottle, "take" | "peek">) {
     this.#throttle = throttle;

@@ -5,7 +5,7 @@ import { keyAmounts } from "../../domain/limits/amounts.ts";
 import { isWithinRule, spanText } from "../../domain/limits/quota-rules.ts";
 import { commonPatterns, coversPattern } from "../../domain/models/model-patterns.ts";
 import type { ResponseCache } from "../../domain/models/policies/cache.ts";
-import { isWithinPriority, type Priority, usualPriority } from "../../domain/models/policies/priority.ts";
+import { defaultPriority, isWithinPriority, type Priority } from "../../domain/models/policies/priority.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import { commonTools, coversTools } from "../../domain/tools/tool-reach.ts";
@@ -59,7 +59,7 @@ export function toolsOf({ keys }: Principal): string[] | undefined {
 }
 
 /** What the keys of the principal may have, where one of them says so; null: none does. */
-export function priorityOf({ keys, priority = usualPriority }: Principal): Priority | null {
+export function priorityOf({ keys, priority = defaultPriority }: Principal): Priority | null {
   return keys.some((key) => key.priority !== null) ? priority : null;
 }
 
@@ -145,7 +145,7 @@ export function requireToolsWithin(
 }
 
 /** The tier bounds who acts as well, be it a key or a person. */
-function requirePriority({ priority: most = usualPriority, account }: Principal, wanted: Priority): void {
+function requirePriority({ priority: most = defaultPriority, account }: Principal, wanted: Priority): void {
   if (isWithinPriority(wanted, most)) return;
   throw forbidden(
     `priority: must be at most ${most}, the highest that you may have yourself. An operator raises that of the tier ${account.tier} (PUT /v1/admin/tiers/${account.tier}).`,

@@ -6,7 +6,7 @@ import { defaultTierEnvironments, type Tier } from "../../domain/account.ts";
 import { environments } from "../../domain/api-key.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import { amounts, byName, byWire } from "../../domain/limits/amounts.ts";
-import { usualPriority } from "../../domain/models/policies/priority.ts";
+import { defaultPriority } from "../../domain/models/policies/priority.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { type TierRequest, type TierWire, tierNamePattern } from "../../wire/accounts.ts";
 import { rulesOnWire } from "../../wire/quotas.ts";
@@ -33,7 +33,7 @@ export function putTier(
     ...byName(amounts, ({ wire }) => request[wire] ?? null),
     environments: environments.filter((environment) => wanted.has(environment)),
     quotas: quotaRules(request.quotas ?? null),
-    priority: request.priority ?? usualPriority,
+    priority: request.priority ?? defaultPriority,
   };
   const detail = changedMembers(current ? figuresToWire(current) : {}, figuresToWire(tier));
   if (current?.source === "database" && Object.keys(detail).length === 0) return undefined;

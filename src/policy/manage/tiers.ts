@@ -1,13 +1,13 @@
 // The tiers that accounts can have: built in, overridden by the database, overridden by the configuration file.
 import { defaultTierEnvironments, type Tier, type TierSource } from "../../domain/account.ts";
 import { amounts, byName } from "../../domain/limits/amounts.ts";
-import { usualPriority } from "../../domain/models/policies/priority.ts";
+import { defaultPriority } from "../../domain/models/policies/priority.ts";
 
 export interface KnownTier extends Tier {
   source: TierSource;
 }
 
-const unlimited = { ...byName(amounts, () => null), environments: defaultTierEnvironments, priority: usualPriority };
+const unlimited = { ...byName(amounts, () => null), environments: defaultTierEnvironments, priority: defaultPriority };
 
 const free: KnownTier = {
   name: "free",

@@ -33,7 +33,7 @@ const defaultBounds: NotedBounds = {
   ofAll: { atOnce: 1_000, everyMs: 2_000 },
 };
 /** That wait for a database which takes none; more are given up. */
-const mostPending = 2_000;
+const maxPending = 2_000;
 /** Rows of one transaction: SQLite works in the thread that serves requests. */
 const batchSize = 100;
 
@@ -101,7 +101,7 @@ export class RefusedRequests {
 
   /** Keeps one that `admits` had room for. */
   note(refused: RefusedRequest): void {
-    if (this.#pending.length >= mostPending) {
+    if (this.#pending.length >= maxPending) {
       this.#lost++;
       return;
     }
@@ -142,7 +142,7 @@ export class RefusedRequests {
         if (!this.#failing) log.warn("refused_requests_not_written", { detail: String(error) });
         this.#failing = true;
         const waiting = [...taken.slice(from), ...this.#pending];
-        this.#pending = waiting.slice(0, mostPending);
+        this.#pending = waiting.slice(0, maxPending);
         this.#lost += waiting.length - this.#pending.length;
         break;
       }

@@ -22,8 +22,8 @@ function row(id: string): StoredResponse {
 
 type Insert = (responses: readonly StoredResponse[], mayCommit?: () => boolean) => Promise<void>;
 
-function writerOn(insert: Insert, mostMs = 5_000): ResponseWriter {
-  return new ResponseWriter({ responses: { insert }, log, retentionDays: () => 30, mostMs });
+function writerOn(insert: Insert, maxMs = 5_000): ResponseWriter {
+  return new ResponseWriter({ responses: { insert }, log, retentionDays: () => 30, maxMs });
 }
 
 test("those of the same moment are one write, and each resolves once that is done", async () => {

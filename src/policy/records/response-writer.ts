@@ -12,12 +12,12 @@ export interface ResponseWriterOptions {
   /** Is read for every response: a reload may change it. */
   retentionDays(): number;
   /** How long a client waits at most. Default 5 s. */
-  mostMs?: number;
+  maxMs?: number;
 }
 
-const usualMostMs = 5_000;
+const defaultMaxMs = 5_000;
 /** The longest wait for the sum of all that an account has stored. */
-const mostRoomMs = 1_000;
+const maxRoomMs = 1_000;
 /** Between a write that failed and the next try: a database that is locked or changes hands is back within moments. */
 const retryMs = 100;
 /** What is written in one transaction, for which other writers wait: responses, and the items of all of them. */
@@ -67,7 +67,7 @@ export class ResponseWriter implements ResponseKeeper {
     if (!room) return true;
     const size = roughSizeOf(input) + roughSizeOf(response);
     const { promise: isLate, resolve: late } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(late, mostRoomMs, true);
+    const timer = setTimeout(late, maxRoomMs, true);
     // Items of a conversation are stored in the conversation as well.
     const isTold = room.take(accountId, conversationId === null ? size : 2 * size).catch(() => true);
     return await Promise.race([isTold, isLate]).finally(() => clearTimeout(timer));
@@ -85,7 +85,7 @@ export class ResponseWriter implements ResponseKeeper {
           this.#waiting = this.#waiting.filter((other) => other !== waiting);
           this.notStored(response.accountId, this.#isFailing ? "store_failed" : "too_slow");
           resolve(false);
-        }, this.#options.mostMs ?? usualMostMs),
+        }, this.#options.maxMs ?? defaultMaxMs),
       };
       this.#waiting.push(waiting);
       this.#writing ??= this.#write();

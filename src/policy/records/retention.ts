@@ -34,12 +34,12 @@ export interface RetentionOptions {
 const daySeconds = 86_400;
 /** From the first start of a version with a default that deletes. */
 const noticeSeconds = 14 * daySeconds;
-const usualPieceMs = 4;
+const defaultPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
 /** Purging takes a fifth of the time at most. */
 const restFactor = 4;
-const leastRestMs = 10;
+const minRestMs = 10;
 
 export class Retention {
   readonly #options: RetentionOptions;
@@ -184,14 +184,14 @@ export class Retention {
       count += deleted;
       cursor = next;
       // What found nothing took next to no time: the next account may have its turn at once.
-      if (cursor !== null) await (deleted > 0 ? Bun.sleep(Math.max(leastRestMs, tookMs * restFactor)) : immediate());
+      if (cursor !== null) await (deleted > 0 ? Bun.sleep(Math.max(minRestMs, tookMs * restFactor)) : immediate());
     }
     if (!this.#closed) this.#cleared.set(kind, before);
     if (count > 0) log.info("records_purged", { kind, count, before: new Date(before * 1000).toISOString() });
   }
 
   #adapt(tookMs: number): void {
-    const { pieceMs = usualPieceMs } = this.#options;
+    const { pieceMs = defaultPieceMs } = this.#options;
     if (tookMs > pieceMs) this.#rows = Math.max(fewest, Math.floor(this.#rows / 2));
     else if (tookMs < pieceMs / 2) this.#rows = Math.min(most, this.#rows + 20);
   }

@@ -12,7 +12,7 @@ import type { UsageGroup, UsagePosition, UsageQuery, UsageReports, UsageRow } fr
 const daySeconds = 86_400;
 const pageRows = 1_000;
 /** Lines that are kept apart while a month is read; all beyond is one. */
-const mostLines = 100_000;
+const maxLines = 100_000;
 
 /** What of the records tells the lines of a group apart. A further one is an entry here. */
 const readBy: Readonly<Record<StatementGroup, UsageGroup>> = {
@@ -28,7 +28,7 @@ export interface StatementsOptions {
   reports: UsageReports;
   parties: Pick<UsageParties, "credentials">;
   /** Lines that are kept apart. */
-  mostLines?: number;
+  maxLines?: number;
 }
 
 export class Statements {
@@ -43,7 +43,7 @@ export class Statements {
     const overlaps = groupBy.includes("tag");
     if (groupBy.length === 0) return { lines: [], others: null, total: await this.#total(query), overlaps };
     const groups = [...new Set(groupBy.map((group) => readBy[group]))];
-    const sums = new Lines(groupBy, this.#options.mostLines ?? mostLines);
+    const sums = new Lines(groupBy, this.#options.maxLines ?? maxLines);
     const people = groupBy.includes("person") ? new Map<string, string | null>() : undefined;
     // A day at a time: each query reads a part of the month, and other work has room between them.
     for (let day = start; day < end; day += daySeconds) {

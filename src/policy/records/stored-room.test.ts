@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { roughSizeOf, StoredRoom } from "./stored-room.ts";
 
-function roomOf(stored: () => Promise<number>, mostBytes = 1_000) {
+function roomOf(stored: () => Promise<number>, maxBytes = 1_000) {
   let [nowMs, reads] = [0, 0];
   const sizes = {
     sizeOf: () => {
@@ -9,7 +9,7 @@ function roomOf(stored: () => Promise<number>, mostBytes = 1_000) {
       return stored();
     },
   };
-  const room = new StoredRoom({ sizes, clock: { monotonicMs: () => nowMs }, mostBytes: () => mostBytes });
+  const room = new StoredRoom({ sizes, clock: { monotonicMs: () => nowMs }, maxBytes: () => maxBytes });
   const pass = (ms: number) => {
     nowMs += ms;
   };

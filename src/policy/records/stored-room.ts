@@ -8,14 +8,14 @@ export interface StoredRoomOptions {
   sizes: StoredSizes;
   clock: Pick<Clock, "monotonicMs">;
   /** `stored_chats.account_bytes`. Is read each time: a reload may change it. */
-  mostBytes(): number;
+  maxBytes(): number;
 }
 
 /** A sum is read again after this long: at once near the bound, and seldom far below it. */
 const [nearMs, farMs] = [5_000, 300_000];
 /** The part of the bound below which a sum is seldom read again. */
 const farPart = 1 / 2;
-const mostAccounts = 10_000;
+const maxAccounts = 10_000;
 
 interface Known {
   /** The last sum, and all that was taken since. */
@@ -37,7 +37,7 @@ export function roughSizeOf(value: unknown): number {
 
 export class StoredRoom {
   readonly #options: StoredRoomOptions;
-  readonly #known = new LruMap<Known>(mostAccounts);
+  readonly #known = new LruMap<Known>(maxAccounts);
   readonly #reading = new Map<string, Promise<Known>>();
 
   constructor(options: StoredRoomOptions) {
@@ -47,7 +47,7 @@ export class StoredRoom {
   /** Resolves to false where the account has no room for so many characters more. Rejects where the sum cannot be read. */
   async take(accountId: string, size: number): Promise<boolean> {
     const known = await this.#sumOf(accountId);
-    if (known.size + size > this.#options.mostBytes()) return false;
+    if (known.size + size > this.#options.maxBytes()) return false;
     known.size += size;
     return true;
   }
@@ -57,7 +57,7 @@ export class StoredRoom {
     if (await this.take(accountId, size)) return;
     throw new GatewayError(
       "request_too_large",
-      `The stored chats, responses and conversations of this account would have more than ${this.#options.mostBytes()} bytes together (stored_chats.account_bytes). Delete some first, or send \`store: false\`.`,
+      `The stored chats, responses and conversations of this account would have more than ${this.#options.maxBytes()} bytes together (stored_chats.account_bytes). Delete some first, or send \`store: false\`.`,
     );
   }
 
@@ -70,7 +70,7 @@ export class StoredRoom {
   }
 
   #keepMs({ size }: Known): number {
-    return size < this.#options.mostBytes() * farPart ? farMs : nearMs;
+    return size < this.#options.maxBytes() * farPart ? farMs : nearMs;
   }
 
   async #read(accountId: string): Promise<Known> {

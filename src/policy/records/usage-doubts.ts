@@ -5,7 +5,7 @@ import type { Deployment, Model } from "../../domain/models/model.ts";
 
 const againMs = 600_000;
 /** Upstreams and nodes come and go; the one that was warned of longest ago is forgotten first. */
-const mostKnown = 1_000;
+const maxKnown = 1_000;
 const none: ReadonlySet<string> = new Set();
 
 interface LimitNames {
@@ -74,5 +74,5 @@ function keyOf(upstream: string, model: string): string {
 function forgetOldest<Value>(map: Map<string, Value>, key: string): void {
   map.delete(key);
   const [oldest] = map.keys();
-  if (oldest !== undefined && map.size >= mostKnown) map.delete(oldest);
+  if (oldest !== undefined && map.size >= maxKnown) map.delete(oldest);
 }

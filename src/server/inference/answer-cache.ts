@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config/config.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import { currentKey } from "../../domain/key-ring.ts";
-import { mostCacheSeconds } from "../../domain/models/policies/policy-text.ts";
+import { maxCacheSeconds } from "../../domain/models/policies/policy-text.ts";
 import { AnswerCache } from "../../inference/cache/answer-cache.ts";
 import { KeptAnswers } from "../../inference/cache/kept-answers.ts";
 import { MemoryAnswers } from "../../inference/cache/memory-answers.ts";
@@ -33,7 +33,7 @@ export async function openAnswerCache(options: AnswerCacheOptions) {
   const sealFor = replySeals(governance.keyFor("answer-seal-v1"), governance.pseudonymKey);
   const store = opened.add(
     config.cache.store === "redis" && config.redisUrl !== undefined
-      ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, longestSeconds: mostCacheSeconds })
+      ? await RedisAnswers.open({ url: config.redisUrl, log, sealFor, maxSeconds: maxCacheSeconds })
       : new MemoryAnswers({ clock, maxBytes: config.cache.maxBytes }),
   );
   const maxBytes = Math.floor(config.cache.maxBytes * partOfVectors);

@@ -40,7 +40,7 @@ export interface ToolConnectionsOptions extends ReturnType<typeof openToolAuthor
   log: Log;
 }
 
-const mostPending = 10_000;
+const maxPending = 10_000;
 
 export type ToolConnectionParts = ReturnType<typeof openToolConnections>;
 
@@ -50,7 +50,7 @@ export function openToolConnections({ db, governance, issuer, servers, clock, lo
   const store = new SqlToolConnectionStore(db);
   const pending = new Pending<BegunConnection>(
     { store: new SqlPendingStore(db), sealingKey: keyFor("pending-seal-v1"), clock },
-    { name: "tool_connection", lifeSeconds: connectLifeSeconds, most: mostPending },
+    { name: "tool_connection", lifeSeconds: connectLifeSeconds, most: maxPending },
   );
   return {
     toolConnections: store,

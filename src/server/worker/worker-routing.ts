@@ -42,7 +42,7 @@ export class WorkerRouting {
       ...{ clock, router: this.router },
       bounds() {
         const { queue, queueSeconds } = limits();
-        return { maxWaiting: queue, longestWaitMs: queueSeconds * 1000 };
+        return { maxWaiting: queue, maxWaitMs: queueSeconds * 1000 };
       },
     });
     setInterval(() => void this.catalog.refresh(), pollMs).unref();

@@ -80,11 +80,11 @@ export interface WorkerSetup {
 
 const graceMs = 500;
 /** Settled records are not kept from the database for longer, were nobody to release them. */
-const longestHoldMs = 5_000;
+const maxHoldMs = 5_000;
 /** Bodies of the longest that a worker reads, of which one key may have so many under way in it. */
 const longBodies = 8;
 /** Requests and WebSockets at once of one worker. */
-const mostHandedOver = 16_384;
+const maxHandedOver = 16_384;
 
 /** `args`: the path of the primary process's socket, and which of its workers this is. Ends with the process. */
 export async function serveRequests([path = "", number = ""]: readonly string[]): Promise<void> {
@@ -193,7 +193,7 @@ class Worker {
       priorityOf: (account) => this.#tiers.find(account.tier).priority,
       reread: () => this.#reread(),
     });
-    heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / setup.workers);
+    heldBytes.maxBytes = Math.ceil(config.limits.heldBytes / setup.workers);
   }
 
   /** Takes the models that it serves; listens from the first time on. */
@@ -214,7 +214,7 @@ class Worker {
     this.#tiers.configure(config.tiers);
     this.#authenticator.limitsChanged();
     this.log.configure(logSettings(this.#setup.config, config, this.#routing));
-    heldBytes.mostBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
+    heldBytes.maxBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
   }
 
   /** What is known of credentials holds no longer once it resolves. Tiers come first: nothing may be made of the old ones. */
@@ -244,7 +244,7 @@ class Worker {
 
   hold(question: number, owner: TotalsOwner): void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, longestHoldMs);
+    const timer = setTimeout(resolve, maxHoldMs);
     this.#holds.set(question, () => {
       clearTimeout(timer);
       resolve();
@@ -292,7 +292,7 @@ class Worker {
     this.#tracing = await openTraces(this.#setup, this.log);
     this.#authenticator.start();
     const { config, port, baseUrl, innerSocket } = this.#setup;
-    const handOver = new HandOver({ socketPath: innerSocket, maxConnections: mostHandedOver, unreachable });
+    const handOver = new HandOver({ socketPath: innerSocket, maxConnections: maxHandedOver, unreachable });
     this.#server = startHttpServer({
       ...{ hostname: config.host, port, shared: true, routes: this.#routes(ledger) },
       authenticator: { authenticate: (presented) => this.#authenticate(presented) },
@@ -343,7 +343,7 @@ class Worker {
       observer: this.#observer,
       requestLimits: () => this.#config.limits,
       // A worker may hold a part of what the server may. The primary process has room for a body of the largest size.
-      maxReadBytes: () => Math.floor(heldBytes.mostBytesOfKey / longBodies),
+      maxReadBytes: () => Math.floor(heldBytes.maxBytesOfKey / longBodies),
       isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
       ...keptElsewhere,
     };

@@ -7,7 +7,7 @@ import { type KeyRing, mapKeys } from "../../domain/key-ring.ts";
 import { createFile, replaceFile } from "./durable-file.ts";
 
 /** More than one only while a secret is replaced by the next. */
-export const mostSecrets = 4;
+export const maxSecrets = 4;
 
 /**
  * Secrets of 32 bytes, the one in use first, then those that are accepted still: from `HEADRACE_SECRET`, else from the file
@@ -37,11 +37,11 @@ export function readSecretFile(file: string): KeyRing {
   const lines = readFileSync(file, "utf8")
     .trim()
     .split(/(?<!\s)\s*\n\s*/);
-  const isSound = lines.length <= mostSecrets && lines.every((line) => /^[0-9a-f]{64}$/i.test(line));
+  const isSound = lines.length <= maxSecrets && lines.every((line) => /^[0-9a-f]{64}$/i.test(line));
   const [first, ...older] = lines;
   if (!isSound || first === undefined) {
     throw new StartError(
-      `${file} does not hold 32 bytes in hex, or up to ${mostSecrets} such lines. Restore it from a backup: with another secret every API key is refused.`,
+      `${file} does not hold 32 bytes in hex, or up to ${maxSecrets} such lines. Restore it from a backup: with another secret every API key is refused.`,
     );
   }
   return [bytesOf(first), ...older.map(bytesOf)];

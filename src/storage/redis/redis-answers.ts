@@ -19,7 +19,7 @@ export interface RedisAnswersOptions {
   /** Seals for an account. */
   sealFor: SealFor;
   /** Longest time, in seconds, for which any answer is kept. */
-  longestSeconds: number;
+  maxSeconds: number;
   prefix?: string;
   deadlineMs?: number;
 }
@@ -27,9 +27,9 @@ export interface RedisAnswersOptions {
 /** A request waits for so long at most before it is answered as if nothing were kept. */
 const defaultDeadlineMs = 100;
 /** Bytes that are on their way to the server, as whoever reads waits behind them: of more, nothing is kept. */
-const mostUnwrittenBytes = 4 * 1024 * 1024;
+const maxUnwrittenBytes = 4 * 1024 * 1024;
 /** Accounts and models that could not be forgotten yet; where there are more, all is forgotten. */
-const mostDue = 1_000;
+const maxDue = 1_000;
 
 /**
  * One of all, of the account, of the model and of both, each made anew where that is forgotten: an answer with others is not
@@ -49,7 +49,7 @@ export class RedisAnswers implements AnswerStore {
   readonly #connection: RedisConnection;
   readonly #prefix: string;
   readonly #sealFor: SealFor;
-  readonly #longestSeconds: number;
+  readonly #maxSeconds: number;
   /** Names of marks that could not be made anew yet: that is done before anything is read again. */
   readonly #due = new Set<string>();
   #unwrittenBytes = 0;
@@ -65,7 +65,7 @@ export class RedisAnswers implements AnswerStore {
     const { url, log, prefix = "headrace:", deadlineMs = defaultDeadlineMs } = options;
     this.#prefix = `${prefix}answers:`;
     this.#sealFor = options.sealFor;
-    this.#longestSeconds = options.longestSeconds;
+    this.#maxSeconds = options.maxSeconds;
     this.#connection = new RedisConnection({
       ...{ url, log, purpose: "kept answers", deadlineMs },
       onConnect: async () => {
@@ -103,7 +103,7 @@ export class RedisAnswers implements AnswerStore {
     const { bytes, usage, ignored, at, expiresAt } = answer;
     const content: Content = { text: bytes.toString(), marks: mark, usage, ignored, at, expiresAt };
     const sealed = this.#sealOf(place).seal(JSON.stringify(content));
-    if (this.#unwrittenBytes + sealed.length > mostUnwrittenBytes) return;
+    if (this.#unwrittenBytes + sealed.length > maxUnwrittenBytes) return;
     this.#unwrittenBytes += sealed.length;
     const written = () => {
       this.#unwrittenBytes -= sealed.length;
@@ -118,7 +118,7 @@ export class RedisAnswers implements AnswerStore {
     try {
       await this.#mark(key);
     } catch (cause) {
-      this.#due.add(this.#due.size < mostDue ? key : this.#markKey(undefined, undefined));
+      this.#due.add(this.#due.size < maxDue ? key : this.#markKey(undefined, undefined));
       throw new GatewayError(
         "service_unavailable",
         "The answers are kept in Redis, and that cannot be reached at the moment: they are forgotten once it can be, as long as this process runs. Retry in 5 s to be sure.",
@@ -148,7 +148,7 @@ export class RedisAnswers implements AnswerStore {
   }
 
   #mark(key: string, ...options: string[]): Promise<unknown> {
-    const seconds = String(this.#longestSeconds);
+    const seconds = String(this.#maxSeconds);
     return this.#connection.send("SET", [key, crypto.randomUUID(), "EX", seconds, ...options]);
   }
 

@@ -3,7 +3,7 @@
 import type { Log } from "../../base/log.ts";
 import type { ChangeFeed, ChangeTopic } from "../../domain/change-feed.ts";
 import { RedisAwayError, RedisConnection } from "./redis-connection.ts";
-import { mostToldIds, UntoldChanges } from "./untold-changes.ts";
+import { maxToldIds, UntoldChanges } from "./untold-changes.ts";
 
 export interface RedisChangeFeedOptions {
   /** Has a password; never told to anybody. */
@@ -118,5 +118,5 @@ export class RedisChangeFeed implements ChangeFeed {
 
 /** Ids of ours have no blank and no comma in them. */
 function isSayable(ids: readonly string[] | undefined): ids is readonly string[] {
-  return ids !== undefined && ids.length <= mostToldIds && ids.every((id) => /^[\w-]+$/.test(id));
+  return ids !== undefined && ids.length <= maxToldIds && ids.every((id) => /^[\w-]+$/.test(id));
 }

@@ -46,7 +46,7 @@ const connectMs = 1_000;
 const secondLookMs = 10;
 /** A look that comes so much later than it should was held up by this process, which then has not read what has come either. */
 const busyMs = 30;
-const longestBusyMs = 1_000;
+const maxBusyMs = 1_000;
 /** A connection that lasted so long is tried again at once. */
 const steadyMs = 2_000;
 
@@ -186,7 +186,7 @@ export class RedisConnection {
   /** This process may have been busy or asleep, and the answer have come meanwhile: what has come is read before the next look. */
   #lookOnceMore(oldest: Waiting): void {
     const dueMs = exactMs() + secondLookMs;
-    const lastMs = oldest.sentMs + this.#deadlineMs + longestBusyMs;
+    const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
       if (oldest.inBag === nowhere) this.#look();

@@ -1,6 +1,6 @@
 // However long nobody can be told, what waits to be told stays small, and nothing of it is lost.
 import { expect, test } from "bun:test";
-import { mostToldIds, UntoldChanges } from "./untold-changes.ts";
+import { maxToldIds, UntoldChanges } from "./untold-changes.ts";
 
 test("what changes are about is kept together by topic, and forgotten once it is taken", () => {
   const untold = new UntoldChanges();
@@ -16,9 +16,9 @@ test("what changes are about is kept together by topic, and forgotten once it is
 
 test("where one message cannot name all, nothing is kept but that something changed: others look at everything", () => {
   const untold = new UntoldChanges();
-  for (let n = 0; n < mostToldIds; n++) untold.add("credentials", [`key_${n}`]);
-  expect(untold.take()[0]?.[1]).toHaveLength(mostToldIds);
-  for (let n = 0; n <= mostToldIds; n++) untold.add("credentials", [`key_${n}`]);
+  for (let n = 0; n < maxToldIds; n++) untold.add("credentials", [`key_${n}`]);
+  expect(untold.take()[0]?.[1]).toHaveLength(maxToldIds);
+  for (let n = 0; n <= maxToldIds; n++) untold.add("credentials", [`key_${n}`]);
   untold.add("credentials", ["key_later"]);
   expect(untold.take()).toEqual([["credentials", undefined]]);
 });

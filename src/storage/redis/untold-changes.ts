@@ -2,7 +2,7 @@
 import type { ChangeTopic } from "../../domain/change-feed.ts";
 
 /** That one message names: of more than that, nobody needs to be told which. */
-export const mostToldIds = 100;
+export const maxToldIds = 100;
 
 export class UntoldChanges {
   /** What it was about, where that is known of all of it and is not too much to say. */
@@ -11,7 +11,7 @@ export class UntoldChanges {
   /** `ids`: as for `announce`. However often it is called, no more is kept than a message may name. */
   add(topic: ChangeTopic, ids: readonly string[] | undefined): void {
     const before = this.#byTopic.has(topic) ? this.#byTopic.get(topic) : [];
-    const isSayable = before && ids && before.length + ids.length <= mostToldIds;
+    const isSayable = before && ids && before.length + ids.length <= maxToldIds;
     this.#byTopic.set(topic, isSayable ? [...before, ...ids] : undefined);
   }
 

@@ -11,7 +11,7 @@ export interface CheckpointAnswer {
 
 declare const self: Worker;
 
-const mostRounds = 5;
+const maxRounds = 5;
 
 self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
   let db: Sqlite | undefined;
@@ -20,7 +20,7 @@ self.onmessage = ({ data }: MessageEvent<CheckpointRequest>) => {
     db = new Sqlite(data.file, { readwrite: true, create: false });
     db.run("PRAGMA synchronous = NORMAL");
     // The log is begun anew only once all of it was moved: what was written meanwhile takes another, shorter round.
-    for (let round = 0; round < mostRounds && !movedAll(db); round++);
+    for (let round = 0; round < maxRounds && !movedAll(db); round++);
     done = true;
   } catch {
     // SQLite's own bound holds, and it is tried again once the log has grown by as much.

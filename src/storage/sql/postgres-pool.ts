@@ -30,7 +30,7 @@ export interface PoolBounds {
   idleInTransactionMs: number;
 }
 
-const usualBounds: PoolBounds = {
+const defaultBounds: PoolBounds = {
   readMs: 6_000,
   transactionMs: 8_000,
   statementMs: 5_000,
@@ -86,7 +86,7 @@ type Work = (tx: SQL) => unknown;
  *   may have been done;
  * - what the server does not answer in time fails; if it answers nothing at all any more, all connections are given up.
  */
-export function openPool(url: string, bounds = usualBounds): SQL {
+export function openPool(url: string, bounds = defaultBounds): SQL {
   const lookups = new Pool(url, lookupConnections, bounds);
   const pool = new Pool(url, connections, bounds);
   const close = async () => {
@@ -275,10 +275,8 @@ class Pool {
     this.#answeredMs += stoodStillMs;
     for (const operation of this.#operations) operation.startedMs += stoodStillMs;
     const { readMs } = this.#bounds;
-    const longestMs = this.#isSilent ? readMs / silentPart : Number.POSITIVE_INFINITY;
-    const late = [...this.#operations].filter(
-      ({ startedMs, boundMs }) => nowMs - startedMs > Math.min(boundMs, longestMs),
-    );
+    const maxMs = this.#isSilent ? readMs / silentPart : Number.POSITIVE_INFINITY;
+    const late = [...this.#operations].filter(({ startedMs, boundMs }) => nowMs - startedMs > Math.min(boundMs, maxMs));
     for (const { giveUp } of late) giveUp();
     if (late.length > 0 && nowMs - this.#answeredMs > readMs) this.#renew();
   }

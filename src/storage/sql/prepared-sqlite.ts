@@ -3,7 +3,7 @@ import { SQLiteError, Database as Sqlite, type Statement } from "bun:sqlite";
 import { checkpointsElsewhere } from "./checkpointer.ts";
 import { DatabasePlace } from "./database-place.ts";
 
-const longestPauseMs = 16;
+const maxPauseMs = 16;
 
 /**
  * A transaction begins and ends within one call, so nothing else of this process comes between, and what holds the lock is
@@ -50,7 +50,7 @@ export class PreparedSqlite {
   /** Begins anew while another holds the lock, for `waitMs` at most. */
   async whenUnlocked<Result>(work: () => Result, waitMs: number): Promise<Result> {
     let waitedMs = 0;
-    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
       try {
         return work();
       } catch (error) {

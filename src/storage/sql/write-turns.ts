@@ -1,8 +1,8 @@
 // One writer of this process at a time, so that those who wait hold no connection that others could read by.
 import { GatewayError } from "../../base/errors.ts";
 
-const longestWaitMs = 5_000;
-const mostWaiting = 1_000;
+const maxWaitMs = 5_000;
+const maxWaiting = 1_000;
 
 interface Waiting {
   begin(): void;
@@ -24,7 +24,7 @@ export class WriteTurns {
   }
 
   #turn(): Promise<void> {
-    if (this.#waiting.size >= mostWaiting) return Promise.reject(tooMany());
+    if (this.#waiting.size >= maxWaiting) return Promise.reject(tooMany());
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = {
       begin() {
@@ -35,7 +35,7 @@ export class WriteTurns {
     const timer = setTimeout(() => {
       this.#waiting.delete(waiting);
       reject(tooMany());
-    }, longestWaitMs);
+    }, maxWaitMs);
     this.#waiting.add(waiting);
     return promise;
   }

@@ -27,7 +27,7 @@ const maxBatch = 500;
  */
 const lookedAtOnce = 2_000;
 /** Rows that one request looks at, for what may be in none of them. */
-const mostLookedAt = 20_000;
+const maxLookedAt = 20_000;
 
 interface Page {
   after: string | undefined;
@@ -67,7 +67,7 @@ export class SqlAuditLog implements AuditLog {
   }
 
   async reach(filter: AuditFilter, after: string | undefined): Promise<string | undefined> {
-    return isSought(filter) ? await this.#idBelow(filter, after, mostLookedAt) : undefined;
+    return isSought(filter) ? await this.#idBelow(filter, after, maxLookedAt) : undefined;
   }
 
   /** Id of the last one of so many rows; undefined where there are fewer. */

@@ -57,7 +57,7 @@ export const accounts = table<Account>({
 const appTools = table<Pick<App, "tools">>({ tools: json });
 
 /** Policy allows fewer: a longer chain, or a ring, is a damaged database, and its keys are not found. */
-const longestChain = 32;
+const maxChainLength = 32;
 
 /** A key with those that bound it and its account; undefined where any of them is missing. */
 export async function readChain(
@@ -71,7 +71,7 @@ export async function readChain(
   const keys: [ApiKeyRecord, ...ApiKeyRecord[]] = [await withinApp(db, first)];
   for (let parentId = first.parentId; parentId !== null; ) {
     const parent = await readKey(db, parentId);
-    if (!parent || keys.length === longestChain) return undefined;
+    if (!parent || keys.length === maxChainLength) return undefined;
     keys.push(parent);
     parentId = parent.parentId;
   }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { detailCounts, type UsageDetails } from "../../domain/usage/usage-parts.ts";
 
 /** Longest text; a longer one says what nobody could have meant, and is left out. */
-const longestDetails = 512;
+const maxDetailsLength = 512;
 
 const count = z.int().nonnegative();
 const counts = Object.fromEntries(Object.keys(detailCounts).map((name) => [name, count.optional()])) as Record<
@@ -20,7 +20,7 @@ export const detailsSchema: z.ZodType<UsageDetails> = z.object({
 export function detailsText(details: UsageDetails | undefined): string | undefined {
   if (!details) return undefined;
   const text = JSON.stringify(details);
-  return text === "{}" || text.length > longestDetails ? undefined : text;
+  return text === "{}" || text.length > maxDetailsLength ? undefined : text;
 }
 
 /** Undefined for what none of ours has written. */

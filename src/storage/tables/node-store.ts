@@ -2,7 +2,7 @@
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import {
-  mostNodes,
+  maxNodes,
   type NodeChange,
   type NodeConnection,
   type NodeJoinToken,
@@ -64,7 +64,7 @@ const liveConnections = table<NodeConnection>({ ...connections.columns, advertis
 
 /** Those that let nobody in any more are shown for as long. */
 const tokensKeptSeconds = 604_800;
-const mostTokensListed = 1_000;
+const maxTokensListed = 1_000;
 
 export class SqlNodeStore implements NodeStore {
   readonly #db: Database;
@@ -105,7 +105,7 @@ export class SqlNodeStore implements NodeStore {
       if (token.expiresAt <= at) return "expired";
       if (!isFree || (await isTaken(tx, node.name))) return "name_taken";
       const [count] = await tx`SELECT count(*) AS nodes FROM nodes`;
-      if (Number(count?.nodes ?? 0) >= mostNodes) return "too_many";
+      if (Number(count?.nodes ?? 0) >= maxNodes) return "too_many";
       const { approvedModels, environments } = token;
       const inserted: unknown[] = await tx`
         INSERT INTO nodes ${tx(nodes.row({ ...node, approvedModels, environments }))}
@@ -164,7 +164,7 @@ export class SqlNodeStore implements NodeStore {
   }
 
   listTokens(): Promise<NodeJoinToken[]> {
-    const rows = this.#db`SELECT * FROM node_join_tokens ORDER BY id DESC LIMIT ${mostTokensListed}`;
+    const rows = this.#db`SELECT * FROM node_join_tokens ORDER BY id DESC LIMIT ${maxTokensListed}`;
     return available(joinTokens.all(rows));
   }
 

@@ -1,7 +1,7 @@
 // A trail that has to be short keeps its last step and its first ones, and says how many are left out.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { mostSteps, stepResults, type TrailStep } from "../../domain/usage/trail.ts";
+import { maxSteps, stepResults, type TrailStep } from "../../domain/usage/trail.ts";
 import { readTrail, shortTrailText, trailText } from "./trail-text.ts";
 
 const stepOf = (startedMs: number, more: Partial<TrailStep> = {}): TrailStep => ({
@@ -45,20 +45,20 @@ const steps = fc.array(
     },
     leftOut: fc.nat(3),
   }),
-  { minLength: 1, maxLength: mostSteps },
+  { minLength: 1, maxLength: maxSteps },
 );
 
 test("however little room there is, it is not longer, can be read, begins and ends as the whole one, and counts all", () => {
   const countOf = (trail: readonly TrailStep[]) => trail.reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0);
   fc.assert(
-    fc.property(steps, fc.nat(2_000), (made, mostBytes) => {
+    fc.property(steps, fc.nat(2_000), (made, maxBytes) => {
       // Only the last step of a trail says so.
       const trail = made.map(({ leftOut, ...step }, i) =>
         leftOut > 0 && i === made.length - 1 ? { ...step, leftOut } : step,
       );
-      const text = shortTrailText(trail, mostBytes);
+      const text = shortTrailText(trail, maxBytes);
       if (text === undefined) return;
-      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(mostBytes);
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(maxBytes);
       const short = readTrail(text) ?? [];
       expect(countOf(short)).toBe(countOf(trail));
       const asKept = ({ leftOut: _, ...step }: TrailStep, at: number) => ({

@@ -29,12 +29,12 @@ export function trailText(trail: Trail): string {
  * Gives as much of it as fits into so many bytes of UTF-8: the last step, then the first ones, each without its reason where
  * that is too long. Undefined where not even the last one fits.
  */
-export function shortTrailText(trail: Trail, mostBytes: number): string | undefined {
+export function shortTrailText(trail: Trail, maxBytes: number): string | undefined {
   const whole = trailText(trail);
-  if (Buffer.byteLength(whole) <= mostBytes) return whole;
+  if (Buffer.byteLength(whole) <= maxBytes) return whole;
   const before = trail.slice(0, -1);
   const last = trail.at(-1);
-  let left = mostBytes - "[]".length;
+  let left = maxBytes - "[]".length;
   const fitted = (step: TrailStep): TrailStep | undefined => {
     const bytesOf = (one: TrailStep) => Buffer.byteLength(JSON.stringify(valuesOf(one))) + ",".length;
     const fitting = [step, { ...step, reason: null }].find((one) => bytesOf(one) <= left);

@@ -1,26 +1,26 @@
 // The shapes of what is done with a model's requests beyond that they are answered.
 import { z } from "zod";
-import { longestModelId } from "../../domain/models/model-entry.ts";
-import { cachedRequests, usualCachePolicy } from "../../domain/models/policies/cache.ts";
+import { maxModelIdLength } from "../../domain/models/model-entry.ts";
+import { cachedRequests, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
 import { guardrailNamePattern } from "../../domain/models/policies/guardrail.ts";
 import { overflowSpans } from "../../domain/models/policies/overflow.ts";
 import {
-  mostCacheSeconds,
-  mostModelGuardrails,
-  mostOverflowTargets,
-  mostPromptTokens,
-  mostSpend,
-  mostSplitParts,
-  mostWaitSeconds,
+  maxCacheSeconds,
+  maxModelGuardrails,
+  maxOverflowTargets,
+  maxPromptTokens,
+  maxSpend,
+  maxSplitParts,
+  maxWaitSeconds,
   policyDocs,
 } from "../../domain/models/policies/policy-text.ts";
-import { hoursPattern, mostHours } from "../../domain/models/price-text.ts";
+import { hoursPattern, maxHours } from "../../domain/models/price-text.ts";
 import { priceRequest } from "../price.ts";
 
-const usd = z.number().min(0).max(mostSpend);
+const usd = z.number().min(0).max(maxSpend);
 const modelId = z
   .string()
-  .max(longestModelId)
+  .max(maxModelIdLength)
   .regex(/^[!-~]+$/);
 const share = (model: string) =>
   z.strictObject({
@@ -35,10 +35,10 @@ const target = z.strictObject({
 });
 
 const overflow = z.strictObject({
-  to: z.array(target).min(1).max(mostOverflowTargets).describe(policyDocs.to),
-  after_seconds: z.number().min(0).max(mostWaitSeconds).nullish().describe(policyDocs.after_seconds),
-  prompt_tokens_above: z.int().min(1).max(mostPromptTokens).nullish().describe(policyDocs.prompt_tokens_above),
-  hours: z.array(z.string().regex(hoursPattern)).min(1).max(mostHours).nullish().describe(policyDocs.hours),
+  to: z.array(target).min(1).max(maxOverflowTargets).describe(policyDocs.to),
+  after_seconds: z.number().min(0).max(maxWaitSeconds).nullish().describe(policyDocs.after_seconds),
+  prompt_tokens_above: z.int().min(1).max(maxPromptTokens).nullish().describe(policyDocs.prompt_tokens_above),
+  hours: z.array(z.string().regex(hoursPattern)).min(1).max(maxHours).nullish().describe(policyDocs.hours),
   most_usd_per_request: usd.nullish().describe(policyDocs.most_usd_per_request),
   spend: z
     .strictObject({ usd: usd.describe(policyDocs.usd), per: z.enum(overflowSpans).describe(policyDocs.per) })
@@ -50,19 +50,19 @@ const cache = z.strictObject({
   requests: z
     .enum(cachedRequests)
     .nullish()
-    .describe(`${policyDocs.requests} Left out: \`${usualCachePolicy.requests}\`.`),
+    .describe(`${policyDocs.requests} Left out: \`${defaultCachePolicy.requests}\`.`),
   ttl_seconds: z
     .int()
     .min(1)
-    .max(mostCacheSeconds)
+    .max(maxCacheSeconds)
     .nullish()
-    .describe(`${policyDocs.ttl_seconds} Left out: ${usualCachePolicy.ttlSeconds}.`),
+    .describe(`${policyDocs.ttl_seconds} Left out: ${defaultCachePolicy.ttlSeconds}.`),
   price_factor: z
     .number()
     .min(0)
     .max(1)
     .nullish()
-    .describe(`${policyDocs.price_factor} Left out: ${usualCachePolicy.priceFactor}.`),
+    .describe(`${policyDocs.price_factor} Left out: ${defaultCachePolicy.priceFactor}.`),
   semantic: z
     .strictObject({
       model: modelId.describe(policyDocs.embedding),
@@ -79,10 +79,10 @@ export const policiesShape = z.strictObject({
   cache: cache.nullish().describe(policyDocs.cache),
   guardrails: z
     .array(z.string().regex(guardrailNamePattern))
-    .max(mostModelGuardrails)
+    .max(maxModelGuardrails)
     .nullish()
     .describe(policyDocs.guardrails),
   shadow: share(policyDocs.shadow_model).nullish().describe(policyDocs.shadow),
-  split: z.array(share(policyDocs.split_model)).max(mostSplitParts).nullish().describe(policyDocs.split),
+  split: z.array(share(policyDocs.split_model)).max(maxSplitParts).nullish().describe(policyDocs.split),
 });
 export type PoliciesRequest = z.infer<typeof policiesShape>;

@@ -1,10 +1,10 @@
 // The shape of lists that say which tools a key, a person, an app or an account may use.
 import { z } from "zod";
-import { longestToolEntry, mostToolEntries, toolEntryPattern } from "../../domain/tools/tool-reach.ts";
+import { maxToolEntries, maxToolEntryLength, toolEntryPattern } from "../../domain/tools/tool-reach.ts";
 
 export const givenTools = z
-  .array(z.string().min(1).max(longestToolEntry).regex(toolEntryPattern))
-  .max(mostToolEntries)
+  .array(z.string().min(1).max(maxToolEntryLength).regex(toolEntryPattern))
+  .max(maxToolEntries)
   .describe(
     "Tools that it may use: `server` for all of its tools, `server/tool` for one, either with an asterisk at its end for all that begin so. Empty: none. null: all that are offered.",
   );

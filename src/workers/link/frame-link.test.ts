@@ -19,12 +19,12 @@ function listening(heard: unknown[]): LinkListener {
 }
 
 /** A socket that takes so many bytes at most at once, and keeps what it took. */
-function narrow(mostBytes: number): LinkSocket & { taken: number[] } {
+function narrow(maxBytes: number): LinkSocket & { taken: number[] } {
   const taken: number[] = [];
   return {
     taken,
     write(bytes, offset, length) {
-      const end = offset + Math.min(length, mostBytes);
+      const end = offset + Math.min(length, maxBytes);
       taken.push(...bytes.subarray(offset, end));
       return end - offset;
     },
@@ -34,13 +34,13 @@ function narrow(mostBytes: number): LinkSocket & { taken: number[] } {
 }
 
 test("messages of text and of numbers come whole and in their order, however they are cut", async () => {
-  for (const mostBytes of [1, 7, 1_000, 1_000_000]) {
-    const socket = narrow(mostBytes);
+  for (const maxBytes of [1, 7, 1_000, 1_000_000]) {
+    const socket = narrow(maxBytes);
     const sender = new FrameLink(socket, listening([]));
     const long = "ö".repeat(100_000);
     sender.send("first", { a: null });
     putAdmit(sender, 7, 8, reservation);
-    sender.send("long", mostBytes < 1_000 ? "short" : long);
+    sender.send("long", maxBytes < 1_000 ? "short" : long);
     putGrant(sender, 9, 10, status);
     await until(() => socket.taken.length > 0, "the turn is over");
     for (let before = -1; before !== socket.taken.length; ) {
@@ -49,12 +49,12 @@ test("messages of text and of numbers come whole and in their order, however the
     }
     const heard: unknown[] = [];
     const receiver = new FrameLink(socket, listening(heard));
-    for (let at = 0; at < socket.taken.length; at += mostBytes)
-      receiver.data(Uint8Array.from(socket.taken.slice(at, at + mostBytes)));
+    for (let at = 0; at < socket.taken.length; at += maxBytes)
+      receiver.data(Uint8Array.from(socket.taken.slice(at, at + maxBytes)));
     expect(heard).toEqual([
       ["first", { a: null }],
       [7, reservation],
-      ["long", mostBytes < 1_000 ? "short" : long],
+      ["long", maxBytes < 1_000 ? "short" : long],
       [10, 5, 4, 1.5, null, 0, 0],
     ]);
   }

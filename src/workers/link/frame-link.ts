@@ -33,10 +33,10 @@ const wordBytes = 8;
 /** How many bytes follow, then the kind, 32 bits each. The next message begins at a whole word. */
 const headBytes = wordBytes;
 /** What one message may have: far above what any has. */
-const longestMessage = 64 * 1024 * 1024;
+const maxMessageLength = 64 * 1024 * 1024;
 /** An end that does not take so much is stuck. */
-const mostUnsent = 128 * 1024 * 1024;
-const usualBytes = 64 * 1024;
+const maxUnsent = 128 * 1024 * 1024;
+const defaultBytes = 64 * 1024;
 
 /** Grows with what is put into it, and is as small as before once that is gone. */
 class Space implements Words {
@@ -48,7 +48,7 @@ class Space implements Words {
   /** Makes room for so many bytes behind those that it has. */
   need(more: number): void {
     if (this.filled + more <= this.bytes.length) return;
-    this.#take(Math.max(usualBytes, 2 ** Math.ceil(Math.log2(this.filled + more))));
+    this.#take(Math.max(defaultBytes, 2 ** Math.ceil(Math.log2(this.filled + more))));
   }
 
   /** Forgets all up to `at`. */
@@ -56,7 +56,7 @@ class Space implements Words {
     if (at === 0) return;
     if (at < this.filled) this.bytes.copyWithin(0, at, this.filled);
     this.filled -= at;
-    if (this.filled === 0 && this.bytes.length > usualBytes) this.#take(usualBytes);
+    if (this.filled === 0 && this.bytes.length > defaultBytes) this.#take(defaultBytes);
   }
 
   #take(length: number): void {
@@ -164,7 +164,7 @@ export class FrameLink {
     let at = 0;
     while (space.filled - at >= headBytes && !this.#isClosed) {
       const length = space.heads[at / 4] as number;
-      if (length > longestMessage) {
+      if (length > maxMessageLength) {
         this.#fail(`a message of ${length} bytes`);
         break;
       }
@@ -196,7 +196,7 @@ export class FrameLink {
       this.#unsentBytes += length - taken;
     }
     space.forget(length);
-    if (this.#unsentBytes > mostUnsent) this.#fail("the other end does not read");
+    if (this.#unsentBytes > maxUnsent) this.#fail("the other end does not read");
   }
 
   #fail(fault: string): void {

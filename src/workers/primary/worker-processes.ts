@@ -41,7 +41,7 @@ export interface WorkerProcessesOptions {
 }
 
 const firstRestartMs = 200;
-const longestRestartMs = 30_000;
+const maxRestartMs = 30_000;
 /** A worker that ran this long before it died starts the back-off anew. */
 const stableMs = 60_000;
 /** A start that takes longer hangs. */
@@ -301,7 +301,7 @@ export class WorkerProcesses {
       return;
     }
     worker.deaths = lived > stableMs ? 1 : worker.deaths + 1;
-    const delayMs = Math.min(firstRestartMs * 2 ** (worker.deaths - 1), longestRestartMs);
+    const delayMs = Math.min(firstRestartMs * 2 ** (worker.deaths - 1), maxRestartMs);
     this.#options.log.error("worker_died", { worker: worker.number, code, signal, restart_ms: delayMs });
     worker.restart = setTimeout(() => this.#launch(worker), delayMs);
   }

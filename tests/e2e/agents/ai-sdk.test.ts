@@ -7,7 +7,7 @@ import { describeAgent } from "../../support/agents/agent-contract.ts";
 import { fileTask, fileTools, runTool } from "../../support/agents/agent-loop.ts";
 import { type AgentWorld, agentModel, thePrompt } from "../../support/agents/agent-world.ts";
 
-const mostRounds = 6;
+const maxRounds = 6;
 
 /** Makes the model of each package. */
 const providers = {
@@ -39,7 +39,7 @@ describe.each([
         ]),
       );
       let messages: ModelMessage[] = [{ role: "user", content: thePrompt }];
-      for (let round = 0; round < mostRounds; round++) {
+      for (let round = 0; round < maxRounds; round++) {
         const done: ModelMessage[] = [];
         let failed: unknown;
         const result = streamText({
@@ -63,7 +63,7 @@ describe.each([
         });
         messages = [{ role: "user", content: await short.text }];
       }
-      throw new Error(`Not done after ${mostRounds} rounds.`);
+      throw new Error(`Not done after ${maxRounds} rounds.`);
     },
   });
 });

@@ -5,7 +5,7 @@ import { fileTask, fileTools, runTool } from "../../support/agents/agent-loop.ts
 import { type AgentWorld, agentModel, thePrompt } from "../../support/agents/agent-world.ts";
 import { openaiClient } from "../../support/clients.ts";
 
-const mostRounds = 6;
+const maxRounds = 6;
 
 async function run(world: AgentWorld): Promise<string> {
   const client = openaiClient(world.server, { maxRetries: 2 });
@@ -20,7 +20,7 @@ async function run(world: AgentWorld): Promise<string> {
   // Its traces would go to OpenAI, whatever the base URL is.
   const runner = new Runner({ tracingDisabled: true });
   let input: AgentInputItem[] = [{ role: "user", content: thePrompt }];
-  for (let round = 0; round < mostRounds; round++) {
+  for (let round = 0; round < maxRounds; round++) {
     const result = await runner.run(agent, input, { stream: true });
     let told = "";
     try {
@@ -38,7 +38,7 @@ async function run(world: AgentWorld): Promise<string> {
       input = [{ role: "user", content: String(short.finalOutput) }];
     }
   }
-  throw new Error(`Not done after ${mostRounds} rounds.`);
+  throw new Error(`Not done after ${maxRounds} rounds.`);
 }
 
 describeAgent({ task: fileTask, run });

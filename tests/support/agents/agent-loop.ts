@@ -21,13 +21,13 @@ export interface AgentSdk<Item> {
   compact(conversation: readonly Item[]): Promise<readonly Item[]>;
 }
 
-const mostTurns = 20;
+const maxTurns = 20;
 
 /** Returns the text that the model ended with. A turn that failed is tried again once. */
 export async function runAgent<Item>(sdk: AgentSdk<Item>, world: AgentWorld): Promise<string> {
   let conversation: readonly Item[] = [sdk.user(thePrompt)];
   let again = true;
-  for (let turn = 0; turn < mostTurns; turn++) {
+  for (let turn = 0; turn < maxTurns; turn++) {
     try {
       const { items, calls, text } = await sdk.ask(conversation);
       again = true;
@@ -41,7 +41,7 @@ export async function runAgent<Item>(sdk: AgentSdk<Item>, world: AgentWorld): Pr
       else throw error;
     }
   }
-  throw new Error(`Not done after ${mostTurns} turns.`);
+  throw new Error(`Not done after ${maxTurns} turns.`);
 }
 
 const text = { type: "string" };

@@ -1,7 +1,7 @@
 // Makes tokens of texts so that each leads to one other alone: what a model says then follows from the token it begins with.
 
 const shortestPiece = 2;
-const usualPiece = 4;
+const defaultPiece = 4;
 
 export class TokenChains {
   readonly successors = new Map<number, number>();
@@ -40,8 +40,8 @@ function split(parts: readonly string[], used: ReadonlySet<string>): string[] | 
   if (part === "") return split(others, used);
   const lengths = Array.from({ length: part.length - shortestPiece + 1 }, (_, index) => index + shortestPiece);
   const usual = [
-    ...lengths.filter((length) => length >= usualPiece),
-    ...lengths.filter((length) => length < usualPiece),
+    ...lengths.filter((length) => length >= defaultPiece),
+    ...lengths.filter((length) => length < defaultPiece),
   ];
   for (const length of usual) {
     const piece = part.slice(0, length);

@@ -70,7 +70,7 @@ const scenarios: Readonly<Record<string, (client: Client) => Promise<unknown>>> 
 };
 
 /** People connect as often as they are told to; this one has had enough at some time. */
-const mostConnects = 3;
+const maxConnects = 3;
 
 /** Lists and calls as a person, who connects an account where it is missing, or gives too few rights. */
 async function asPerson(server: string): Promise<void> {
@@ -82,7 +82,7 @@ async function asPerson(server: string): Promise<void> {
     for (;;) {
       const answer = JSON.stringify(await ask());
       if (!answer.includes("connect your account there") && !answer.includes("connect_account")) return;
-      if (connects++ === mostConnects) throw new Error(answer);
+      if (connects++ === maxConnects) throw new Error(answer);
       const page = await told({ url: server }, "PUT");
       if (!page?.ok) throw new Error(`Not connected: ${await page?.text()}`);
     }

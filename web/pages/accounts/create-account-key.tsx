@@ -9,7 +9,7 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { ShownOnce } from "../../parts/secrets/shown-once.tsx";
 import { environmentChoices } from "../../parts/words/environments.ts";
-import { scopes as allScopes, type Scope, usualScopes } from "../../parts/words/scopes.ts";
+import { scopes as allScopes, defaultScopes, type Scope } from "../../parts/words/scopes.ts";
 
 const day = 86_400;
 const lives = [
@@ -58,7 +58,7 @@ function KeyForm({ account, close, done }: KeyFormProps) {
   const path = `/v1/admin/accounts/${account.id}/keys`;
   const [name, setName] = useState("");
   const [environment, setEnvironment] = useState<Environment>(environments[0] ?? "live");
-  const [scopes, setScopes] = useState<string[]>([...usualScopes]);
+  const [scopes, setScopes] = useState<string[]>([...defaultScopes]);
   const [life, setLife] = useState("");
   const create = useChange((body: CreateAccountKeyRequest) => call<CreatedApiKey>("POST", path, { body }), {
     stale: [path],

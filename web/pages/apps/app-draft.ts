@@ -4,7 +4,7 @@ import type { App, UpdateAppRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { problemOf } from "../../parts/editing/field-problem.ts";
 import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
-import { type AppScope, appScopes, usualScopes } from "./app-scopes.ts";
+import { type AppScope, appScopes, defaultScopes } from "./app-scopes.ts";
 
 export interface AppDraft {
   name: string;
@@ -27,7 +27,7 @@ export const newDraft: AppDraft = {
   type: "confidential",
   homepage: "",
   redirectUris: [],
-  scopes: usualScopes,
+  scopes: defaultScopes,
   tools: null,
   requirePkce: true,
 };

@@ -14,7 +14,7 @@ export const appScopes = [
 ] as const satisfies readonly { scope: Scope; title: string; meaning: string }[];
 
 /** The scopes of an app that says nothing else. */
-export const usualScopes: readonly AppScope[] = ["chat:write", "models:read"];
+export const defaultScopes: readonly AppScope[] = ["chat:write", "models:read"];
 
 /** To whoever allowed it. */
 export const allowedWords: Record<Scope, string> = {

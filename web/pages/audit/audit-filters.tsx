@@ -10,7 +10,7 @@ import type { AuditNames } from "./audit-names.ts";
 export const noFilter = { action: "", target: "", account: "", ...anyTime };
 type AuditFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
-const mostIdLength = 200;
+const maxIdLength = 200;
 
 interface AuditFiltersProps {
   filter: AuditFilter;
@@ -38,7 +38,7 @@ export function AuditFilters({ filter, change, names, isOfAll }: AuditFiltersPro
           size="xs"
           placeholder="Full id of a key, member, app …"
           value={target}
-          maxLength={mostIdLength}
+          maxLength={maxIdLength}
           change={(text) => change({ target: text })}
         />
         {isOfAll && (

@@ -5,14 +5,14 @@ import type { Query } from "../../api/client.ts";
 export const noFilter = { search: "", model: "", labels: "" };
 export type ChatFilter = Readonly<Record<keyof typeof noFilter, string>>;
 
-export const mostSearched = 200;
+export const maxSearched = 200;
 
 export function queryOf({ search, model, labels }: ChatFilter): Query {
   const wanted = labelsOf(labels).map((label) => {
     const { name, value } = parted(label);
     return [`metadata[${name}]`, value];
   });
-  return { ...Object.fromEntries(wanted), order: "desc", limit: 50, model, search: search.slice(0, mostSearched) };
+  return { ...Object.fromEntries(wanted), order: "desc", limit: 50, model, search: search.slice(0, maxSearched) };
 }
 
 export function labelsOf(text: string): string[] {

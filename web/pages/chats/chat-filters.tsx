@@ -3,7 +3,7 @@ import { Paper, SimpleGrid, TagsInput } from "@mantine/core";
 import { SearchIcon } from "@primer/octicons-react";
 import { ModelFilter } from "../../parts/filters/model-filter.tsx";
 import { SearchField } from "../../parts/filters/search-field.tsx";
-import { type ChatFilter, isLabel, labelsOf, mostSearched } from "./chat-filter.ts";
+import { type ChatFilter, isLabel, labelsOf, maxSearched } from "./chat-filter.ts";
 
 export function ChatFilters({ filter, change }: { filter: ChatFilter; change(changes: Partial<ChatFilter>): void }) {
   const { search, model, labels } = filter;
@@ -16,7 +16,7 @@ export function ChatFilters({ filter, change }: { filter: ChatFilter; change(cha
           placeholder="In messages and answers"
           leftSection={<SearchIcon size={14} />}
           value={search}
-          maxLength={mostSearched}
+          maxLength={maxSearched}
           change={(text) => change({ search: text })}
         />
         <ModelFilter value={model} choose={(chosen) => change({ model: chosen })} />

@@ -3,13 +3,13 @@ import { Anchor, Group } from "@mantine/core";
 import { Link } from "wouter";
 
 /** More would not be seen in a row. */
-const mostShown = 3;
+const maxShown = 3;
 
 export function ChatLabels({ metadata }: { metadata: Readonly<Record<string, string>> }) {
   return (
     <Group gap={10} wrap="nowrap" style={{ overflow: "hidden" }}>
       {Object.entries(metadata)
-        .slice(0, mostShown)
+        .slice(0, maxShown)
         .map(([name, value]) => (
           <Anchor
             key={name}

@@ -1,14 +1,14 @@
 // What a stored chat says, as text: first words for a list, and the parts of a message.
 import type { StoredChatCompletion, StoredChatMessage } from "../../api/types.ts";
 
-const mostWords = 240;
+const maxWords = 240;
 
 /** How the answer begins; the list has no questions. */
 export function firstWords({ choices }: StoredChatCompletion): string {
   const message = choices[0]?.message;
   if (!message) return "Empty";
   const text = textOf(message.content).trim() || textOf(message["refusal"]).trim();
-  if (text !== "") return text.slice(0, mostWords).replace(/\s+/g, " ");
+  if (text !== "") return text.slice(0, maxWords).replace(/\s+/g, " ");
   const names = callsOf(message).map(({ name }) => name);
   return names.length > 0 ? `Calls ${names.join(", ")}` : "An empty answer";
 }

@@ -9,9 +9,9 @@ import { Failure } from "../../parts/page/failure.tsx";
 import { Note } from "../../parts/words/note.tsx";
 
 /** The bounds of the API. */
-const mostLabels = 16;
-const mostNameLength = 64;
-const mostValueLength = 512;
+const maxLabels = 16;
+const maxNameLength = 64;
+const maxValueLength = 512;
 
 interface Line {
   key: number;
@@ -64,7 +64,7 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
               aria-label={`Name of label ${index + 1}`}
               placeholder="Name"
               value={line.name}
-              maxLength={mostNameLength}
+              maxLength={maxNameLength}
               error={problemOf(line)}
               onChange={(event) => set(line.key, { name: event.currentTarget.value })}
               style={{ flex: 1 }}
@@ -74,7 +74,7 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
               aria-label={`Value of label ${index + 1}`}
               placeholder="Value"
               value={line.value}
-              maxLength={mostValueLength}
+              maxLength={maxValueLength}
               onChange={(event) => set(line.key, { value: event.currentTarget.value })}
               style={{ flex: 2 }}
             />
@@ -95,7 +95,7 @@ export function LabelEditor({ id, metadata }: LabelEditorProps) {
           <SmallButton
             ref={adding}
             leftSection={<PlusIcon />}
-            disabled={lines.length >= mostLabels}
+            disabled={lines.length >= maxLabels}
             onClick={() => setLines([...lines, { key: nextKey.current++, name: "", value: "" }])}
           >
             Add a label

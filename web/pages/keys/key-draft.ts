@@ -13,7 +13,7 @@ import {
 } from "../../parts/quotas/quota-draft.ts";
 import { type ToolList, toolListError } from "../../parts/tools/tool-entries.ts";
 import { keyAmounts, perAmount } from "../../parts/words/amounts.ts";
-import { type Scope, usualScopes } from "../../parts/words/scopes.ts";
+import { defaultScopes, type Scope } from "../../parts/words/scopes.ts";
 import { isAddressOrRange } from "./addresses.ts";
 
 /** Days from now, a date, or never. */
@@ -67,7 +67,7 @@ const daySeconds = 86_400;
 export function newDraft(grantable: readonly Scope[]): KeyDraft {
   return {
     name: "",
-    scopes: usualScopes.filter((scope) => grantable.includes(scope)),
+    scopes: defaultScopes.filter((scope) => grantable.includes(scope)),
     expiry: "never",
     date: "",
     addresses: [],

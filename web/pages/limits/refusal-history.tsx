@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import type { ApiFailure } from "../../api/client.ts";
 import type { Names } from "../../api/names.ts";
 import {
-  mostRefusals,
+  maxRefusals,
   type RefusalsOfReason,
   refusalReasons,
   refusalsByReason,
@@ -29,7 +29,7 @@ interface RefusalHistoryProps {
 }
 
 /** Where many keys meet many limits, those that did it most. */
-const mostLines = 4;
+const maxLines = 4;
 
 export function RefusalHistory({ refusals = [], error, names, days }: RefusalHistoryProps) {
   const { times, series, now } = useMemo(() => chartOf(refusals, days), [refusals, days]);
@@ -49,9 +49,9 @@ export function RefusalHistory({ refusals = [], error, names, days }: RefusalHis
         aside={count(refusedIn(refusals))}
         empty="No limit refused a request in this time."
       />
-      {refusals.length >= mostRefusals && (
+      {refusals.length >= maxRefusals && (
         <Alert color="yellow" title="Only the latest are shown">
-          The server returned only the newest {count(mostRefusals)} entries, so the oldest days are incomplete.
+          The server returned only the newest {count(maxRefusals)} entries, so the oldest days are incomplete.
         </Alert>
       )}
       {reasons.length > 0 && (
@@ -99,7 +99,7 @@ function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & {
       </RefusedFor>
       <Table verticalSpacing={4} fz="xs" mt={6} aria-label={`${title}: by key and model`}>
         <Table.Tbody>
-          {lines.slice(0, mostLines).map(({ id, first, requests: part }) => (
+          {lines.slice(0, maxLines).map(({ id, first, requests: part }) => (
             <Table.Tr key={id}>
               <Table.Td pl={0}>{first.key === null ? "many keys at once" : names.key(first.key)}</Table.Td>
               <Table.Td>{first.model ?? "several models"}</Table.Td>
@@ -110,7 +110,7 @@ function Reason({ reason, requests, lastAt, lines, names }: RefusalsOfReason & {
           ))}
         </Table.Tbody>
       </Table>
-      {lines.length > mostLines && <SmallNote>and {count(lines.length - mostLines)} more</SmallNote>}
+      {lines.length > maxLines && <SmallNote>and {count(lines.length - maxLines)} more</SmallNote>}
     </section>
   );
 }

@@ -6,11 +6,11 @@ import { SmallNote } from "../../parts/words/note.tsx";
 
 const everyMs = 2_000;
 /** Further back is read by the command line. */
-const mostLines = 200;
+const maxLines = 200;
 
 export function ProcessOutput({ name, path }: { name: string; path: string }) {
   const { data } = useRead<ModelProcessOutput>(path, {}, { everyMs });
-  const lines = (data?.data ?? []).slice(-mostLines);
+  const lines = (data?.data ?? []).slice(-maxLines);
   if (lines.length === 0) return <SmallNote>No output yet.</SmallNote>;
   return (
     <ScrollRegion label={`Output of ${name}`} className="process-output">

@@ -5,7 +5,7 @@ import type { Node } from "../../api/types.ts";
 import { count } from "../../parts/words/figures.ts";
 import { modelCount } from "./node-state.tsx";
 
-const mostNamed = 5;
+const maxNamed = 5;
 
 export function WaitingNodes({ nodes, choose }: { nodes: readonly Node[]; choose(node: Node): void }) {
   const [first] = nodes;
@@ -22,7 +22,7 @@ export function WaitingNodes({ nodes, choose }: { nodes: readonly Node[]; choose
           ? `The node is connected${announced === 0 ? "" : ` and announces ${modelCount(announced)}`}. It receives no requests until you choose its models.`
           : "These nodes are connected but receive no requests until you choose their models."}
         <Group gap="xs">
-          {nodes.slice(0, mostNamed).map((node) => (
+          {nodes.slice(0, maxNamed).map((node) => (
             <Button key={node.id} size="xs" onClick={() => choose(node)}>
               Review {node.name}
             </Button>

@@ -2,7 +2,7 @@
 import { credentialName } from "../../api/names.ts";
 import type { Overview } from "../../api/types.ts";
 import type { Series } from "../../parts/chart/time-chart.tsx";
-import { type Metric, type MetricName, metrics, mostSeries, restOf } from "../../parts/usage/usage-metrics.ts";
+import { type Metric, type MetricName, maxSeries, metrics, restOf } from "../../parts/usage/usage-metrics.ts";
 import type { GroupName } from "./overview-data.ts";
 
 export type ChartGroup = GroupName | "all";
@@ -24,7 +24,7 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
     const group = usage.groups[place];
     return group ? [{ place, group }] : [];
   });
-  const first = usage.group_count <= mostSeries + 1 ? ranked : ranked.slice(0, mostSeries);
+  const first = usage.group_count <= maxSeries + 1 ? ranked : ranked.slice(0, maxSeries);
   const labels = labelsOf(first.map(({ group }) => nameOf(group.id, by, names)));
   const series: Series[] = first.map(({ place, group }, at) => ({
     label: labels[at] ?? "",

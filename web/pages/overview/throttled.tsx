@@ -14,7 +14,7 @@ interface ThrottledProps {
   nameOf(id: string): string;
 }
 
-const mostLines = 4;
+const maxLines = 4;
 
 export function Throttled({ throttled, nameOf }: ThrottledProps) {
   return (
@@ -26,15 +26,15 @@ export function Throttled({ throttled, nameOf }: ThrottledProps) {
         <Note>No rate-limited requests in this time.</Note>
       ) : (
         <div className="meanings">
-          {throttled.slice(0, mostLines).map((line) => (
+          {throttled.slice(0, maxLines).map((line) => (
             <div key={line.reason}>
               <RefusedFor reason={line.reason} requests={line.requests}>
                 Mostly {said(line, nameOf)}; last one <Ago seconds={line.last_at} />.
               </RefusedFor>
             </div>
           ))}
-          {throttled.length > mostLines && (
-            <PlainLink href="/settings/limits">{throttled.length - mostLines} more reasons</PlainLink>
+          {throttled.length > maxLines && (
+            <PlainLink href="/settings/limits">{throttled.length - maxLines} more reasons</PlainLink>
           )}
         </div>
       )}

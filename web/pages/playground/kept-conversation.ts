@@ -8,7 +8,7 @@ import { untouched } from "./settings.ts";
 type Kept = Pick<ConversationState, "exchanges" | "settings" | "draft" | "model">;
 
 /** Characters; of longer ones the latest exchanges are kept. */
-const mostLength = 500_000;
+const maxLength = 500_000;
 
 /** `of`: whose it is, for which account and environment. */
 function nameOf(path: AnswerPath, of: string): string {
@@ -27,7 +27,7 @@ function latestOf(exchanges: readonly Exchange[]): readonly Exchange[] {
   const lengths = exchanges.map((exchange) => JSON.stringify(exchange).length).reverse();
   const count = lengths.findIndex((one) => {
     length += one;
-    return length > mostLength;
+    return length > maxLength;
   });
   return count < 0 ? exchanges : exchanges.slice(exchanges.length - count);
 }

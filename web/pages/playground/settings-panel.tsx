@@ -4,7 +4,7 @@ import { useRead } from "../../api/queries.ts";
 import type { AccountOverview } from "../../api/types.ts";
 import type { TypedNumber } from "../../parts/editing/typed-number.ts";
 import { SmallButton } from "../../parts/page/buttons.tsx";
-import { mostStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
+import { maxStops, type NumberParameter, numberParameters, type Settings, untouched } from "./settings.ts";
 
 interface SettingsPanelProps {
   settings: Settings;
@@ -48,7 +48,7 @@ export function SettingsPanel({ settings, isChat, change }: SettingsPanelProps) 
         placeholder={stop.length === 0 ? "None" : ""}
         value={[...stop]}
         onChange={(value) => change({ ...settings, stop: value })}
-        maxTags={mostStops}
+        maxTags={maxStops}
         splitChars={[]}
       />
       {isChat && (

@@ -41,7 +41,7 @@ export interface Settings {
 }
 
 export const untouched: Settings = { system: "", numbers: {}, stop: [], store: undefined };
-export const mostStops = 16;
+export const maxStops = 16;
 
 /** Members of the request. */
 export function parametersOf({ numbers, stop, store }: Settings): Record<string, unknown> {

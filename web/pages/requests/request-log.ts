@@ -13,7 +13,7 @@ const firstRows = 60;
 const pageRows = 200;
 const newestRows = 50;
 /** Beyond it the list begins anew, as a page that is left open for days must not grow for ever. */
-const mostArrived = 5_000;
+const maxArrived = 5_000;
 
 export interface RequestLog extends Rows<Request>, Patience {
   newer: Newer;
@@ -64,7 +64,7 @@ export function useRequestLog(filter: Query, isLive: boolean): RequestLog {
     ...{ isFetchingNextPage: back.isFetchingNextPage, fetchNextPage: back.fetchNextPage, refetch: back.refetch },
     newer: {
       count: waiting.length,
-      show: () => (hasGap || shown.length > mostArrived ? anew() : tell("show")),
+      show: () => (hasGap || shown.length > maxArrived ? anew() : tell("show")),
     },
     searchedTo: back.data?.pages.at(-1)?.searched_to ?? null,
     ...{ isPaused, goOn },
@@ -93,7 +93,7 @@ function change(before: Arrived, told: Change): Arrived {
   const fresh = page.data.filter((request) => !isKnown(request));
   if (fresh.length === 0) return before;
   const isGap = page.next !== null && fresh.length === page.data.length && known.size + here.size > 0;
-  return { shown, waiting: [...fresh, ...waiting].slice(0, mostArrived), hasGap: hasGap || isGap };
+  return { shown, waiting: [...fresh, ...waiting].slice(0, maxArrived), hasGap: hasGap || isGap };
 }
 
 /** The order of the server. */

@@ -10,7 +10,7 @@ import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { browserWords } from "./browser-words.ts";
-import { longestPasskeyName, passkeyFailure, passkeysPath } from "./passkey-support.ts";
+import { maxPasskeyNameLength, passkeyFailure, passkeysPath } from "./passkey-support.ts";
 
 export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(): void }) {
   const [name, setName] = useState(() => freeName(browserWords(navigator.userAgent).name, known));
@@ -37,7 +37,7 @@ export function AddPasskey({ known, close }: { known: readonly Passkey[]; close(
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(addition.error, "name")}
-        maxLength={longestPasskeyName}
+        maxLength={maxPasskeyNameLength}
         autoComplete="off"
         data-autofocus
       />

@@ -2,7 +2,7 @@
 import { ApiFailure } from "../../api/client.ts";
 
 export const passkeysPath = "/v1/passkeys";
-export const longestPasskeyName = 60;
+export const maxPasskeyNameLength = 60;
 
 /** No browser takes an IP address for a passkey's home. */
 const ipAddress = /^(?:[\d.]+|\[.*\])$/;

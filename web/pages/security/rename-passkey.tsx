@@ -7,7 +7,7 @@ import { problemOf } from "../../parts/editing/field-problem.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { useFirstProblem } from "../../parts/editing/use-first-problem.ts";
-import { longestPasskeyName, passkeysPath } from "./passkey-support.ts";
+import { maxPasskeyNameLength, passkeysPath } from "./passkey-support.ts";
 
 export function RenamePasskey({ passkey, close }: { passkey: Passkey; close(): void }) {
   const [name, setName] = useState(passkey.name);
@@ -36,7 +36,7 @@ export function RenamePasskey({ passkey, close }: { passkey: Passkey; close(): v
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         error={problemOf(rename.error, "name")}
-        maxLength={longestPasskeyName}
+        maxLength={maxPasskeyNameLength}
         autoComplete="off"
         data-autofocus
       />

@@ -22,10 +22,10 @@ import { DefinitionState, wordsFor } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and at most: those behind them come once these are decided. */
-const [inFull, mostInFull] = [5, 25];
+const [inFull, maxInFull] = [5, 25];
 /** Where there are fewer, one sees at once whether it is among them. */
 const searchedFrom = 10;
-const longestMs = 60_000;
+const maxMs = 60_000;
 const none: readonly ToolDefinition[] = [];
 
 /** The first of what waits. */
@@ -39,7 +39,7 @@ export function useWaiting({ name, waiting: amount }: ToolServer) {
   return {
     amount,
     shown: (amount > 0 && data?.data) || none,
-    more: most < mostInFull ? () => setMost(most + inFull) : undefined,
+    more: most < maxInFull ? () => setMost(most + inFull) : undefined,
   };
 }
 
@@ -172,7 +172,7 @@ export function OneDefinition({ definition, back }: { definition: ToolDefinition
 /** Nothing is on record of a test: what is asked for as clients do it is. */
 export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
   const path = `/mcp/${encodeURIComponent(server)}`;
-  const ask = useToldChange(() => readOffer(AbortSignal.timeout(longestMs), path), {
+  const ask = useToldChange(() => readOffer(AbortSignal.timeout(maxMs), path), {
     stale: [toolServersPath],
     said: ({ tools, prompts }) =>
       `Loaded ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")} of ${server}.`,

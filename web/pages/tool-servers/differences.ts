@@ -17,7 +17,7 @@ interface Step {
 }
 
 /** Beyond it all counts as changed: what is compared grows with the product of both sides. */
-const mostCells = 1_000_000;
+const maxCells = 1_000_000;
 
 export function differences(before: string, after: string): Line[] {
   const lines: Line[] = [];
@@ -84,7 +84,7 @@ function compared(before: readonly string[], after: readonly string[]): Step[] {
 }
 
 function comparedWhole(was: readonly string[], is: readonly string[]): Step[] {
-  if (was.length * is.length > mostCells) return [...stepsOf("was", was), ...stepsOf("is", is)];
+  if (was.length * is.length > maxCells) return [...stepsOf("was", was), ...stepsOf("is", is)];
   const width = is.length + 1;
   // How much of what comes from each place on is common to both.
   const common = new Uint16Array((was.length + 1) * width);

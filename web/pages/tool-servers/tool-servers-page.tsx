@@ -93,7 +93,7 @@ function columnsOf(choose: (server: ToolServer) => void): Column<ToolServer>[] {
   ];
 }
 
-const mostNamed = 5;
+const maxNamed = 5;
 
 function WaitingServers({ servers, choose }: { servers: readonly ToolServer[]; choose(server: ToolServer): void }) {
   const waiting = servers.reduce((all, server) => all + server.waiting, 0);
@@ -104,7 +104,7 @@ function WaitingServers({ servers, choose }: { servers: readonly ToolServer[]; c
       <Stack gap="xs" align="start">
         Their descriptions are new or changed. Clients cannot see or call them until you approve them.
         <Group gap="xs">
-          {servers.slice(0, mostNamed).map((server) => (
+          {servers.slice(0, maxNamed).map((server) => (
             <Button key={server.name} size="xs" onClick={() => choose(server)}>
               Review {server.name}
             </Button>

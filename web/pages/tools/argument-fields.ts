@@ -20,9 +20,9 @@ export interface ArgumentField {
 export type Typed = Readonly<Record<string, string>>;
 
 /** With more the form would be none. */
-const mostFields = 40;
+const maxFields = 40;
 /** So much stands above a field; the whole of it is in the schema. */
-const longestDescription = 500;
+const maxDescriptionLength = 500;
 
 /** Undefined where the schema is none of an object with fields of its own: then all of it is typed as JSON. */
 export function fieldsOf(schema: unknown): readonly ArgumentField[] | undefined {
@@ -30,7 +30,7 @@ export function fieldsOf(schema: unknown): readonly ArgumentField[] | undefined 
   const { properties = {}, required } = schema;
   if (!isObject(properties)) return undefined;
   const names = Object.keys(properties);
-  if (names.length > mostFields) return undefined;
+  if (names.length > maxFields) return undefined;
   const needed = Array.isArray(required) ? required : [];
   return names.map((name) => fieldOf(name, properties[name], needed.includes(name)));
 }
@@ -48,7 +48,7 @@ function fieldOf(name: string, schema: unknown, isRequired: boolean): ArgumentFi
 }
 
 function shortened(text: string): string {
-  return text.length > longestDescription ? `${text.slice(0, longestDescription)}…` : text;
+  return text.length > maxDescriptionLength ? `${text.slice(0, maxDescriptionLength)}…` : text;
 }
 
 function kindOf({ type, enum: values }: JsonObject): FieldKind {

@@ -8,7 +8,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { text } from "./offered.ts";
 
 /** Characters that are shown of one part: a page with millions of them would not answer any more. */
-const mostShown = 100_000;
+const maxShown = 100_000;
 /** Pictures that browsers show as such, and in which nothing runs. */
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
@@ -70,7 +70,7 @@ function Part({ part }: { part: JsonObject }) {
 }
 
 function Shown({ label, children }: { label: string; children: string }) {
-  const isCut = children.length > mostShown;
+  const isCut = children.length > maxShown;
   return (
     <>
       <Code
@@ -80,7 +80,7 @@ function Shown({ label, children }: { label: string; children: string }) {
         mah="24rem"
         style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}
       >
-        {isCut ? children.slice(0, mostShown) : children}
+        {isCut ? children.slice(0, maxShown) : children}
       </Code>
       {isCut && <SmallNote>Only the beginning of {bytes(children.length)} is shown.</SmallNote>}
     </>

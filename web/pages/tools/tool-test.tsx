@@ -13,7 +13,7 @@ import { ToolResult } from "./tool-result.tsx";
 /** All arguments as one text. */
 const whole = "arguments";
 /** Servers answer earlier, or the gateway ends the call. */
-const longestMs = 600_000;
+const maxMs = 600_000;
 /** A name may be long, and have nowhere to break. */
 const breaking = { label: { overflowWrap: "anywhere" }, description: { overflowWrap: "anywhere" } } as const;
 
@@ -25,7 +25,7 @@ export function ToolTest({ tool }: { tool: Listed }) {
   const test = useChange(
     async (given: JsonObject) => {
       const startedMs = performance.now();
-      const result = await callTool(tool.name, given, AbortSignal.timeout(longestMs));
+      const result = await callTool(tool.name, given, AbortSignal.timeout(maxMs));
       setEndedMs(performance.now() - startedMs);
       return result;
     },

@@ -14,11 +14,11 @@ import { TestResult } from "./test-result.tsx";
 import {
   ApiField,
   ApiKeyField,
+  defaultSettings,
   fieldNames,
   MoreFields,
   settingsToWire,
   speechToWire,
-  usualSettings,
 } from "./upstream-fields.tsx";
 import { staleWithUpstreams, upstreamsPath } from "./upstream-paths.ts";
 
@@ -35,7 +35,7 @@ export function AddUpstream({ taken, close, done }: AddUpstreamProps) {
   const [apiKey, setApiKey] = useState("");
   const [name, setName] = useState("");
   const [suggested, setSuggested] = useState("");
-  const [settings, setSettings] = useState(usualSettings);
+  const [settings, setSettings] = useState(defaultSettings);
   const server = { url: url.trim(), ...(apiKey === "" ? {} : { api_key: apiKey }), ...speechToWire(settings) };
   const test = useChange((body: typeof server) => call<UpstreamTest>("POST", "/v1/admin/upstream-tests", { body }), {
     done(_result, tested) {

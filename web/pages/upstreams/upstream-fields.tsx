@@ -29,7 +29,7 @@ interface UpstreamSettings {
   identifiers: string;
 }
 
-export const usualSettings: UpstreamSettings = {
+export const defaultSettings: UpstreamSettings = {
   discover: true,
   local: false,
   environments: ["live", "dev"],

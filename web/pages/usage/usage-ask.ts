@@ -28,7 +28,7 @@ export const groupTitles: Readonly<Record<UsageGroup, string>> = {
 
 export const bucketNames = ["auto", "hour", "day", "month"] as const;
 /** More hours than these are more than a screen has dots. */
-const mostHours = 93 * day;
+const maxHours = 93 * day;
 const roughly: Readonly<Record<UsageBucket, number>> = { hour: 3_600, day, month: 31 * day };
 
 export interface Asked extends UsageAsk {
@@ -45,7 +45,7 @@ export function askOf(said: Said, nowSeconds: number, environments: readonly Env
   const range = oneOf(rangeNames, said.range);
   const dates = range === "custom" ? datesOf(said, nowSeconds) : undefined;
   const length = dates?.seconds ?? ranges[range].seconds;
-  const hoursFit = length <= mostHours;
+  const hoursFit = length <= maxHours;
   const wanted = oneOf(bucketNames, said.bucket);
   const fitting = length <= 3 * day ? "hour" : length <= 125 * day ? "day" : "month";
   const bucket = wanted === "auto" || (wanted === "hour" && !hoursFit) ? fitting : wanted;

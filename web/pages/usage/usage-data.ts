@@ -7,7 +7,7 @@ import { useSession } from "../../api/session.tsx";
 import { bucketStarts, byBucket, loadUsage, type UsageAsk, type UsageRow } from "../../api/usage.ts";
 
 /** What a page shows and sorts without delay. */
-const mostRows = 10_000;
+const maxRows = 10_000;
 
 export interface Explored {
   ask: UsageAsk;
@@ -30,7 +30,7 @@ export function useExplored(text: string, askAt: (nowSeconds: number) => UsageAs
       const ask = askAt(now);
       const [whole, groups] = await Promise.all([
         loadUsage({ ...ask, groupBy: [] }, { signal }),
-        ask.groupBy.length === 0 ? undefined : loadUsage(ask, { signal, atMost: mostRows }),
+        ask.groupBy.length === 0 ? undefined : loadUsage(ask, { signal, atMost: maxRows }),
       ]);
       const totals = byBucket(whole.rows);
       return {

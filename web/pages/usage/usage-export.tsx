@@ -11,7 +11,7 @@ import { count } from "../../parts/words/figures.ts";
 import { dateText } from "./usage-ask.ts";
 
 /** The most rows of a JSON file, which is put together here; CSV has all rows there are. */
-const mostRows = 200_000;
+const maxRows = 200_000;
 
 /** `ask`: undefined as long as nothing is shown that could be exported. */
 export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
@@ -25,7 +25,7 @@ export function UsageExport({ ask }: { ask: UsageAsk | undefined }) {
       download(name, kind === "csv" ? "text/csv" : "application/json", text);
       notifications.show({
         title: "Exported",
-        message: `${name} has ${count(rows)} rows.${cut ? ` There are more rows: a JSON file has at most ${count(mostRows)}. Export CSV to get all.` : ""}`,
+        message: `${name} has ${count(rows)} rows.${cut ? ` There are more rows: a JSON file has at most ${count(maxRows)}. Export CSV to get all.` : ""}`,
         color: cut ? "orange" : "green",
       });
     } catch (error) {
@@ -75,7 +75,7 @@ async function csvOf(ask: UsageAsk): Promise<Exported> {
 }
 
 async function jsonOf(ask: UsageAsk, progress: (rows: number) => void): Promise<Exported> {
-  const { rows, cut } = await loadUsage(ask, { atMost: mostRows, progress });
+  const { rows, cut } = await loadUsage(ask, { atMost: maxRows, progress });
   return { text: `${JSON.stringify({ object: "list", data: rows }, null, 2)}\n`, rows: rows.length, cut };
 }
 

@@ -195,18 +195,18 @@ function Totals({ sum, mean, unpriced }: TotalsProps) {
   );
 }
 
-const mostNames = 2;
+const maxNames = 2;
 
 /** Title, figure and note; what models without a price used is no part of it. */
 function spendOf(sum: ReturnType<typeof sumOf>, { names, isAllThatIsFree }: Unpriced): [string, string, string] {
   const { requests, cost } = sum;
   if (requests === 0) return ["Spend", money(cost), ""];
   if (costsNothing(sum) && isAllThatIsFree) return ["Spend", "No price", "Unpriced requests"];
-  const more = names.length > mostNames ? ` and ${count(names.length - mostNames)} more` : "";
+  const more = names.length > maxNames ? ` and ${count(names.length - maxNames)} more` : "";
   const each = `${money(cost / requests)} per request`;
   return [
     "Spend",
     money(cost),
-    names.length === 0 ? each : `${each}; no price: ${names.slice(0, mostNames).join(", ")}${more}`,
+    names.length === 0 ? each : `${each}; no price: ${names.slice(0, maxNames).join(", ")}${more}`,
   ];
 }

@@ -11,10 +11,10 @@ interface ChartTableProps extends Pick<Plotted, "times" | "bucket" | "series"> {
 }
 
 /** More rows than anybody reads here; all there are can be had from the page Usage. */
-const mostRows = 400;
+const maxRows = 400;
 
 export function ChartTable({ title, times, bucket, series, format, height }: ChartTableProps) {
-  const rows = [...times.keys()].reverse().slice(0, mostRows);
+  const rows = [...times.keys()].reverse().slice(0, maxRows);
   return (
     <ScrollRegion style={{ maxHeight: height, overflow: "auto" }} label={`${title}, figures`}>
       <Table stickyHeader verticalSpacing={4} fz="xs">

@@ -13,11 +13,11 @@ interface TagFilterProps {
 
 const recentDays = 31;
 /** Those of a page of the report: who has more types the rest. */
-const mostRows = 1_000;
+const maxRows = 1_000;
 
 export function TagFilter({ value, choose }: TagFilterProps) {
   const [typed, setTyped] = useState("");
-  const query = { group_by: "tag", bucket: "month", start: firstDay(recentDays), limit: mostRows };
+  const query = { group_by: "tag", bucket: "month", start: firstDay(recentDays), limit: maxRows };
   const { data } = useRead<UsageReport>("/v1/usage", query, { keep: true });
   const used = data?.data.flatMap(({ tag }) => tag ?? []) ?? [];
   const isCut = data?.next != null;

@@ -8,11 +8,11 @@ export type QuotaRule = ApiKey["quotas"][number];
 type NamedSpan = Extract<QuotaRule["per"], string>;
 
 /** A list may have as many, and no more. */
-export const mostQuotas = 16;
-export const mostQuotaModels = 32;
-export const longestModelPattern = 256;
-export const longestTag = 128;
-const [leastSpanSeconds, mostSpanSeconds] = [60, 31_622_400];
+export const maxQuotas = 16;
+export const maxQuotaModels = 32;
+export const maxModelPatternLength = 256;
+export const maxTagLength = 128;
+const [minSpanSeconds, maxSpanSeconds] = [60, 31_622_400];
 const modelPattern = /^[^\s*]+\*?$/;
 
 export interface QuotaDraft {
@@ -111,7 +111,7 @@ export function quotasError(drafts: readonly QuotaDraft[]): string | undefined {
     if (rule.unit !== "usd" && !Number.isInteger(rule.amount)) {
       return `quotas[${at}].amount: must be a whole number of ${rule.unit}.`;
     }
-    if (typeof rule.per === "number" && !(rule.per >= leastSpanSeconds && rule.per <= mostSpanSeconds)) {
+    if (typeof rule.per === "number" && !(rule.per >= minSpanSeconds && rule.per <= maxSpanSeconds)) {
       return `quotas[${at}].per: must be from one minute to 366 days.`;
     }
     if (strange !== undefined) {

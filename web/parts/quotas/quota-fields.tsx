@@ -6,7 +6,7 @@ import { useRead } from "../../api/queries.ts";
 import type { ModelList } from "../../api/types.ts";
 import { SmallButton } from "../page/buttons.tsx";
 import { SmallNote } from "../words/note.tsx";
-import { mostQuotas, type QuotaDraft, readQuotaProblem, withNewQuota } from "./quota-draft.ts";
+import { maxQuotas, type QuotaDraft, readQuotaProblem, withNewQuota } from "./quota-draft.ts";
 import { QuotaRuleFields } from "./quota-rule-fields.tsx";
 import type { UsedQuota } from "./used-quotas.tsx";
 
@@ -57,7 +57,7 @@ export function QuotaFields({ quotas, error, about, used = [], change }: QuotaFi
           <SmallButton
             ref={add}
             leftSection={<PlusIcon />}
-            disabled={quotas.length >= mostQuotas}
+            disabled={quotas.length >= maxQuotas}
             onClick={() => {
               const more = withNewQuota(quotas);
               setNewest(more.at(-1)?.key);
@@ -66,7 +66,7 @@ export function QuotaFields({ quotas, error, about, used = [], change }: QuotaFi
           >
             Add a quota
           </SmallButton>
-          {quotas.length >= mostQuotas && <SmallNote>There may be {mostQuotas}.</SmallNote>}
+          {quotas.length >= maxQuotas && <SmallNote>There may be {maxQuotas}.</SmallNote>}
         </Group>
       </Stack>
     </Fieldset>

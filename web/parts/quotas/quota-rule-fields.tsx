@@ -7,9 +7,9 @@ import { quotaInWords } from "../words/quotas.ts";
 import {
   hasCalendar,
   kindOf,
-  longestModelPattern,
-  longestTag,
-  mostQuotaModels,
+  maxModelPatternLength,
+  maxQuotaModels,
+  maxTagLength,
   type QuotaDraft,
   type QuotaProblem,
   ruleOf,
@@ -141,8 +141,8 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
         value={quota.models}
         onChange={(chosen) => set({ models: chosen })}
         splitChars={[",", ";", " "]}
-        maxTags={mostQuotaModels}
-        maxLength={longestModelPattern}
+        maxTags={maxQuotaModels}
+        maxLength={maxModelPatternLength}
         limit={20}
         comboboxProps={{ keepMounted: false }}
         error={errorOf("models")}
@@ -153,7 +153,7 @@ function WhichFields({ quota, models, errorOf, set }: WhichFieldsProps) {
         description="Counts only requests with this tag. Leave empty to count all."
         value={quota.tag}
         onChange={(event) => set({ tag: event.currentTarget.value })}
-        maxLength={longestTag}
+        maxLength={maxTagLength}
         autoComplete="off"
         spellCheck={false}
         error={errorOf("tag")}

@@ -1,7 +1,7 @@
 // Where lists were scrolled to, by the address that showed them, for whoever comes back to them.
 import { addressHere, cameBack } from "../page/came-back.ts";
 
-const mostKept = 50;
+const maxKept = 50;
 const places = new Map<string, number>();
 
 /** `list` tells apart those of one address. Pixels from the top. */
@@ -10,7 +10,7 @@ export function keepPlace(list: string, offset: number): void {
   places.delete(key);
   places.set(key, offset);
   const [oldest] = places.keys();
-  if (places.size > mostKept && oldest !== undefined) places.delete(oldest);
+  if (places.size > maxKept && oldest !== undefined) places.delete(oldest);
 }
 
 /** 0, the top, for whoever did not come back. */

@@ -36,7 +36,7 @@ export const metrics = {
 export type MetricName = keyof typeof metrics;
 
 /** More could not be told apart. */
-export const mostSeries = 7;
+export const maxSeries = 7;
 
 export function groupOf(row: UsageRow, groupBy: readonly UsageGroup[]): string {
   return groupBy.map((group) => row[group] ?? "").join("\n");
@@ -102,7 +102,7 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
   };
   const all = valuesOf(totals);
   if (groups.length === 0) return [{ label: metric.title, values: all }];
-  const first = groups.length === mostSeries + 1 ? groups : groups.slice(0, mostSeries);
+  const first = groups.length === maxSeries + 1 ? groups : groups.slice(0, maxSeries);
   const names = new Map<string, number>();
   const series: Series[] = first.map(({ id, rows }, color) => {
     const wanted = nameOf(id);
@@ -111,7 +111,7 @@ export function seriesOf({ times, totals, groups, nameOf, overlap = false }: Sho
     return {
       label: before === 0 ? wanted : `${wanted} (${before + 1})`,
       values: valuesOf(rows),
-      color: color < mostSeries ? color : -1,
+      color: color < maxSeries ? color : -1,
     };
   });
   // What is not measured of a group at all, such as the speed of an embedding, has no line.

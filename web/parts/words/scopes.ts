@@ -25,7 +25,7 @@ export const scopes: readonly { scope: Scope; title: string; meaning: string }[]
   },
 ];
 
-export const usualScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
+export const defaultScopes: readonly Scope[] = ["chat:read", "chat:write", "models:read"];
 
 /** Nobody can give what they may not do; an operator gives theirs only as an owner or admin. */
 export function grantableScopes(own: readonly Scope[], isManager: boolean): readonly Scope[] {

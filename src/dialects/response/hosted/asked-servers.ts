@@ -35,7 +35,7 @@ export interface HostedTool {
 
 const hostedType = "mcp";
 /** Each is listed, at once. */
-const mostServers = 32;
+const maxServers = 32;
 
 export function namesServers({ tools }: Json): boolean {
   return objectsOf(tools).some(({ type }) => type === hostedType);
@@ -50,7 +50,7 @@ export function askedServers({ tools }: Json): AskedServer[] {
   if (!Array.isArray(tools)) return [];
   const labels = new Set<string>();
   const count = tools.filter((tool) => isObject(tool) && isHosted(tool)).length;
-  if (count > mostServers) throw fieldError("tools", `must name at most ${mostServers} servers (got ${count}).`);
+  if (count > maxServers) throw fieldError("tools", `must name at most ${maxServers} servers (got ${count}).`);
   return tools.flatMap((tool, index) => {
     if (!isObject(tool) || !isHosted(tool)) return [];
     const asked = askedServer(tool, `tools[${index}]`);

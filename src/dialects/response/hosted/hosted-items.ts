@@ -10,7 +10,7 @@ import { functionName } from "./offered-tools.ts";
 const invalidParams = -32_602;
 
 /** Each is a call, and a row in the database: more than any model asks for at once. */
-const mostApproved = 256;
+const maxApproved = 256;
 
 /** How a call ended, as the API has it. */
 export type CallError =
@@ -119,10 +119,10 @@ export function readHostedItems(input: unknown): ReadItems {
     } else items.push(item);
   }
   const decided = [...asked.values()].filter(({ id }) => approved.get(id) && !made.has(id)).map(decidedCall);
-  if (decided.length > mostApproved)
+  if (decided.length > maxApproved)
     throw fieldError(
       "input",
-      `must approve at most ${mostApproved} calls that were not made yet (got ${decided.length}).`,
+      `must approve at most ${maxApproved} calls that were not made yet (got ${decided.length}).`,
     );
   return { items, decided, lists };
 }

@@ -13,7 +13,7 @@ export interface OfferedTool {
 }
 
 /** Most servers bound the name of a function so. */
-const longestName = 64;
+const maxNameLength = 64;
 const hashLength = 6;
 
 export class OfferedTools {
@@ -108,7 +108,7 @@ export function functionName(label: string, tool: string): string {
   const plain = wanted.replace(/[^A-Za-z0-9_-]/g, "_");
   // Else `a` and `b__c` would be what `a__b` and `c` are.
   const isClear = !`${label}_`.includes("__");
-  if (isClear && plain === wanted && plain.length <= longestName) return plain;
+  if (isClear && plain === wanted && plain.length <= maxNameLength) return plain;
   const hash = new Bun.CryptoHasher("sha256").update(`${label} ${tool}`).digest("hex").slice(0, hashLength);
-  return `${plain.slice(0, longestName - hashLength - 1)}_${hash}`;
+  return `${plain.slice(0, maxNameLength - hashLength - 1)}_${hash}`;
 }

@@ -19,12 +19,12 @@ export interface SemanticCache {
   readonly threshold: number;
 }
 
-/** What a key says of kept answers. `on`: as the model has it, and by `usualCachePolicy` where that has none. */
+/** What a key says of kept answers. `on`: as the model has it, and by `defaultCachePolicy` where that has none. */
 export const responseCaches = ["on", "off"] as const;
 export type ResponseCache = (typeof responseCaches)[number];
 
 /** Where nothing else is said: of keys that have it on, for models that have none of their own. */
-export const usualCachePolicy: CachePolicy = {
+export const defaultCachePolicy: CachePolicy = {
   requests: "deterministic",
   ttlSeconds: 3_600,
   priceFactor: 0,

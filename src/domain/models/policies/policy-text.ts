@@ -1,19 +1,19 @@
 // Policies of models as the API and headrace.yaml write them, and how they are kept.
 import { nanoOfUsd, usdOf } from "../../../base/money.ts";
 import { hoursFromText, hoursToText, type PriceWire, priceFromWire, priceToWire } from "../price-text.ts";
-import { type CachePolicy, type cachedRequests, usualCachePolicy } from "./cache.ts";
+import { type CachePolicy, type cachedRequests, defaultCachePolicy } from "./cache.ts";
 import type { ModelPolicies } from "./model-policies.ts";
 import type { OverflowPolicy, overflowSpans } from "./overflow.ts";
 import type { SplitPart } from "./traffic.ts";
 
-export const mostOverflowTargets = 16;
-export const mostSplitParts = 8;
-export const mostModelGuardrails = 16;
+export const maxOverflowTargets = 16;
+export const maxSplitParts = 8;
+export const maxModelGuardrails = 16;
 /** USD. */
-export const mostSpend = 1_000_000;
-export const mostWaitSeconds = 86_400;
-export const mostPromptTokens = 1_000_000_000;
-export const mostCacheSeconds = 2_592_000;
+export const maxSpend = 1_000_000;
+export const maxWaitSeconds = 86_400;
+export const maxPromptTokens = 1_000_000_000;
+export const maxCacheSeconds = 2_592_000;
 
 /** What each means, for the reference of the file and that of the API. */
 export const policyDocs = {
@@ -106,7 +106,7 @@ export function policiesToWire(policies: ModelPolicies): PoliciesWire {
 }
 
 function overflowFromWire(said: OverflowWire): OverflowPolicy {
-  const { most_usd_per_request: mostUsd = null, spend } = said;
+  const { most_usd_per_request: maxUsd = null, spend } = said;
   return {
     to: said.to.map(({ upstream, cost, cost_of }) => ({
       upstream,
@@ -116,7 +116,7 @@ function overflowFromWire(said: OverflowWire): OverflowPolicy {
     afterSeconds: said.after_seconds ?? null,
     promptTokensAbove: said.prompt_tokens_above ?? null,
     hours: said.hours?.map(hoursFromText) ?? null,
-    mostNanoUsdPerRequest: mostUsd === null ? null : nanoOfUsd(mostUsd),
+    mostNanoUsdPerRequest: maxUsd === null ? null : nanoOfUsd(maxUsd),
     spend: spend ? { nanoUsd: nanoOfUsd(spend.usd), per: spend.per } : null,
   };
 }
@@ -134,9 +134,9 @@ function overflowToWire({ to, hours, mostNanoUsdPerRequest: mostNanoUsd, spend, 
 
 function cacheFromWire({ requests, ttl_seconds, price_factor, semantic }: CacheWire): CachePolicy {
   return {
-    requests: requests ?? usualCachePolicy.requests,
-    ttlSeconds: ttl_seconds ?? usualCachePolicy.ttlSeconds,
-    priceFactor: price_factor ?? usualCachePolicy.priceFactor,
+    requests: requests ?? defaultCachePolicy.requests,
+    ttlSeconds: ttl_seconds ?? defaultCachePolicy.ttlSeconds,
+    priceFactor: price_factor ?? defaultCachePolicy.priceFactor,
     semantic: semantic ? { embeddingModel: semantic.model, threshold: semantic.threshold } : null,
   };
 }

@@ -8,7 +8,7 @@ export type Priority = (typeof priorities)[number];
 export const priorityShares: Readonly<Record<Priority, number>> = { low: 1, normal: 4, high: 16 };
 
 /** The one of requests of which nobody says otherwise. */
-export const usualPriority: Priority = "normal";
+export const defaultPriority: Priority = "normal";
 
 /** The lowest of them; null says nothing. Undefined: none says anything. */
 export function lowestPriority(some: readonly (Priority | null | undefined)[]): Priority | undefined {

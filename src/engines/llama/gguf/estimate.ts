@@ -28,7 +28,7 @@ const heldVectors = 16;
 const processBytes = 100_000_000;
 
 /** The context and the places that are taken where nothing is asked for. `trained`: tokens that it was trained for. */
-export function usualShape(fileBytes: number, trained: number): { context: number; parallel: number } {
+export function defaultShape(fileBytes: number, trained: number): { context: number; parallel: number } {
   return {
     context: Math.min(trained, largestDefaultContext),
     parallel: fileBytes < smallModelBytes ? defaultParallelOfSmallModel : defaultParallel,
@@ -39,12 +39,12 @@ export function usualShape(fileBytes: number, trained: number): { context: numbe
  * With sliding windows a model takes less, as only some layers keep all of the context: the estimate is then too high.
  */
 export function estimateMemory(facts: GgufFacts, asked: AskedShape): MemoryNeed {
-  const usual = usualShape(facts.fileBytes, facts.context ?? largestDefaultContext);
+  const usual = defaultShape(facts.fileBytes, facts.context ?? largestDefaultContext);
   const context = asked.context ?? usual.context;
   const parallel = asked.parallel ?? usual.parallel;
   const least = partsOf(facts, asked.context ?? Math.min(context, smallestContext), asked.parallel ?? 1);
   const parts = partsOf(facts, context, parallel);
-  return { ...parts, leastBytes: least.bytes, context, parallel };
+  return { ...parts, minBytes: least.bytes, context, parallel };
 }
 
 /**
@@ -65,7 +65,7 @@ export function fittedMemory(facts: GgufFacts, asked: AskedShape, roomBytes: num
 }
 
 /** What any model of this size takes at the least, while nothing but the size is known of it. */
-export function leastMemory(fileBytes: number): number {
+export function minMemory(fileBytes: number): number {
   return fileBytes + processBytes;
 }
 

@@ -14,7 +14,7 @@ export class GgufRefused extends Error {
 export type GgufValue = number | boolean | string | readonly number[];
 
 export interface GgufHeader {
-  /** What was kept of the metadata: texts up to `longestText`, lists of up to `longestList` numbers, and single values. */
+  /** What was kept of the metadata: texts up to `maxTextLength`, lists of up to `maxListLength` numbers, and single values. */
   metadata: ReadonlyMap<string, GgufValue>;
   /** Entries of each list, whether it was kept or not. */
   lengths: ReadonlyMap<string, number>;
@@ -25,17 +25,17 @@ export interface GgufHeader {
 }
 
 /** More than any model has; each is only skipped over, so that the file's own length bounds the work. */
-const mostEntries = 65_536;
+const maxEntries = 65_536;
 /** Names are short; chat templates and the like are of no use here. */
-const longestText = 256;
-const longestKey = 65_535;
+const maxTextLength = 256;
+const maxKeyLength = 65_535;
 /** Values that differ from layer to layer come as lists. */
-const longestList = 1024;
+const maxListLength = 1024;
 /** All lists together, two or three of which are of use. */
-const mostNumbers = 65_536;
+const maxNumbers = 65_536;
 /** Words and merges of the largest vocabularies are less than a million; each of them has to be passed by itself. */
-const mostTexts = 2_000_000;
-const mostDimensions = 4;
+const maxTexts = 2_000_000;
+const maxDimensions = 4;
 
 const text = 8;
 const list = 9;
@@ -51,12 +51,12 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   if (cursor.text(4) !== "GGUF") throw new GgufRefused("it is not a GGUF file");
   const version = cursor.single(4);
   if (version !== 2 && version !== 3) throw new GgufRefused(`its version of GGUF is ${version}, and 2 and 3 are read`);
-  const tensors = cursor.count("tensors", mostEntries);
-  const entries = cursor.count("entries of metadata", mostEntries);
+  const tensors = cursor.count("tensors", maxEntries);
+  const entries = cursor.count("entries of metadata", maxEntries);
   const metadata = new Map<string, GgufValue>();
   const lengths = new Map<string, number>();
   for (let entry = 0; entry < entries; entry++) {
-    const key = cursor.text(cursor.count("bytes of a key", longestKey));
+    const key = cursor.text(cursor.count("bytes of a key", maxKeyLength));
     const type = cursor.single(4);
     const value = type === list ? readList(cursor, (length) => lengths.set(key, length)) : readSingle(cursor, type);
     if (value !== undefined) metadata.set(key, value);
@@ -69,7 +69,7 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
 function readSingle(cursor: Cursor, type: number): GgufValue | undefined {
   if (type === text) {
     const length = cursor.count("bytes of a text");
-    if (length <= longestText) return cursor.text(length);
+    if (length <= maxTextLength) return cursor.text(length);
     cursor.skip(length);
     return undefined;
   }
@@ -83,12 +83,12 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
   counted(length);
   if (type === text) {
     cursor.texts += length;
-    if (cursor.texts > mostTexts) throw new GgufRefused(`it says to have ${cursor.texts} texts in its lists`);
+    if (cursor.texts > maxTexts) throw new GgufRefused(`it says to have ${cursor.texts} texts in its lists`);
     for (let entry = 0; entry < length; entry++) cursor.skip(cursor.count("bytes of a text"));
     return undefined;
   }
   const width = widthOf(type);
-  if (length > longestList || cursor.numbers + length > mostNumbers) {
+  if (length > maxListLength || cursor.numbers + length > maxNumbers) {
     cursor.skip(length * width);
     return undefined;
   }
@@ -98,9 +98,9 @@ function readList(cursor: Cursor, counted: (length: number) => void): readonly n
 
 /** The number of its parameters. */
 function readTensor(cursor: Cursor): number {
-  cursor.skip(cursor.count("bytes of a tensor's name", longestKey));
+  cursor.skip(cursor.count("bytes of a tensor's name", maxKeyLength));
   const dimensions = cursor.single(4);
-  if (dimensions > mostDimensions) throw new GgufRefused(`a tensor has ${dimensions} dimensions`);
+  if (dimensions > maxDimensions) throw new GgufRefused(`a tensor has ${dimensions} dimensions`);
   let parameters = 1;
   for (let dimension = 0; dimension < dimensions; dimension++) parameters *= cursor.count("places of a dimension");
   if (!Number.isSafeInteger(parameters)) throw new GgufRefused("a tensor is larger than any file");

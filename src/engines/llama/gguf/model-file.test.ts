@@ -46,7 +46,7 @@ test("the memory that a model needs is weights, context and buffers, for what is
   const usual = estimateMemory(facts, { context: undefined, parallel: undefined });
   expect(usual).toMatchObject({ context: 8192, parallel: 4, weights: 4_900_000_000, cache: 65_536 * 2 * 8192 * 4 });
   expect(usual.bytes).toBe(usual.weights + usual.cache + usual.compute);
-  expect(usual.leastBytes).toBe(usual.weights + 65_536 * 2 * 512 + usual.compute);
+  expect(usual.minBytes).toBe(usual.weights + 65_536 * 2 * 512 + usual.compute);
   expect(estimateMemory(facts, { context: 2048, parallel: 1 }).cache).toBe(65_536 * 2 * 2048);
 });
 
@@ -102,5 +102,5 @@ test("a file that cannot be read here needs its own size at the least", async ()
   const path = await file("unread.gguf", Buffer.alloc(5_000_000));
   const need = estimateMemory(await unreadModelFile([path]), { context: undefined, parallel: undefined });
   expect(need).toMatchObject({ weights: 5_000_000, cache: 0 });
-  expect(need.leastBytes).toBeGreaterThan(100_000_000);
+  expect(need.minBytes).toBeGreaterThan(100_000_000);
 });

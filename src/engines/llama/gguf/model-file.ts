@@ -21,15 +21,15 @@ export interface GgufFacts {
 
 const firstRead = 1024 * 1024;
 /** Vocabularies of a quarter of a million words take some ten megabytes. */
-const longestHeader = 64 * 1024 * 1024;
+const maxHeaderLength = 64 * 1024 * 1024;
 
 /** More than any model has of layers, heads and the like; together, of numbers that it keeps for each token. */
 const largestNumber = 2 ** 31;
-const mostCachedPerToken = 1e9;
+const maxCachedPerToken = 1e9;
 
 /** By path, size and time of change of each file: headers are long, and lists are asked for often. */
 const known = new Map<string, GgufFacts | GgufRefused>();
-const mostKnown = 500;
+const maxKnown = 500;
 
 /** `paths`: all files of one model, the first part first. Rejects with a GgufRefused, or as the disk does. */
 export async function readModelFile(paths: readonly string[]): Promise<GgufFacts> {
@@ -41,7 +41,7 @@ export async function readModelFile(paths: readonly string[]): Promise<GgufFacts
       paths,
       files.reduce((sum, { size }) => sum + size, 0),
     ));
-  if (known.size >= mostKnown) known.clear();
+  if (known.size >= maxKnown) known.clear();
   known.set(identity, found);
   if (found instanceof GgufRefused) throw found;
   return found;
@@ -79,7 +79,7 @@ async function readHeader(path: string): Promise<GgufHeader> {
       } catch (error) {
         if (!(error instanceof GgufIncomplete)) throw error;
         if (bytesRead < length) throw new GgufRefused("it ends within its header");
-        if (length >= longestHeader) throw new GgufRefused(`its header is longer than ${longestHeader} bytes`);
+        if (length >= maxHeaderLength) throw new GgufRefused(`its header is longer than ${maxHeaderLength} bytes`);
       }
     }
   } finally {
@@ -122,10 +122,10 @@ function cachedPerToken(
   const heads = number("attention.head_count") ?? 1;
   const each = number("attention.head_count_kv") ?? heads;
   const allHeads = Array.isArray(listed) ? listed.reduce((sum, one) => sum + Math.max(0, one), 0) : layers * each;
-  const usualLength = embedding / heads;
-  const keys = number("attention.key_length") ?? usualLength;
-  const values = number("attention.value_length") ?? usualLength;
+  const defaultLength = embedding / heads;
+  const keys = number("attention.key_length") ?? defaultLength;
+  const values = number("attention.value_length") ?? defaultLength;
   const cached = Math.ceil(allHeads * (keys + values));
-  if (cached <= mostCachedPerToken) return cached;
+  if (cached <= maxCachedPerToken) return cached;
   throw new GgufRefused(`it says to keep ${cached} numbers for each token`);
 }

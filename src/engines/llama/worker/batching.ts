@@ -9,7 +9,7 @@ import type { BatchingOptions, CustomBatchingPrioritizationStrategy } from "node
  * The number of times a batch is put off for a generation that is on its way. Each time lets the pending continuations
  * advance; three are enough in practice. Beyond the bound the batch is evaluated without it, so nothing can hang here.
  */
-const mostDelays = 24;
+const maxDelays = 24;
 
 export class Batching {
   /** Options for the context whose generations these are. */
@@ -97,7 +97,7 @@ export class Batching {
   }
 
   #arrange({ items, size }: BatchRequest): BatchItems {
-    if (items.length < this.#expected && this.#delays < mostDelays) {
+    if (items.length < this.#expected && this.#delays < maxDelays) {
       this.#delays += 1;
       return [];
     }

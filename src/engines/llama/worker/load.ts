@@ -67,7 +67,7 @@ export async function load(settings: WorkerSettings, { log, giveUp }: LoadHooks)
       threads,
       vocabularySize: tokens.length,
       report: (doing, error) => log(`error: unexpected failure while ${doing}: ${errorText(error)}`),
-      longestTokenBytes: tokens.reduce((longest, token) => Math.max(longest, Buffer.byteLength(token)), 1),
+      maxTokenBytes: tokens.reduce((longest, token) => Math.max(longest, Buffer.byteLength(token)), 1),
     };
     if (!facts.capabilities.completion) return runtime;
     const batching = new Batching();

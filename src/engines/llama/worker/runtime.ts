@@ -22,7 +22,7 @@ export interface ModelRuntime {
   threads: number;
   vocabularySize: number;
   /** A token stands for at most so many bytes of text. */
-  longestTokenBytes: number;
+  maxTokenBytes: number;
   /**
    * Writes what the operator should know of an unexpected failure to the log: never what a client sent.
    * @param doing what was being done, e.g. "streaming the answer"

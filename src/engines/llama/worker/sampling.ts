@@ -28,7 +28,7 @@ export interface Sampling {
  * The library's own default of 40 would change what temperature 1 means. Beyond a thousand candidates nothing
  * sensible is left, and sorting a vocabulary of 150,000 for every token takes milliseconds.
  */
-const mostCandidates = 1000;
+const maxCandidates = 1000;
 
 /**
  * Makes a token impossible beside any other. Not minus infinity: where a grammar allows none but forbidden tokens, the
@@ -44,7 +44,7 @@ export function readSampling(fields: Fields, library: Library, model: LlamaModel
   return {
     temperature: fields.number("temperature", 0, 2) ?? 1,
     topP: fields.number("top_p", 0, 1) ?? 1,
-    topK: topK === 0 ? mostCandidates : Math.min(topK, mostCandidates),
+    topK: topK === 0 ? maxCandidates : Math.min(topK, maxCandidates),
     minP: fields.number("min_p", 0, 1) ?? 0,
     frequencyPenalty: fields.number("frequency_penalty", -2, 2) ?? 0,
     presencePenalty: fields.number("presence_penalty", -2, 2) ?? 0,

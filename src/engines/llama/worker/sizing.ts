@@ -1,6 +1,6 @@
 // Chooses how long and how many the sequences of a context are, so that they fit into memory.
 import type { Llama, LlamaModel } from "node-llama-cpp";
-import { smallestContext, usualShape } from "../gguf/estimate.ts";
+import { defaultShape, smallestContext } from "../gguf/estimate.ts";
 import { availableMemoryBytes } from "../machine-memory.ts";
 
 export interface ContextShape {
@@ -25,7 +25,7 @@ export async function chooseShape(
     most: { context: number; parallel: number } | undefined;
   },
 ): Promise<ContextShape> {
-  const usual = usualShape(model.size, model.trainContextSize);
+  const usual = defaultShape(model.size, model.trainContextSize);
   const { most = usual } = asked;
   const shape = {
     contextSize: asked.contextSize ?? Math.min(usual.context, most.context),

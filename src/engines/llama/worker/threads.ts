@@ -8,7 +8,7 @@ export const mostThreads = Math.max(1, availableParallelism() - 1);
 /** The whole search, and the share of one candidate: enough for some tokens of any model that is usable at all. */
 const searchMs = 2000;
 const trialMs = 150;
-const mostTokensOfTrial = 24;
+const maxTokensOfTrial = 24;
 
 /** Up to this size one thread writes a token in well under a second. */
 const quickModelBytes = 500_000_000;
@@ -48,7 +48,7 @@ async function measure(model: LlamaModel, threads: number): Promise<number> {
     for await (const _ of sequence.evaluate([start], { yieldEogToken: true })) {
       // The first token also pays for setting up the threads.
       if (count === 0) started = performance.now();
-      else if (performance.now() - started > trialMs || count >= mostTokensOfTrial) break;
+      else if (performance.now() - started > trialMs || count >= maxTokensOfTrial) break;
       count += 1;
     }
     return (performance.now() - started) / Math.max(1, count);

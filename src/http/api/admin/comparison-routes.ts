@@ -19,7 +19,7 @@ export interface AdminComparisonDeps extends EndpointDeps {
 }
 
 const endpoint = adminEndpoints<AdminComparisonDeps>();
-const [usualSeconds, longestSeconds] = [7 * 86_400, 31 * 86_400];
+const [defaultSeconds, maxSeconds] = [7 * 86_400, 31 * 86_400];
 const time = (description: string) => z.coerce.number().int().min(0).optional().meta({ description });
 
 export function adminComparisonRoutes(deps: AdminComparisonDeps): ScopedRoute[] {
@@ -65,13 +65,10 @@ const compare = endpoint("GET", "/v1/admin/comparisons", {
 });
 
 function spanOf(asked: { start?: number | undefined; end?: number | undefined }, now: number) {
-  const { end = now + 1, start = Math.max(0, end - usualSeconds) } = asked;
+  const { end = now + 1, start = Math.max(0, end - defaultSeconds) } = asked;
   if (start >= end) throw fieldError("start", `must be a time before \`end\`, ${end} (got ${start}).`);
-  if (end - start > longestSeconds) {
-    throw fieldError(
-      "start",
-      `must be at most 31 days before \`end\`, from ${end - longestSeconds} on (got ${start}).`,
-    );
+  if (end - start > maxSeconds) {
+    throw fieldError("start", `must be at most 31 days before \`end\`, from ${end - maxSeconds} on (got ${start}).`);
   }
   return { start, end };
 }

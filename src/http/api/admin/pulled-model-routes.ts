@@ -105,7 +105,7 @@ function toWire(model: ListedPulledModel): PulledModelWire {
     parameters: facts?.parameters ?? null,
     memory: memory && {
       bytes: memory.bytes,
-      least_bytes: memory.leastBytes,
+      least_bytes: memory.minBytes,
       weights: memory.weights,
       cache: memory.cache,
       compute: memory.compute,
@@ -129,9 +129,9 @@ function pullToWire({ id, source, bytes, totalBytes, failure }: Pull): z.infer<t
   return { object: "pull", id, source, bytes, total_bytes: totalBytes, failure };
 }
 
-function offerToWire({ id, file, quantization, bytes, missingBytes, roomBytes, leastMemoryBytes, fit }: FittedOffer) {
+function offerToWire({ id, file, quantization, bytes, missingBytes, roomBytes, minMemoryBytes, fit }: FittedOffer) {
   return {
     ...{ id, file, quantization, bytes, missing_bytes: missingBytes, room_bytes: roomBytes },
-    ...{ least_memory_bytes: leastMemoryBytes, fit },
+    ...{ least_memory_bytes: minMemoryBytes, fit },
   };
 }

@@ -37,7 +37,7 @@ export interface BatchRouteDeps {
   requestLimits(): BodyLimits;
 }
 
-const windowSeconds = longLived.batch.longestMs / 1_000;
+const windowSeconds = longLived.batch.maxMs / 1_000;
 const query = z.object(pageQuery);
 
 export function batchRoutes(deps: BatchRouteDeps): ScopedRoute[] {

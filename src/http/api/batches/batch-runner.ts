@@ -4,7 +4,7 @@ import { GatewayError } from "../../../base/errors.ts";
 import type { Log } from "../../../base/log.ts";
 import type { Batch, BatchLine, BatchWork, Claim, ClaimedLine, UnpaidLine } from "../../../domain/batches/batch.ts";
 import type { ObjectStore } from "../../../domain/files/object-store.ts";
-import { usualPriority } from "../../../domain/models/policies/priority.ts";
+import { defaultPriority } from "../../../domain/models/policies/priority.ts";
 import type { UsageBegin, UsageEnd } from "../../../domain/usage/usage.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
 import type { InferenceDeps } from "../../../inference/call.ts";
@@ -57,14 +57,14 @@ export interface BatchRunnerOptions {
   times?: BatchTimes | undefined;
 }
 
-const [usualLookMs, usualLeaseSeconds] = [1_000, 30];
+const [defaultLookMs, defaultLeaseSeconds] = [1_000, 30];
 /** How soon an idle place is seen that became free without a line's end. */
 const idleMs = 100;
 /** Batches of which lines are taken at a time. */
-const mostOpen = 1_000;
+const maxOpen = 1_000;
 /** Attempts after which the failure of model servers is the answer of a line. */
-const mostAttempts = 8;
-const longestWaitSeconds = 60;
+const maxAttempts = 8;
+const maxWaitSeconds = 60;
 /** How long a server that closes waits for what it has under way. */
 const closeMs = 3_000;
 /** The pause before the outcome of a line is written again that the database refused. */
@@ -126,7 +126,7 @@ export class BatchRunner {
 
   constructor(options: BatchRunnerOptions) {
     this.#options = options;
-    const { lookMs = usualLookMs, leaseSeconds = usualLeaseSeconds } = options.times ?? {};
+    const { lookMs = defaultLookMs, leaseSeconds = defaultLeaseSeconds } = options.times ?? {};
     this.#claim = { id: Bun.randomUUIDv7(), leaseSeconds };
     this.#catalog = new BatchCatalog(options.inference.catalog, () => options.settings().priceFactor);
     this.#timers = [setInterval(() => this.look(), lookMs), setInterval(() => this.#fill(), idleMs)];
@@ -169,7 +169,7 @@ export class BatchRunner {
       await this.#tellPaid();
       await this.#payLeft();
       await work.endDue(clock.nowSeconds());
-      const open = await work.open(mostOpen);
+      const open = await work.open(maxOpen);
       this.#stopEnded(open);
       this.#open = open;
       this.#empty.clear();
@@ -329,7 +329,7 @@ export class BatchRunner {
     const operation = batchEndpoints.get(endpoint);
     const model = this.#catalog.find(name);
     if (!operation || !model || model.deployments.length === 0) return 1 - this.#starting(name);
-    const whose = { priority: usualPriority, accountId, partyId: accountId };
+    const whose = { priority: defaultPriority, accountId, partyId: accountId };
     const request = { ...whose, operation, stream: false, width: 1, model: name, onWanted: () => {} };
     const open = model.deployments.filter(({ engine }) => engine.accepts !== false);
     return capacity.idlePlaces(open, request) - this.#starting(name);
@@ -435,14 +435,14 @@ export class BatchRunner {
   /** When the line is to be asked again; undefined where the error is its answer. */
   #again(error: GatewayError, { attempts }: ClaimedLine, { batch, run }: Running) {
     if (run?.gaveWay || this.#isClosed) return { inSeconds: 0, failed: false };
-    const inSeconds = Math.min(longestWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
+    const inSeconds = Math.min(maxWaitSeconds, Math.ceil(error.retryAfterSeconds ?? 5 ** attempts));
     // A line that needs more than a limit ever allows would hold up its batch until that expires.
     const neverFits = error.shouldRetry === false && error.retryAfterSeconds === undefined;
     if (passing.has(error.code) && !neverFits) return { inSeconds, failed: false };
     const resetsAt = error.quota?.resets_at ?? null;
     // A quota that opens in time is waited for; one of a month that is spent is an answer.
-    if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: longestWaitSeconds, failed: false };
-    if (ofServers.has(error.code) && attempts + 1 < mostAttempts) return { inSeconds, failed: true };
+    if (resetsAt !== null && resetsAt < batch.expiresAt) return { inSeconds: maxWaitSeconds, failed: false };
+    if (ofServers.has(error.code) && attempts + 1 < maxAttempts) return { inSeconds, failed: true };
     return undefined;
   }
 }

@@ -33,12 +33,12 @@ export interface FoundLine {
 }
 
 /** The most that `limits.depth` can be, and the line around it. */
-const mostDepth = 1_001;
+const maxDepth = 1_001;
 const lineNames = new ClearNames({ known: ["custom_id", "method", "url", "body"], open: [] });
 /** What stands around a request in a line. */
 const frameBytes = 4_096;
 const lineEnd = 0x0a;
-const longestCustomId = 256;
+const maxCustomIdLength = 256;
 
 /** Gives every line with more than blanks in it; holds one at a time, of no more bytes than a request may have. */
 export async function* linesOf(
@@ -115,10 +115,10 @@ export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: R
     throw invalidRequest(`The line has more than the ${limits.bodyBytes} bytes that a request may have.`);
   }
   const { custom_id: customId, method = "POST", url, body } = parsed(bytes);
-  if (typeof customId !== "string" || customId === "" || customId.length > longestCustomId || !isKeepable(customId)) {
+  if (typeof customId !== "string" || customId === "" || customId.length > maxCustomIdLength || !isKeepable(customId)) {
     throw fieldError(
       "custom_id",
-      `must be a text of 1 to ${longestCustomId} characters, without U+0000 and halves of characters.`,
+      `must be a text of 1 to ${maxCustomIdLength} characters, without U+0000 and halves of characters.`,
     );
   }
   if (method !== "POST") throw fieldError("method", "must be POST.");
@@ -133,7 +133,7 @@ export function readFrame(bytes: Buffer | undefined, endpoint: string, limits: R
 function parsed(bytes: Buffer): Record<string, unknown> {
   let value: unknown;
   try {
-    value = isUtf8(bytes) ? parseOnceRead(bytes.toString("utf8"), { depth: mostDepth, ...bodyMass }).value : undefined;
+    value = isUtf8(bytes) ? parseOnceRead(bytes.toString("utf8"), { depth: maxDepth, ...bodyMass }).value : undefined;
   } catch (error) {
     if (error instanceof JsonTextError) throw invalidRequest(`The line cannot be used: ${error.message}.`);
     value = undefined;

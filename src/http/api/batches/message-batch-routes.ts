@@ -21,7 +21,7 @@ import { keptRoutes } from "../kept-routes.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type BatchRouteDeps, batchNotFound, begin, newBatch } from "./batch-routes.ts";
 import { isKeepable } from "./input-lines.ts";
-import { mostModels } from "./validate-batch.ts";
+import { maxModels } from "./validate-batch.ts";
 
 const route = keptRoutes({
   ...{ base: "/v1/messages/batches", tag: "Batches", noun: "batch" },
@@ -210,8 +210,8 @@ function requireFew(requests: z.infer<typeof messageBatchRequest>["requests"], m
     throw fieldError("requests", `must be at most ${mostRequests} (batches.max_requests; got ${requests.length}).`);
   }
   const models = new Set(requests.map(({ params }) => params["model"]));
-  if (models.size > mostModels) {
-    throw fieldError("requests", `must ask for at most ${mostModels} models together (got ${models.size}).`);
+  if (models.size > maxModels) {
+    throw fieldError("requests", `must ask for at most ${maxModels} models together (got ${models.size}).`);
   }
 }
 

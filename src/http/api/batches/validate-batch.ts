@@ -1,7 +1,7 @@
 // Reads the input of a batch once from its beginning to its end: each line becomes a request to be answered, or a fault.
 import { GatewayError } from "../../../base/errors.ts";
 import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../../../domain/batches/batch.ts";
-import { longestModelId } from "../../../domain/models/model-entry.ts";
+import { maxModelIdLength } from "../../../domain/models/model-entry.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
 import type { RequestLimits } from "../../decode/decode-request.ts";
 import { type FoundLine, isKeepable, type LineFrame, linesOf, readFrame, requestOf } from "./input-lines.ts";
@@ -16,9 +16,9 @@ export interface ValidateDeps {
 export type Validated = { models: readonly string[]; total: number } | { faults: readonly BatchFault[] } | "lost";
 
 /** Faults that are told: whoever mends a hundred sends the file again anyway. */
-const mostFaults = 100;
+const maxFaults = 100;
 /** Models that one batch may ask for. */
-export const mostModels = 100;
+export const maxModels = 100;
 const linesAtOnce = 200;
 
 /** `lost`: it is claimed no more. Rejects where its input cannot be read now. */
@@ -80,11 +80,11 @@ class Reading {
       this.#faults.push(fault("too_many_requests", `A batch may have at most ${mostRequests} requests.`, line));
       return false;
     }
-    if (this.#models.size > mostModels) {
-      this.#faults.push(fault("too_many_models", `A batch may ask for at most ${mostModels} models.`, line));
+    if (this.#models.size > maxModels) {
+      this.#faults.push(fault("too_many_models", `A batch may ask for at most ${maxModels} models.`, line));
       return false;
     }
-    return this.#faults.length < mostFaults;
+    return this.#faults.length < maxFaults;
   }
 
   /** Throws where the request is wrong; in the form of Anthropic's API that is its own result, and told when it is asked. */
@@ -94,7 +94,7 @@ class Reading {
     } catch (error) {
       if (this.#batch.form !== "anthropic") throw error;
       const { model } = frame.body;
-      return typeof model === "string" ? model.slice(0, longestModelId) : "";
+      return typeof model === "string" ? model.slice(0, maxModelIdLength) : "";
     }
   }
 

@@ -26,7 +26,7 @@ export interface FileRouteDeps {
   clock: Clock;
 }
 
-const longestFilename = 512;
+const maxFilenameLength = 512;
 /** OpenAI's SDKs ask for up to 10,000 at once. */
 const fileQuery = z.object({
   ...pageQuery,
@@ -141,8 +141,8 @@ async function receive({ req }: Exchange, principal: Principal, { storedFiles }:
     });
     if (!(file && head)) throw fieldError("file", "is required: send the file as the field `file` of the form.");
     const { filename = "" } = head;
-    if (filename === "" || filename.length > longestFilename || filename.includes("\0")) {
-      throw fieldError("file", `must have a filename of 1 to ${longestFilename} characters.`);
+    if (filename === "" || filename.length > maxFilenameLength || filename.includes("\0")) {
+      throw fieldError("file", `must have a filename of 1 to ${maxFilenameLength} characters.`);
     }
     const form = formOf(fields, filename);
     return await file.finish({ filename, purpose: form.purpose, keepSeconds: form["expires_after[seconds]"] ?? null });

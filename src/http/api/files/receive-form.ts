@@ -29,12 +29,12 @@ export interface FormReceipt {
   open(head: PartHead): Promise<FileTaker>;
 }
 
-const longestField = 64 * 1024;
-const [mostFieldBytes, mostParts] = [256 * 1024, 256];
+const maxFieldLength = 64 * 1024;
+const [maxFieldBytes, maxParts] = [256 * 1024, 256];
 /** What is written at once: of what comes in small pieces, the fewer calls. */
 const blockBytes = 256 * 1024;
 /** With more that is not written yet, the client waits; it goes on below the other. */
-const [mostWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
+const [maxWaiting, fewWaiting] = [4 * blockBytes, 2 * blockBytes];
 
 /** Rejects with a GatewayError; whoever opened a file has to give it up then. */
 export async function receiveForm(request: IncomingRequest, receipt: FormReceipt): Promise<ReceivedForm> {
@@ -43,10 +43,10 @@ export async function receiveForm(request: IncomingRequest, receipt: FormReceipt
     throw new GatewayError("unsupported_media_type", "Send the form as it is, without the header Content-Encoding.");
   }
   // What waits is this long at most, and what was on its way.
-  const refusal = request.hold(2 * mostWaiting);
+  const refusal = request.hold(2 * maxWaiting);
   if (refusal) throw refusal;
   // Around the file are the fields, and what stands between the parts.
-  const formBytes = receipt.maxBytes + 2 * mostFieldBytes;
+  const formBytes = receipt.maxBytes + 2 * maxFieldBytes;
   try {
     return await new FormReceiver(request.flowBody(formBytes), receipt, boundary).read();
   } catch (error) {
@@ -98,7 +98,7 @@ class FormReceiver implements PartTaker {
   }
 
   part(head: PartHead): void {
-    if (++this.#parts > mostParts) throw invalidRequest(`The form has more than ${mostParts} parts.`);
+    if (++this.#parts > maxParts) throw invalidRequest(`The form has more than ${maxParts} parts.`);
     this.#head = head;
     this.#field = [];
     this.#fieldBytes = 0;
@@ -115,8 +115,8 @@ class FormReceiver implements PartTaker {
     if (this.#head !== this.#file || !this.#file) {
       this.#fieldBytes += bytes.length;
       this.#allFieldBytes += bytes.length;
-      if (this.#fieldBytes > longestField || this.#allFieldBytes > mostFieldBytes) {
-        throw invalidRequest(`The field \`${this.#head?.name}\` of the form is longer than ${longestField} bytes.`);
+      if (this.#fieldBytes > maxFieldLength || this.#allFieldBytes > maxFieldBytes) {
+        throw invalidRequest(`The field \`${this.#head?.name}\` of the form is longer than ${maxFieldLength} bytes.`);
       }
       this.#field.push(Buffer.from(bytes));
       return;
@@ -128,7 +128,7 @@ class FormReceiver implements PartTaker {
       this.#filled += copied;
       if (this.#filled === blockBytes) this.#writeBlock();
     }
-    if (this.#isPaused || this.#waiting < mostWaiting) return;
+    if (this.#isPaused || this.#waiting < maxWaiting) return;
     this.#isPaused = true;
     this.#source.pause();
   }

@@ -36,8 +36,8 @@ export interface UploadRouteDeps extends FileRouteDeps {
 }
 
 /** OpenAI API reference, "Uploads". */
-const uploadSeconds = longLived.upload.longestMs / 1_000;
-const mostPartBytes = 64 * 1024 * 1024;
+const uploadSeconds = longLived.upload.maxMs / 1_000;
+const maxPartBytes = 64 * 1024 * 1024;
 
 export function uploadRoutes(deps: UploadRouteDeps): ScopedRoute[] {
   return [createRoute(deps), partRoute(deps), completeRoute(deps), cancelRoute(deps)];
@@ -84,7 +84,7 @@ function partRoute(deps: UploadRouteDeps): ScopedRoute {
     {
       operationId: "addUploadPart",
       summary: "Add a part of a file",
-      description: `A form with the field \`data\`, of ${mostPartBytes} bytes at most. Parts may be sent side by side: their order is said at the end.`,
+      description: `A form with the field \`data\`, of ${maxPartBytes} bytes at most. Parts may be sent side by side: their order is said at the end.`,
       requestBody: partForm,
       requestType: "multipart/form-data",
       response: { description: "The part.", json: uploadPart },
@@ -149,17 +149,17 @@ async function receivePart({ req }: Exchange, upload: Upload, deps: UploadRouteD
   let writer: ObjectWriter | undefined;
   let bytes = 0;
   try {
-    if (announced > 2 * mostPartBytes) throw partTooLarge();
+    if (announced > 2 * maxPartBytes) throw partTooLarge();
     await receiveForm(req, {
       fileField: "data",
-      maxBytes: mostPartBytes,
+      maxBytes: maxPartBytes,
       async open() {
         const made = await objects.create(part.id);
         writer = made;
         return {
           async write(piece) {
             bytes += piece.byteLength;
-            if (bytes > mostPartBytes) throw partTooLarge();
+            if (bytes > maxPartBytes) throw partTooLarge();
             await made.write(piece);
           },
         };
@@ -245,5 +245,5 @@ function notPending({ id }: Upload): GatewayError {
 }
 
 function partTooLarge(): GatewayError {
-  return new GatewayError("request_too_large", `A part may have at most ${mostPartBytes} bytes.`, { param: "data" });
+  return new GatewayError("request_too_large", `A part may have at most ${maxPartBytes} bytes.`, { param: "data" });
 }

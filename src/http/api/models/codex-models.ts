@@ -55,7 +55,7 @@ const reasoningLevels = [
 ];
 
 /** Codex's own for its maker's models. */
-const usualOutputTokens = 10_000;
+const defaultOutputTokens = 10_000;
 /** So that the output of one tool leaves room for the conversation. */
 const outputShare = 0.1;
 
@@ -68,7 +68,7 @@ export function codexModels(names: readonly { name: string; model: Model }[]): C
 
 function codexModel(name: string, { id, context, ownedBy }: Model, priority: number): CodexModel {
   const limit =
-    context === undefined ? usualOutputTokens : Math.min(usualOutputTokens, Math.ceil(context * outputShare));
+    context === undefined ? defaultOutputTokens : Math.min(defaultOutputTokens, Math.ceil(context * outputShare));
   return {
     ...{ slug: name, display_name: name, description: name === id ? ownedBy : `Another name of ${id}` },
     ...{ default_reasoning_level: null, supported_reasoning_levels: reasoningLevels },

@@ -3,7 +3,7 @@ import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import type { StoredItem } from "../../../domain/models/stored-response.ts";
 
 /** The last few: a client goes on from the last, or from one that it forks from. */
-const mostHeld = 4;
+const maxHeld = 4;
 
 export class HeldResponses {
   readonly #holder: Holder;
@@ -29,7 +29,7 @@ export class HeldResponses {
     const json = Buffer.from(JSON.stringify(items));
     while (this.#holder.take("chats", json.length)) if (!this.#dropOldest()) return;
     this.#byId.set(id, json);
-    if (this.#byId.size > mostHeld) this.#dropOldest();
+    if (this.#byId.size > maxHeld) this.#dropOldest();
   }
 
   /** Drops the oldest response; reports whether the connection held a response. */

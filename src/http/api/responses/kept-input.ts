@@ -46,9 +46,9 @@ export interface WholeInput {
 /** What an id of ours may be: anything else is nothing that the database could be asked for. */
 const idPattern = /^[\w-]+$/;
 /** More items than any client names in one request: each is looked for in the store. */
-const mostReferences = 1_000;
+const maxReferences = 1_000;
 /** Each is a row of its own in a conversation, and other writers wait until all of them are in. */
-const mostAdded = 2_000;
+const maxAdded = 2_000;
 
 /**
  * The request with all of its conversation as its input, which names nothing that is kept any more. Rejects with a
@@ -127,10 +127,10 @@ class Room {
 }
 
 function requireFewItems(input: unknown): void {
-  if (!Array.isArray(input) || input.length <= mostAdded) return;
+  if (!Array.isArray(input) || input.length <= maxAdded) return;
   throw fieldError(
     "input",
-    `must have at most ${mostAdded} items where they are added to a conversation (got ${input.length}).`,
+    `must have at most ${maxAdded} items where they are added to a conversation (got ${input.length}).`,
   );
 }
 
@@ -237,8 +237,8 @@ async function referenced(
   }
   const found = new Map<string, StoredItem>();
   if (ids.size === 0) return found;
-  if (ids.size > mostReferences) {
-    throw fieldError("input", `must name at most ${mostReferences} kept items (got ${ids.size}). Send items whole.`);
+  if (ids.size > maxReferences) {
+    throw fieldError("input", `must name at most ${maxReferences} kept items (got ${ids.size}). Send items whole.`);
   }
   for (const item of before) {
     const id = textOf(item["id"]);

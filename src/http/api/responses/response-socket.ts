@@ -17,12 +17,12 @@ import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { HeldResponses } from "./held-responses.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
-import { answerMessage, mostUnsentBytes, type SocketStream } from "./socket-request.ts";
+import { answerMessage, maxUnsentBytes, type SocketStream } from "./socket-request.ts";
 
 /** Messages that wait for the response before theirs. */
-const mostWaiting = 8;
+const maxWaiting = 8;
 /** Refusals that a client does not read, which sends on. */
-const mostUnreadBytes = 1024 * 1024;
+const maxUnreadBytes = 1024 * 1024;
 
 /** Errors after which the connection has no credential any more. */
 const endsConnection: ReadonlySet<string> = new Set<ErrorCode>(["invalid_api_key", "token_expired"]);
@@ -138,7 +138,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
   message(bytes: Buffer): void {
     this.#connection.touch();
     const refusal =
-      this.#waiting.length >= mostWaiting ? tooManyWait() : this.#options.holder.take("requests", bytes.length);
+      this.#waiting.length >= maxWaiting ? tooManyWait() : this.#options.holder.take("requests", bytes.length);
     if (refusal) {
       this.#fail(refusal, undefined);
       return;
@@ -184,7 +184,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
   #next(): void {
     if (this.#busy || this.#left.cancelled) return;
     // Whoever does not read what was answered is answered nothing more.
-    if (this.#link.unsentBytes > mostUnsentBytes) return;
+    if (this.#link.unsentBytes > maxUnsentBytes) return;
     const bytes = this.#waiting.shift();
     if (!bytes) return;
     this.#busy = true;
@@ -247,7 +247,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
   }
 
   #tell(members: object): void {
-    if (this.#link.unsentBytes > mostUnreadBytes) {
+    if (this.#link.unsentBytes > maxUnreadBytes) {
       this.#link.terminate();
       return;
     }
@@ -258,7 +258,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
 function tooManyWait(): GatewayError {
   return new GatewayError(
     "rate_limit_exceeded",
-    `${mostWaiting} messages wait for this connection's responses already.`,
+    `${maxWaiting} messages wait for this connection's responses already.`,
     { shouldRetry: true },
   );
 }

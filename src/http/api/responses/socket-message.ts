@@ -18,7 +18,7 @@ export function streamIdOf({ stream_id: id }: Json): string | undefined {
 }
 
 /** The most that `limits.depth` can be. */
-const mostDepth = 1_000;
+const maxDepth = 1_000;
 const streamIdPattern = /^[\x21-\x7e]{1,128}$/;
 
 /** Throws `invalid_request`. */
@@ -27,7 +27,7 @@ export function parseMessage(bytes: Buffer): Json {
   try {
     const text = bytes.toString();
     // The body that is written of the message is checked as the body of any request.
-    message = parseOnceRead(text, { depth: mostDepth, ...bodyMass }).value;
+    message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
   } catch (error) {
     const why = error instanceof JsonTextError ? ` This one cannot be used: ${error.message}.` : "";
     throw invalidRequest(`A message must be JSON.${why}`);

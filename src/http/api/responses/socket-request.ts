@@ -32,7 +32,7 @@ import { withKeptInput } from "./kept-input.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
 /** With more unsent than this the client is behind, and its engine is not read. */
-export const mostUnsentBytes = 256 * 1024;
+export const maxUnsentBytes = 256 * 1024;
 
 export interface SocketRequestOptions {
   exchange: MessageRequest;
@@ -249,7 +249,7 @@ export class SocketStream implements ClientStream {
       const data = decodeByteText(event.slice(start + "data: ".length));
       this.#link.send(Buffer.from(this.#begin === "" ? data : this.#begin + data.slice(data.indexOf("{") + 1)));
     }
-    return this.#link.unsentBytes <= mostUnsentBytes;
+    return this.#link.unsentBytes <= maxUnsentBytes;
   }
 
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {

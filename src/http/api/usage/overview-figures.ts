@@ -7,7 +7,7 @@ import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";
 
 const pageRows = 1_000;
 /** More are not read for one answer; what they have is in the sums of all, and so among the others of each chart. */
-const mostRows = 100_000;
+const maxRows = 100_000;
 /** Groups that one chart has room for, and one more, so that a chart never says "1 other". */
 const ofOneChart = 8;
 
@@ -179,7 +179,7 @@ export function figuresToWire(sums: UsageSums): z.infer<typeof figuresShape> {
 
 async function* rowsOf(reports: UsageReports, query: UsageQuery) {
   let after: UsagePosition | undefined;
-  for (let read = 0; read < mostRows; read += pageRows) {
+  for (let read = 0; read < maxRows; read += pageRows) {
     const rows = await reports.report(query, { after, limit: pageRows });
     yield* rows;
     if (rows.length < pageRows) return;

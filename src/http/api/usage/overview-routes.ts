@@ -190,7 +190,7 @@ async function slowPart(deps: OverviewRouteDeps, principal: Principal, asked: As
   const usage = await usageOf(deps, principal, asked, now);
   const owner = usageOwnerOf(principal);
   const throttled = refusalsByReason(
-    await deps.refusalStore.list({ ...owner, start: hourOf(usage.start), end: hourOf(now) + hour }, mostRefusals),
+    await deps.refusalStore.list({ ...owner, start: hourOf(usage.start), end: hourOf(now) + hour }, maxRefusals),
   );
   const errors = await lastErrors(deps, owner);
   const ids = [
@@ -210,7 +210,7 @@ async function slowPart(deps: OverviewRouteDeps, principal: Principal, asked: As
   };
 }
 
-const mostRefusals = 1_000;
+const maxRefusals = 1_000;
 
 function hourOf(at: number): number {
   return at - (at % hour);

@@ -15,8 +15,8 @@ export interface RefusedInferenceDeps {
   clock: Pick<Clock, "nowSeconds">;
 }
 
-const longestMessage = 500;
-const longestModel = 256;
+const maxMessageLength = 500;
+const maxModelLength = 256;
 
 /** `durationMs`: from its head to its answer. */
 export function noteRefused(
@@ -30,7 +30,7 @@ export function noteRefused(
   const { id: keyId } = keyOf(principal);
   if (!refusedRequests.admits(keyId, principal.account.id)) return;
   const { model, stream } = line;
-  const asked = typeof model === "string" ? storable(redactCredentials(model), longestModel) : null;
+  const asked = typeof model === "string" ? storable(redactCredentials(model), maxModelLength) : null;
   refusedRequests.note({
     requestId,
     at: clock.nowSeconds(),
@@ -42,7 +42,7 @@ export function noteRefused(
     model: asked,
     stream: typeof stream === "boolean" ? stream : null,
     errorCode: error.code,
-    message: storable(redactCredentials(keptMessage(error, asked)), longestMessage),
+    message: storable(redactCredentials(keptMessage(error, asked)), maxMessageLength),
     durationMs: Math.round(durationMs),
   });
 }

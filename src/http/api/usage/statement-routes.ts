@@ -39,7 +39,7 @@ import {
   allAccountsShape,
   groupsToWire,
   linesToWire,
-  mostLines,
+  maxLines,
   type StatementWire,
   statementCsv,
   statementShape,
@@ -61,7 +61,7 @@ export interface StatementRouteDeps extends StatementNameSources {
 
 type Deps = StatementRouteDeps & { turns: Turns };
 
-const mostWaiting = 64;
+const maxWaiting = 64;
 const accountsAtOnce = 100;
 const linesAtOnce = 500;
 
@@ -79,7 +79,7 @@ const ownDoc: RouteDoc = {
 
 export function statementRoutes(given: StatementRouteDeps): ScopedRoute[] {
   // SQLite sums in the thread that serves requests: however many ask, one month is added up at a time.
-  const deps: Deps = { ...given, turns: new Turns(1, mostWaiting) };
+  const deps: Deps = { ...given, turns: new Turns(1, maxWaiting) };
   return [
     {
       method: "GET",
@@ -155,7 +155,7 @@ async function statementAnswer(
   const isCsv = prefersCsv(exchange.req.headers.get("accept"));
   const { statement, names, of } = await inTurn(deps, exchange, async () => {
     const read = await deps.statements.read(query);
-    const shown = isCsv ? read.lines : read.lines.slice(0, mostLines);
+    const shown = isCsv ? read.lines : read.lines.slice(0, maxLines);
     return { statement: read, ...(await namesIn(deps, query, { ...read, lines: shown }, sight)) };
   });
   const { overlaps, total } = statement;

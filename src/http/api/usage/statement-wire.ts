@@ -15,7 +15,7 @@ import { csvLine } from "../../content/csv.ts";
 import type { StatementNames } from "./statement-names.ts";
 
 /** Lines of an answer as JSON: as many as a page shows. */
-export const mostLines = 1_000;
+export const maxLines = 1_000;
 const digits = 9;
 
 const figures = {
@@ -87,7 +87,7 @@ export const statementShape = z
       .describe(
         "Lines are by tag: a request with several tags is in the line of each, and counts once in `total`, which is what was used.",
       ),
-    lines: z.array(lineShape).describe(`The most expensive first, ${mostLines} at most. CSV has all.`),
+    lines: z.array(lineShape).describe(`The most expensive first, ${maxLines} at most. CSV has all.`),
     others: figuresShape
       .extend({ lines: z.int().nullable().describe("How many lines these are; null: too many to tell apart.") })
       .nullable()
@@ -146,10 +146,10 @@ export function linesToWire(
   { lines, others }: Statement,
   names: StatementNames,
 ): Pick<StatementWire, "lines" | "others"> {
-  const rest = lines.slice(mostLines);
+  const rest = lines.slice(maxLines);
   const together = addedUp([...rest, ...(others === null ? [] : [others])]);
   return {
-    lines: lines.slice(0, mostLines).map((line) => ({ ...groupsToWire(line.groups, names), ...sumsToWire(line) })),
+    lines: lines.slice(0, maxLines).map((line) => ({ ...groupsToWire(line.groups, names), ...sumsToWire(line) })),
     others:
       rest.length === 0 && others === null
         ? null

@@ -45,7 +45,7 @@ interface Asking {
 }
 
 /** A page shows so many; others are chosen in the dashboard. */
-const mostServers = 100;
+const maxServers = 100;
 
 /**
  * Undefined where there is nothing to choose: it is to use no tools, or it is the person's own command line tool. One that is
@@ -59,7 +59,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
     ? []
     : resources.flatMap((path) => (path === apiResource ? [] : [path.slice(toolsResource.length + 1)]));
   const names = named.length > 0 ? named : usable.map(({ name }) => name);
-  const servers = names.slice(0, mostServers).map((name) => {
+  const servers = names.slice(0, maxServers).map((name) => {
     const narrower = before?.includes(name) ? [] : (before ?? []).filter((entry) => entry.startsWith(`${name}/`));
     return {
       name,

@@ -15,13 +15,13 @@ export class SqlBatchStore implements BatchStore {
     this.#db = db;
   }
 
-  create(batch: Batch, mostOpen: number): Promise<boolean> {
+  create(batch: Batch, maxOpen: number): Promise<boolean> {
     const row = { ...batches.row(batch), claimed_until: 0, has_lines: 1 };
     return available(
       writing(this.#db, async (tx) => {
         const [open]: { count: number | string }[] = await tx`
           SELECT count(*) AS count FROM batches WHERE account_id = ${batch.accountId} AND ended_at IS NULL`;
-        if (Number(open?.count) >= mostOpen) return false;
+        if (Number(open?.count) >= maxOpen) return false;
         await tx`INSERT INTO batches ${tx(row)}`;
         return true;
       }),

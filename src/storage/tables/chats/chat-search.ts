@@ -1,8 +1,8 @@
 // Looks through chats for those that say something: for one page only so many, with room for other work between them.
 
 /** What one page looks at: then it ends, however little it found, and the next one goes on behind it. */
-const mostChats = 1_000;
-const mostCharacters = 8_000_000;
+const maxChats = 1_000;
+const maxCharacters = 8_000_000;
 /** What is looked at in one go: some milliseconds, as SQLite works in the thread that serves all requests. */
 const turnCharacters = 250_000;
 /** What a chat costs to look at beside its text, in characters. */
@@ -43,7 +43,7 @@ export async function searchChats<Place extends SearchedPlace>(
   for (let last = from; ; ) {
     const found = await places(last, batch);
     for (const place of found) {
-      if (ids.length === limit || looked === mostChats || characters > mostCharacters) return { ids, lastId: last?.id };
+      if (ids.length === limit || looked === maxChats || characters > maxCharacters) return { ids, lastId: last?.id };
       if (turn > turnCharacters) {
         await new Promise(setImmediate);
         turn = 0;

@@ -60,7 +60,7 @@ export class ContentQueue<Content> {
     if (
       this.#closed ||
       this.#pending.length >= maxPending ||
-      this.#pendingSize + size > Math.min(maxPendingSize, heldBytes.mostBytes * maxPendingPart)
+      this.#pendingSize + size > Math.min(maxPendingSize, heldBytes.maxBytes * maxPendingPart)
     ) {
       this.#dropped++;
     } else {

@@ -32,18 +32,18 @@ export class SqlFileStore implements FileStore {
     this.#db = db;
   }
 
-  begin(file: StoredFile, mostBytes: number): Promise<boolean> {
+  begin(file: StoredFile, maxBytes: number): Promise<boolean> {
     const row = { ...storedFiles.row(file), state: "pending" };
     return available(
       writing(this.#db, async (tx) => {
-        if ((await bytesOf(tx, file.accountId)) + file.bytes > mostBytes) return false;
+        if ((await bytesOf(tx, file.accountId)) + file.bytes > maxBytes) return false;
         await tx`INSERT INTO stored_files ${tx(row)}`;
         return true;
       }),
     );
   }
 
-  finish(file: StoredFile, mostBytes: number): Promise<boolean> {
+  finish(file: StoredFile, maxBytes: number): Promise<boolean> {
     const { id, accountId } = file;
     const columns = { ...storedFiles.part(file, "purpose", "filename", "bytes", "expiresAt"), state: "ready" };
     return available(
@@ -52,7 +52,7 @@ export class SqlFileStore implements FileStore {
           UPDATE stored_files SET ${tx(columns)}
           WHERE id = ${id} AND state = 'pending' RETURNING id`;
         if (!row) return false;
-        if ((await bytesOf(tx, accountId)) <= mostBytes) return true;
+        if ((await bytesOf(tx, accountId)) <= maxBytes) return true;
         await tx`UPDATE stored_files SET state = 'gone' WHERE id = ${id}`;
         return false;
       }),

@@ -31,14 +31,14 @@ export class SqlUploadStore implements UploadStore {
     this.#db = db;
   }
 
-  create(upload: Upload, mostBytes: number): Promise<boolean> {
+  create(upload: Upload, maxBytes: number): Promise<boolean> {
     return available(
       writing(this.#db, async (tx) => {
         const { accountId, createdAt, bytes } = upload;
         const [pending]: { bytes: number | string | null }[] = await tx`
           SELECT SUM(bytes) AS bytes FROM uploads
           WHERE account_id = ${accountId} AND status = 'pending' AND expires_at > ${createdAt}`;
-        if ((await bytesOf(tx, accountId)) + Number(pending?.bytes ?? 0) + bytes > mostBytes) return false;
+        if ((await bytesOf(tx, accountId)) + Number(pending?.bytes ?? 0) + bytes > maxBytes) return false;
         await tx`INSERT INTO uploads ${tx(uploads.row(upload))}`;
         return true;
       }),

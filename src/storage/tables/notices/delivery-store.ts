@@ -19,7 +19,7 @@ const listed = table<ListedDelivery>({ ...deliveries.columns, type: text });
 /** Targets that one statement looks at. */
 const targetsAtOnce = 64;
 /** Deliveries up to which those that wait are counted. */
-const mostCounted = 10_000;
+const maxCounted = 10_000;
 
 interface Step {
   /** Null behind the last one. */
@@ -92,7 +92,7 @@ export class SqlDeliveryStore implements DeliveryStore {
     const oldest = await this.#oldestDueAt(nowSeconds);
     const [row]: { waiting: number | string }[] = await available(this.#db`
       SELECT count(*) AS waiting FROM (
-        SELECT 1 FROM notice_deliveries WHERE state = 'pending' LIMIT ${mostCounted}
+        SELECT 1 FROM notice_deliveries WHERE state = 'pending' LIMIT ${maxCounted}
       ) AS found`);
     return { waiting: Number(row?.waiting), overdueSeconds: oldest === undefined ? 0 : nowSeconds - oldest };
   }

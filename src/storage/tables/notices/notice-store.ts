@@ -10,12 +10,12 @@ const deliveriesKeptSeconds = 30 * daySeconds;
 /** Longer than a window is by which something is told once; what is still so afterwards is told again. */
 const noticesKeptSeconds = 100 * daySeconds;
 /** Deliveries that wait for one webhook: more are not made while it is away. */
-const mostWaiting = 10_000;
+const maxWaiting = 10_000;
 /** How long it is known how many those are: to count them takes a while where they are many. */
 const countedSeconds = 10;
-const mostCounted = 1_000;
+const maxCounted = 1_000;
 /** Mails to one person in an hour: more of them are read by nobody. */
-const mostMailsPerHour = 30;
+const maxMailsPerHour = 30;
 const hourSeconds = 3_600;
 
 /** Where a notice goes. */
@@ -70,7 +70,7 @@ export class SqlNoticeStore implements NoticeStore {
     const targets: Target[] = [];
     for (const id of await webhookIdsFor(tx, notice, reach)) {
       const waiting = await this.#waitingFor(tx, id, notice.at);
-      if (waiting.count >= mostWaiting) continue;
+      if (waiting.count >= maxWaiting) continue;
       waiting.count++;
       targets.push({ webhookId: id, personId: null, target: id });
     }
@@ -82,10 +82,10 @@ export class SqlNoticeStore implements NoticeStore {
     if (known && Math.abs(now - known.at) < countedSeconds) return known;
     const [row]: { n: number | string }[] = await tx`
       SELECT count(*) AS n FROM (
-        SELECT 1 FROM notice_deliveries WHERE target = ${target} AND state = 'pending' LIMIT ${mostWaiting}
+        SELECT 1 FROM notice_deliveries WHERE target = ${target} AND state = 'pending' LIMIT ${maxWaiting}
       ) AS found`;
     const counted = { count: Number(row?.n), at: now };
-    if (this.#waiting.size >= mostCounted) this.#waiting.clear();
+    if (this.#waiting.size >= maxCounted) this.#waiting.clear();
     this.#waiting.set(target, counted);
     return counted;
   }
@@ -139,7 +139,7 @@ async function peopleFor(
     }
       AND p.id NOT IN (SELECT person_id FROM notice_mutes)
       AND coalesce((SELECT d.created_at FROM notice_deliveries d WHERE d.target = p.id
-        ORDER BY d.id DESC LIMIT 1 OFFSET ${mostMailsPerHour - 1}), 0) <= ${since}
+        ORDER BY d.id DESC LIMIT 1 OFFSET ${maxMailsPerHour - 1}), 0) <= ${since}
     ORDER BY p.id`;
   return rows.map(({ id }) => ({ webhookId: null, personId: id, target: id }));
 }

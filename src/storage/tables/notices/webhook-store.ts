@@ -1,7 +1,7 @@
 // Webhooks in the database, with their secrets sealed; every change with its row of the audit log.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import {
-  mostWebhooks,
+  maxWebhooks,
   type SecuredWebhook,
   type WebhookChanges,
   type WebhookOwner,
@@ -35,7 +35,7 @@ export class SqlWebhookStore implements WebhookStore {
   insert(webhook: SecuredWebhook, event: AuditEvent): Promise<boolean> {
     return changeCredentials(this.#db, event, async (tx) => {
       const there = await webhooks.all(ofOwner(tx, webhook));
-      if (there.length >= mostWebhooks) return { result: false, changed: false };
+      if (there.length >= maxWebhooks) return { result: false, changed: false };
       await tx`INSERT INTO webhooks ${tx(webhooks.row(webhook))}`;
       return { result: true, changed: notCached };
     });

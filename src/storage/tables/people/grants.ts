@@ -11,8 +11,8 @@ import { apiKeys, readChain } from "../credential-rows.ts";
 import { refreshTokens } from "./oauth-rows.ts";
 
 /** The most grants of one person for one app and account; the oldest of more ends. */
-const mostGrants = 50;
-const mostLogins = 20;
+const maxGrants = 50;
+const maxLogins = 20;
 
 export interface IssuedGrant {
   grant: ApiKeyRecord;
@@ -52,7 +52,7 @@ export async function addGrant(
   { grant, refreshToken }: IssuedGrant,
   event: AuditEvent,
 ): Promise<true | "added"> {
-  const most = grant.appId === commandLineAppId ? mostLogins : mostGrants;
+  const most = grant.appId === commandLineAppId ? maxLogins : maxGrants;
   const live: { id: string }[] = await tx`
     SELECT id FROM api_keys
     WHERE person_id = ${grant.personId} AND app_id = ${grant.appId} AND account_id = ${grant.accountId}

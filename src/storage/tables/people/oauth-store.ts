@@ -32,7 +32,7 @@ import { authorizationCodes, deviceCodes, refreshTokens } from "./oauth-rows.ts"
 /** The most rows of one transaction, for which others wait. */
 const pruneAtOnce = 500;
 /** The most transactions in a row: more rows than can be made from one time to the next. */
-const mostPieces = 200;
+const maxPieces = 200;
 /** A code that was redeemed, and a token that was used, are known for this long after their end: a replay is still one. */
 const keptSeconds = 86_400;
 /** Anybody can have device codes made: they are kept for less. */
@@ -232,7 +232,7 @@ export class SqlOAuthStore implements OAuthStore {
 
   /** Goes on until a piece is not a whole one. */
   async #inPieces(forget: (tx: Database) => PromiseLike<unknown[]>): Promise<void> {
-    for (let n = 0; n < mostPieces; n++) {
+    for (let n = 0; n < maxPieces; n++) {
       const forgotten = await this.#write(forget);
       if (forgotten.length < pruneAtOnce) return;
     }

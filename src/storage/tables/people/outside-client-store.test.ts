@@ -6,7 +6,7 @@ import { keyRecordFor } from "../../../../tests/support/principal.ts";
 import type { OutsideClient } from "../../../domain/people/outside-client.ts";
 import { SqlKeyStore } from "../key-store.ts";
 import { SqlAppStore } from "./app-store.ts";
-import { mostWaiting, SqlOutsideClientStore } from "./outside-client-store.ts";
+import { maxWaiting, SqlOutsideClientStore } from "./outside-client-store.ts";
 
 const day = 86_400;
 const now = 1_790_000_000;
@@ -49,7 +49,7 @@ onEachDatabase((databases) => {
 
   test("of ten thousand that register no more wait than may, and none of the last quarter of an hour makes room", async () => {
     await opened.db`
-      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${mostWaiting})
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxWaiting})
       INSERT INTO outside_clients (id, name, redirect_uris, created_at)
       SELECT 'app_old_' || i, '', '[]', ${now - 901} + i FROM n`;
     const outcomes: boolean[] = [];
@@ -60,7 +60,7 @@ onEachDatabase((databases) => {
     expect(await isThere("app_old_2")).toBe(true);
     expect(await store.register(client("app_later", { createdAt: now + 900 }))).toBe(true);
     const [row]: { n: number | string }[] = await opened.db`SELECT count(*) AS n FROM outside_clients`;
-    expect(Number(row?.n)).toBe(mostWaiting);
+    expect(Number(row?.n)).toBe(maxWaiting);
   });
 
   test("one that nobody allowed is gone after a day; one that was allowed once its grants and ninety days are over", async () => {

@@ -15,7 +15,7 @@ export const outsideClients = table<OutsideClient>({
 });
 
 /** Anybody may register: the most that nobody has allowed yet. */
-export const mostWaiting = 1_000;
+export const maxWaiting = 1_000;
 /** For so long one that registered makes room for no other: somebody signs in meanwhile. */
 const undisturbedSeconds = 900;
 const waitingSeconds = 86_400;
@@ -33,7 +33,7 @@ export class SqlOutsideClientStore implements OutsideClientStore {
     return written(this.#db, async (tx) => {
       const [row]: { n: number | string }[] = await tx`
         SELECT count(*) AS n FROM outside_clients WHERE allowed_at IS NULL`;
-      if (Number(row?.n) >= mostWaiting && !(await makeRoom(tx, client.createdAt))) return false;
+      if (Number(row?.n) >= maxWaiting && !(await makeRoom(tx, client.createdAt))) return false;
       await tx`INSERT INTO outside_clients ${tx(outsideClients.row(client))}`;
       return true;
     });

@@ -13,7 +13,7 @@ import type { ContentColumns, ResponseContent } from "./response-content.ts";
 import { visible } from "./response-rows.ts";
 
 /** Responses of one conversation; a chain that leads back to itself ends here as well. */
-const mostResponses = 10_000;
+const maxResponses = 10_000;
 /** Characters that are read at once. */
 const batchSize = 4_000_000;
 const idsAtOnce = 200;
@@ -40,7 +40,7 @@ export async function readChain(
   const unfinished = links.find(({ status }) => status === "queued" || status === "in_progress");
   if (unfinished) return { unfinished: unfinished.id };
   const size = Number(root.total);
-  if (size > maxSize || links.length === mostResponses) return { tooLarge: true };
+  if (size > maxSize || links.length === maxResponses) return { tooLarge: true };
   if (root.previous_id !== null) return { missing: root.previous_id };
   if (mayRead?.(size) === false) return { tooLarge: true };
   const before = await beforeRoot(db, content, owner, { root, maxSize: maxSize - size, mayRead }, nowSeconds);
@@ -80,7 +80,7 @@ async function linksFrom(
         chain.total + c.input_size + c.output_size, chain.depth + 1
       FROM chain CROSS JOIN stored_responses AS c
       WHERE c.id = chain.previous_id AND ${visible(db, owner, nowSeconds)}
-        AND chain.depth < ${mostResponses} AND chain.total <= ${maxSize}
+        AND chain.depth < ${maxResponses} AND chain.total <= ${maxSize}
     )
     SELECT id, previous_id, conversation_id, status, size, total FROM chain ORDER BY depth`;
 }

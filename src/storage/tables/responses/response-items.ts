@@ -8,7 +8,7 @@ import { idOf, inPieces, itemKeyOf, ownedBy, places, sizeOf, turnByTurn, visible
 const idsAtOnce = 50;
 
 /** A client that sends all of its conversation anew with each request has its items noted with the last of them. */
-const mostNoted = 10_000;
+const maxNoted = 10_000;
 
 /** Notes which response has these items, or the last of them, where there are very many. */
 export async function addItems(
@@ -17,7 +17,7 @@ export async function addItems(
   items: readonly StoredItem[],
 ): Promise<void> {
   const ids = new Set(items.flatMap((item) => idOf(item) ?? []));
-  const keys = [...ids].slice(-mostNoted).map(itemKeyOf);
+  const keys = [...ids].slice(-maxNoted).map(itemKeyOf);
   const rows = keys.map((item) => ({
     ...{ account_id: accountId, environment, item, created_at: createdAt, response_id: id },
   }));

@@ -170,7 +170,7 @@ export class SqlToolConnectionStore implements ToolConnectionStore {
 }
 
 /** What is given of connections that end together is in memory at once. */
-const mostEnded = 1_000;
+const maxEnded = 1_000;
 
 /**
  * Ends all of a server that is there no more, or is another one now, and gives those of them that were connected last; belongs
@@ -179,7 +179,7 @@ const mostEnded = 1_000;
 export async function endConnections(tx: Database, server: string): Promise<StoredToolConnection[]> {
   const ended = await connections.all(tx`
     DELETE FROM tool_connections
-    WHERE id IN (SELECT id FROM tool_connections WHERE server = ${server} ORDER BY id DESC LIMIT ${mostEnded})
+    WHERE id IN (SELECT id FROM tool_connections WHERE server = ${server} ORDER BY id DESC LIMIT ${maxEnded})
     RETURNING *`);
   await tx`DELETE FROM tool_connections WHERE server = ${server}`;
   await tx`DELETE FROM tool_clients WHERE server = ${server}`;

@@ -168,8 +168,8 @@ function Bounds({ overflow, error, set }: BoundsProps) {
         {...usd}
         label="Maximum cost per request"
         description="Expected cost of the request. Leave empty for no limit."
-        value={overflow.mostUsd}
-        onChange={(mostUsd) => set({ mostUsd })}
+        value={overflow.maxUsd}
+        onChange={(maxUsd) => set({ maxUsd })}
         error={problemAt(error, `${at}.most_usd_per_request`)}
       />
       <div className="model-policy-spend">

@@ -27,7 +27,7 @@ export interface OverflowForm {
   afterSeconds: TypedNumber;
   promptTokens: TypedNumber;
   hours: string[];
-  mostUsd: TypedNumber;
+  maxUsd: TypedNumber;
   spendUsd: TypedNumber;
   spendPer: Span;
 }
@@ -61,7 +61,7 @@ export interface PoliciesForm {
 }
 
 export const newOverflow: OverflowForm = {
-  ...{ to: [], afterSeconds: 5, promptTokens: "", hours: [], mostUsd: "", spendUsd: "", spendPer: "day" },
+  ...{ to: [], afterSeconds: 5, promptTokens: "", hours: [], maxUsd: "", spendUsd: "", spendPer: "day" },
 };
 export const newCache: CacheForm = {
   ...{ requests: "deterministic", ttlSeconds: 3_600, price: 0, embedder: "", threshold: 0.95 },
@@ -101,7 +101,7 @@ function overflowFormOf({ to, spend, ...said }: Overflow): OverflowForm {
     afterSeconds: said.after_seconds ?? "",
     promptTokens: said.prompt_tokens_above ?? "",
     hours: [...(said.hours ?? [])],
-    mostUsd: said.most_usd_per_request ?? "",
+    maxUsd: said.most_usd_per_request ?? "",
     spendUsd: spend?.usd ?? "",
     spendPer: spend?.per ?? "day",
   };
@@ -114,7 +114,7 @@ function overflowToWire(form: OverflowForm): Overflow {
     after_seconds: numberOf(form.afterSeconds),
     prompt_tokens_above: numberOf(form.promptTokens),
     hours: form.hours.length > 0 ? form.hours : null,
-    most_usd_per_request: numberOf(form.mostUsd),
+    most_usd_per_request: numberOf(form.maxUsd),
     spend: spend === null ? null : { usd: spend, per: form.spendPer },
   };
 }

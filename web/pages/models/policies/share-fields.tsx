@@ -26,7 +26,7 @@ interface SplitFieldsProps {
   change(split: FormShare[]): void;
 }
 
-const mostParts = 8;
+const maxParts = 8;
 
 export function SplitFields({ split, ids, error, change }: SplitFieldsProps) {
   const key = Math.max(-1, ...split.map((one) => one.key)) + 1;
@@ -55,7 +55,7 @@ export function SplitFields({ split, ids, error, change }: SplitFieldsProps) {
           {problem}
         </Text>
       )}
-      {split.length < mostParts && (
+      {split.length < maxParts && (
         <SmallButton
           leftSection={<PlusIcon />}
           onClick={() => change([...split, { key, model: "", percent: 10 }])}

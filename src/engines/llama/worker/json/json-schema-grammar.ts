@@ -17,9 +17,9 @@ import {
 import { mergeSchemas, mergeWork } from "./json-schema-merge.ts";
 
 /** llama.cpp refuses grammars with longer repetitions. */
-const mostRepetitions = 1000;
+const maxRepetitions = 1000;
 /** Schemas can ask for work that grows exponentially with their length; each unit takes microseconds. */
-const mostWork = 5000;
+const maxWork = 5000;
 /** Optional members and repetitions count for more, as llama.cpp's compiler takes longer over them than ours. */
 const workPerOptional = 2;
 const repetitionsPerWork = 50;
@@ -59,7 +59,7 @@ class SchemaTranslation {
   constructor(root: unknown, options: SchemaOptions) {
     this.#root = root;
     this.#options = options;
-    this.#budget = options.budget ?? { left: mostWork };
+    this.#budget = options.budget ?? { left: maxWork };
   }
 
   expression(schema: unknown, path: string, depth: number): string {
@@ -290,11 +290,11 @@ class SchemaTranslation {
     const value = schema[keyword];
     if (value === undefined) return undefined;
     if (!Number.isInteger(value) || (value as number) < 0) throw invalid(`${path}.${keyword} must be a whole number.`);
-    this.#spend(Math.min(value as number, mostRepetitions) / repetitionsPerWork);
-    if ((value as number) <= mostRepetitions) return value as number;
+    this.#spend(Math.min(value as number, maxRepetitions) / repetitionsPerWork);
+    if ((value as number) <= maxRepetitions) return value as number;
     // A high upper limit that is not asked for strictly may be left open; a lower limit may not.
     if (keyword.startsWith("max") && !this.#options.strict) return undefined;
-    throw invalid(`${path}.${keyword} must be at most ${mostRepetitions}.`);
+    throw invalid(`${path}.${keyword} must be at most ${maxRepetitions}.`);
   }
 }
 

@@ -13,9 +13,9 @@ export type Detokenizer = Pick<LlamaModel, "detokenize" | "isSpecialToken">;
 /** The character that the detokenizer writes for bytes that are not a whole character. */
 const incomplete = "\uFFFD";
 /** The beginning of a UTF-8 character has at most three bytes, each of which may be shown by itself. */
-const mostIncomplete = 3;
+const maxIncomplete = 3;
 /** Held tokens beyond these say nothing more: three such signs stand for nine bytes at most. */
-const mostHeldTokens = 9;
+const maxHeldTokens = 9;
 /** Tokens that the library itself looks at to place spaces between tokens. */
 const trailLength = 3;
 
@@ -47,7 +47,7 @@ export class TokenText {
     const piece = text.slice(this.#delivered, text.length - held);
     this.#delivered = Math.max(this.#delivered, text.length - held);
     // A token may end one character and begin the next, so a whole run of them may never end at a boundary.
-    if (this.#pending.length > 2 * mostHeldTokens) this.#forget(text.length - this.#delivered);
+    if (this.#pending.length > 2 * maxHeldTokens) this.#forget(text.length - this.#delivered);
     return visible(piece);
   }
 
@@ -70,8 +70,8 @@ export class TokenText {
 
   /** Lets go of the first tokens. What UTF-8 means at the end of a text does not depend on where the text begins. */
   #forget(heldLength: number): void {
-    this.#trail = this.#pending.slice(-mostHeldTokens - trailLength, -mostHeldTokens);
-    this.#pending = this.#pending.slice(-mostHeldTokens);
+    this.#trail = this.#pending.slice(-maxHeldTokens - trailLength, -maxHeldTokens);
+    this.#pending = this.#pending.slice(-maxHeldTokens);
     this.#delivered = Math.max(0, this.#pendingText().length - heldLength);
   }
 }
@@ -79,7 +79,7 @@ export class TokenText {
 /** Length of the end of the text that the next token may complete to something else. */
 function heldBack(text: string): number {
   let held = 0;
-  while (held < mostIncomplete && text[text.length - 1 - held] === incomplete) held += 1;
+  while (held < maxIncomplete && text[text.length - 1 - held] === incomplete) held += 1;
   return held;
 }
 

@@ -14,7 +14,7 @@ import { isTokenArray, readTextInputs, type TextInput } from "./text-input.ts";
 
 /** The default of the OpenAI API. */
 const defaultMaxTokens = 16;
-const mostGenerations = 2048;
+const maxGenerations = 2048;
 
 export async function answerCompletion(runtime: Runtime, fields: Fields, signal: AbortSignal): Promise<Response> {
   return await answer(runtime, readCompletion(runtime, fields), signal);
@@ -28,8 +28,8 @@ function readCompletion(runtime: Runtime, fields: Fields): Answer {
   }
   const suffix = fields.string("suffix");
   const inputs = readTextInputs(fields, "prompt", runtime.vocabularySize);
-  if (inputs.length * count > mostGenerations)
-    throw invalid(`prompt times n may make at most ${mostGenerations} choices.`);
+  if (inputs.length * count > maxGenerations)
+    throw invalid(`prompt times n may make at most ${maxGenerations} choices.`);
   const echo = fields.boolean("echo") ?? false;
   const sampling = readSampling(fields, runtime.library, runtime.model, runtime.vocabularySize);
   const stops = readStops(fields);

@@ -3,7 +3,7 @@
 import type { Frames } from "./frames.ts";
 
 /** Beyond so much text that nobody has taken yet, the generations wait. */
-const mostUnread = 16 * 1024;
+const maxUnread = 16 * 1024;
 
 export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
@@ -50,7 +50,7 @@ export class EventStream {
     this.#unwritten.push(write);
     if (!this.#begun) this.#begin();
     else if (this.#unwritten.length === 1) this.#frames.add(this.#write);
-    if (this.#text.length <= mostUnread) return undefined;
+    if (this.#text.length <= maxUnread) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
   }

@@ -5,8 +5,8 @@ import { invalid, overlong } from "./request-error.ts";
 
 /** Counting the tokens of some megabytes would hold up every other request; so many bytes never fit. */
 export function refuseHopelessLength(runtime: Runtime, byteCount: number, what: string): void {
-  if (byteCount <= runtime.contextSize * runtime.longestTokenBytes) return;
-  const least = Math.ceil(byteCount / runtime.longestTokenBytes);
+  if (byteCount <= runtime.contextSize * runtime.maxTokenBytes) return;
+  const least = Math.ceil(byteCount / runtime.maxTokenBytes);
   throw tooLong(runtime.contextSize, `more than ${least}`, what);
 }
 

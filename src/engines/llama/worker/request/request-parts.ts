@@ -2,19 +2,19 @@
 import type { Fields } from "./fields.ts";
 import { invalid } from "./request-error.ts";
 
-const mostStops = 16;
-const longestStop = 1024;
-const mostChoices = 128;
+const maxStops = 16;
+const maxStopLength = 1024;
+const maxChoices = 128;
 
 /** `stop`: one text or several. */
 export function readStops(fields: Fields): string[] {
   const value = fields.value("stop");
   if (value === undefined) return [];
   const stops: unknown[] = Array.isArray(value) ? value : [value];
-  if (stops.length > mostStops) throw invalid(`stop may hold at most ${mostStops} strings.`, "stop");
+  if (stops.length > maxStops) throw invalid(`stop may hold at most ${maxStops} strings.`, "stop");
   return stops.map((stop) => {
-    if (typeof stop === "string" && stop !== "" && stop.length <= longestStop) return stop;
-    throw invalid(`stop must be a string of 1 to ${longestStop} characters, or an array of such strings.`, "stop");
+    if (typeof stop === "string" && stop !== "" && stop.length <= maxStopLength) return stop;
+    throw invalid(`stop must be a string of 1 to ${maxStopLength} characters, or an array of such strings.`, "stop");
   });
 }
 
@@ -27,7 +27,7 @@ export function readStreaming(fields: Fields): { stream: boolean; includeUsage: 
 
 /** `n`: how many answers to one prompt. */
 export function readChoiceCount(fields: Fields): number {
-  return fields.integer("n", 1, mostChoices) ?? 1;
+  return fields.integer("n", 1, maxChoices) ?? 1;
 }
 
 /**

@@ -5,7 +5,7 @@ import { invalid } from "./request-error.ts";
 
 export type TextInput = string | readonly Token[];
 
-const mostInputs = 2048;
+const maxInputs = 2048;
 
 /** Throws a RequestError that names the field and the place in it. */
 export function readTextInputs(fields: Fields, key: string, vocabularySize: number): TextInput[] {
@@ -19,7 +19,7 @@ export function readTextInputs(fields: Fields, key: string, vocabularySize: numb
     );
   }
   if (typeof value[0] === "number") return [readTokens(value, name, vocabularySize)];
-  if (value.length > mostInputs) throw invalid(`${name} may hold at most ${mostInputs} entries.`, name);
+  if (value.length > maxInputs) throw invalid(`${name} may hold at most ${maxInputs} entries.`, name);
   return value.map((entry, index) => {
     if (typeof entry === "string") return entry;
     if (Array.isArray(entry)) return readTokens(entry, `${name}[${index}]`, vocabularySize);

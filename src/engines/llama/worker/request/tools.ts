@@ -17,9 +17,9 @@ export interface ToolUse {
 }
 
 /** The gateway lets through as many. */
-const mostTools = 512;
+const maxTools = 512;
 /** The work for the schemas of all tools together, so that no request holds up the others. */
-const mostSchemaWork = 20_000;
+const maxSchemaWork = 20_000;
 /** The rule of the OpenAI API for names. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -39,7 +39,7 @@ export function readToolUse(fields: Fields, supported: boolean): ToolUse | "igno
     if (choice === "auto") return undefined;
     throw invalid(`tool_choice asks for a call, so "tools" must hold at least one tool.`, "tool_choice");
   }
-  if (tools.length > mostTools) throw invalid(`tools may hold at most ${mostTools} tools.`);
+  if (tools.length > maxTools) throw invalid(`tools may hold at most ${maxTools} tools.`);
   if (!supported) {
     if (choice === "auto") return "ignored";
     throw invalid(
@@ -47,7 +47,7 @@ export function readToolUse(fields: Fields, supported: boolean): ToolUse | "igno
       "tool_choice",
     );
   }
-  const budget = { left: mostSchemaWork };
+  const budget = { left: maxSchemaWork };
   const read = tools.map((tool, index) => readTool(tool, index, budget));
   const named = typeof choice === "object" ? choice.name : undefined;
   const callable = read.filter(({ name }) => named === undefined || name === named);

@@ -71,13 +71,11 @@ export class Embedder {
 
   /** The number of tokens, those that the model's tokenizer adds included. */
   #measure(context: LlamaEmbeddingContext, { text, name }: NamedText): number {
-    const { longestTokenBytes } = this.#runtime;
+    const { maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
     if (text.length === 0) throw invalid(`${name} must not be empty.`);
-    const hopeless = typeof text === "string" && text.length > limit * longestTokenBytes;
-    const count = hopeless
-      ? Math.ceil(text.length / longestTokenBytes)
-      : context.calculateInputLength(tokensOrText(text));
+    const hopeless = typeof text === "string" && text.length > limit * maxTokenBytes;
+    const count = hopeless ? Math.ceil(text.length / maxTokenBytes) : context.calculateInputLength(tokensOrText(text));
     if (count <= limit) return count;
     throw overlong(`${name} comes to ${count} tokens; this model takes at most ${limit}. Split the text.`, name);
   }

@@ -8,7 +8,7 @@ import type { Embedder, NamedText } from "./embedding.ts";
 import { SideContext } from "./side-context.ts";
 
 /** The gateway takes no more either. */
-const mostDocuments = 10_000;
+const maxDocuments = 10_000;
 /** A query may take so much of what a pair takes, and the rest is its document's. */
 const shareOfQuery = 0.5;
 
@@ -114,11 +114,11 @@ export class Ranker {
 
   /** What is hopelessly long is not even cut into tokens: that would hold up everybody else. */
   #tokensOf({ text, name }: Written, most: number): Token[] {
-    const { model, longestTokenBytes } = this.#runtime;
+    const { model, maxTokenBytes } = this.#runtime;
     const { limit } = this.#side;
-    const least = Math.ceil(text.length / longestTokenBytes);
+    const least = Math.ceil(text.length / maxTokenBytes);
     if (least > limit && most !== Number.POSITIVE_INFINITY) throw tooLong(name, least, most);
-    const shown = most === Number.POSITIVE_INFINITY ? text.slice(0, limit * longestTokenBytes) : text;
+    const shown = most === Number.POSITIVE_INFINITY ? text.slice(0, limit * maxTokenBytes) : text;
     const tokens = model.tokenize(shown, false, "trimLeadingSpace");
     if (tokens.length > most) throw tooLong(name, tokens.length, most);
     return tokens;
@@ -157,8 +157,8 @@ function pairsOf(fields: Fields): Pair[] {
 function textsOf(fields: Fields, key: string): Written[] {
   const value = fields.value(key);
   const values = Array.isArray(value) ? value : [value];
-  if (values.length === 0 || values.length > mostDocuments) {
-    throw invalid(`${key} must hold 1 to ${mostDocuments} texts.`, key);
+  if (values.length === 0 || values.length > maxDocuments) {
+    throw invalid(`${key} must hold 1 to ${maxDocuments} texts.`, key);
   }
   return values.map((one: unknown, index) => {
     const name = Array.isArray(value) ? `${key}[${index}]` : key;

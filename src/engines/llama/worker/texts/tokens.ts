@@ -6,10 +6,10 @@ import { invalid } from "../request/request-error.ts";
 import { type ModelRuntime, type Runtime, writesText } from "../runtime.ts";
 
 /** A longer text would hold up every other request: the tokenizer reads some megabytes a second. */
-const mostTextLength = 1024 * 1024;
+const maxTextLength = 1024 * 1024;
 const mostTokens = 1_000_000;
 /** The text of each token is a call of its own: a hundred thousand of them take a tenth of a second. */
-const mostPieces = 65_536;
+const maxPieces = 65_536;
 
 /** A text by the name of vLLM or of llama-server, and `messages` where the model chats. */
 export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Response {
@@ -22,9 +22,9 @@ export function tokenize(runtime: ModelRuntime | Runtime, fields: Fields): Respo
 }
 
 function piecesOf({ model }: ModelRuntime | Runtime, tokens: readonly Token[]): string[] {
-  if (tokens.length > mostPieces) {
+  if (tokens.length > maxPieces) {
     throw invalid(
-      `with_pieces and return_token_strs are for at most ${mostPieces} tokens (got ${tokens.length}). Split the text.`,
+      `with_pieces and return_token_strs are for at most ${maxPieces} tokens (got ${tokens.length}). Split the text.`,
     );
   }
   return tokens.map((token) => model.detokenize([token], true));
@@ -52,8 +52,8 @@ function textTokens({ model }: ModelRuntime, fields: Fields): Token[] {
   const text = ofPrompt ?? fields.string("content");
   const name = ofPrompt === undefined ? "content" : "prompt";
   if (text === undefined) throw invalid("prompt is required: a text.", "prompt");
-  if (text.length > mostTextLength) {
-    throw invalid(`${name} may have at most ${mostTextLength} characters here. Split the text.`, name);
+  if (text.length > maxTextLength) {
+    throw invalid(`${name} may have at most ${maxTextLength} characters here. Split the text.`, name);
   }
   // What users wrote is plain text to the model as well (engine trap 9), unless they say that they mean its control tokens.
   const tokens = model.tokenize(text, fields.boolean("parse_special") ?? false);

@@ -202,7 +202,7 @@ const anyCase = fc.record({
   answer: anyAnswer,
   readers: fc.array(anyReader, { minLength: 1, maxLength: 5 }),
   insertMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 1_500 })),
-  store: fc.record({ mostMs: fc.constantFrom(0, 20, 400), failing: fc.constantFrom(0, 0.1, 0.4) }),
+  store: fc.record({ maxMs: fc.constantFrom(0, 20, 400), failing: fc.constantFrom(0, 0.1, 0.4) }),
   seed: fc.nat(),
 });
 
@@ -239,7 +239,7 @@ test("each gets every event once and in order, and what is in the store in the e
 }, 120_000);
 
 const word = inStream("response.output_text.delta", { delta: "word" });
-const steady = { draw: () => 0, mostMs: 0, failing: 0 };
+const steady = { draw: () => 0, maxMs: 0, failing: 0 };
 
 /** A run that is begun, and the model's side of it. */
 async function begun(store: UnsteadyRunStore, on: Clock = clock): Promise<Made & { model: ClientStream }> {

@@ -29,7 +29,7 @@ import { RunWriter, type Written } from "./run-writer.ts";
 import type { StoreTurns } from "./store-turns.ts";
 
 /** With more that is not in the store yet its model is not read on. */
-const mostUnstored = 1_000_000;
+const maxUnstored = 1_000_000;
 
 export interface BackgroundRunOptions {
   message: MessageRequest;
@@ -260,7 +260,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     }
     this.#hold();
     this.#tell();
-    return this.events.size <= mostUnstored;
+    return this.events.size <= maxUnstored;
   }
 
   writeAround(before: string, bytes: Buffer, start: number, end: number, after: string): boolean {
@@ -332,7 +332,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
   #written(count: number): void {
     this.events.stored(count);
     this.#hold();
-    if (this.events.size <= mostUnstored) this.onDrain?.();
+    if (this.events.size <= maxUnstored) this.onDrain?.();
   }
 
   /** While its row is still being made, the end waits for that: `begin` calls it again. */

@@ -153,10 +153,10 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
   }
 
   /** Until something goes on, or so many milliseconds are over; where all is over already, not at all. */
-  #wait(mostMs?: number): Promise<void> {
+  #wait(maxMs?: number): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = mostMs === undefined ? undefined : setTimeout(resolve, mostMs);
+      const timer = maxMs === undefined ? undefined : setTimeout(resolve, maxMs);
       this.#goOn = () => {
         clearTimeout(timer);
         resolve();

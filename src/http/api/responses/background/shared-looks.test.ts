@@ -8,7 +8,7 @@ import { Stopping } from "../../../../inference/stopping.ts";
 import { EventFollower } from "./event-follower.ts";
 import { SharedLooks } from "./shared-looks.ts";
 
-const steady = { draw: () => 0.5, mostMs: 4, failing: 0 };
+const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };
 
 test("a thousand who follow the same response cost what a few do, and each gets all of it", async () => {
   const store = new UnsteadyRunStore(steady);
