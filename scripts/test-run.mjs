@@ -35,9 +35,11 @@ export class TestRun {
   async run(args, own) {
     const flags = args.filter((argument) => argument.startsWith("--parallel=") || argument === "--no-isolate");
     const failed = new Map();
+    let errors = 0;
     let last = await this.#bun(args, own);
     for (let round = 1; ; round++) {
       this.#count(last.counts);
+      errors += last.errors;
       for (const [file, names] of last.failed) failed.set(file, names);
       if (last.lost.length === 0 || round === 3) break;
       // Bun counts each file that it has lost as one failure.
@@ -46,7 +48,8 @@ export class TestRun {
     }
     const told = [...failed.values()].reduce((sum, count) => sum + count, 0);
     const areFew = failed.size > 0 && failed.size <= maxFilesRunAgain;
-    const canBeRunAgain = areFew && args.length > 1 && last.lost.length === 0;
+    // An error between two tests belongs to no file, so that no file can be run again for it.
+    const canBeRunAgain = areFew && args.length > 1 && last.lost.length === 0 && errors === 0;
     if (!canBeRunAgain || !(await this.#passAlone([...failed.keys()], own))) {
       this.isGood &&= last.isGood && failed.size === 0;
       return;
@@ -104,8 +107,9 @@ export class TestRun {
       });
       child.on("close", (code) => {
         const count = (word) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(tail)?.[1] ?? 0);
+        const errors = count("error") + count("errors");
         const counts = { pass: count("pass"), fail: count("fail"), skip: count("skip") };
-        resolve({ isGood: code === 0 && counts.pass > 0, counts, lost: [...lost], failed });
+        resolve({ isGood: code === 0 && counts.pass > 0, counts, errors, lost: [...lost], failed });
       });
     });
   }

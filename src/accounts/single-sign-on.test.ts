@@ -540,6 +540,24 @@ test("asks no provider by plain http beyond this machine, not even what it says 
   }
 });
 
+test("refuses an https provider that names an endpoint by plain http on this machine", async () => {
+  const issuer = "https://idp.example";
+  const metadata = {
+    ...{ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
+    jwks_uri: "http://127.0.0.1:9/keys",
+  };
+  const asks = spyOn(globalThis, "fetch").mockImplementation((async () => Response.json(metadata)) as never);
+  try {
+    const begin = () =>
+      signOnAt(issuer).begin({ ...{ browser: undefined, network: "192.0.2.1", redirectUri, next: "/" } });
+    expect(await refusal(begin())).toMatchObject({ code: "service_unavailable" });
+    metadata.jwks_uri = `${issuer}/keys`;
+    expect((await begin()).url).toStartWith(`${issuer}/authorize`);
+  } finally {
+    asks.mockRestore();
+  }
+});
+
 // hardening: A16
 describe("what the provider says of itself", () => {
   const discovery = "/.well-known/openid-configuration";

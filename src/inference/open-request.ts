@@ -6,7 +6,7 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../base/later.ts";
-import type { Answer, AnswerNames, OwnMembers, SaidListener } from "../dialects/answer.ts";
+import type { Answer, AnswerNames, OwnMembers, SaidListener, StreamObservation } from "../dialects/answer.ts";
 import { LongAnswer } from "../dialects/long-answer.ts";
 import { guardedAnswer } from "../dialects/texts/guarded-answer.ts";
 import { partsOf } from "../dialects/told-parts.ts";
@@ -666,17 +666,21 @@ export class OpenRequest<Result>
 
   /**
    * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it.
-   * `toldPrompt`: its tokens, as the engine told them.
+   * `told`: its tokens and their parts, as the engine told them.
    */
-  endedWithoutAnswer(thrown: unknown, toldPrompt = 0): Eventual<void> {
+  endedWithoutAnswer(thrown: unknown, told?: StreamObservation["toldPrompt"]): Eventual<void> {
     const error = this.#stopped ? stoppingError() : thrown;
     // It was being answered.
     this.#dispatched?.bill?.keep();
     const outcome = this.#stopped ? "failed" : this.#outcomeOf(error);
     const isRead = outcome === "cancelled" && this.attempts > 0;
-    const promptTokens = isRead ? Math.max(this.request.promptTokens, toldPrompt) : 0;
-    const parts = isRead ? partsOf({ details: this.request.unitsRead }) : undefined;
-    return this.#end(outcome, { promptTokens, completionTokens: 0, estimated: true, parts }, error);
+    const { promptTokens, unitsRead } = this.request;
+    // Servers may begin with figures of nothing yet.
+    const known = told && told.promptTokens >= promptTokens ? told : { promptTokens, parts: undefined };
+    const details = unitsRead ? { ...known.parts?.details, ...unitsRead } : known.parts?.details;
+    const read = { promptTokens: known.promptTokens, parts: partsOf({ ...known.parts, details }) };
+    const usage = { ...(isRead ? read : nothingUsed), completionTokens: 0, estimated: true };
+    return this.#end(outcome, usage, error);
   }
 
   /** An answer was delivered, or, with an error, a part of one. */

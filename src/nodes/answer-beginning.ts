@@ -125,6 +125,8 @@ class BegunBody implements BodySource {
   #readsAhead = true;
   #sink: BodySink | undefined;
   #end: { fault: unknown } | undefined;
+  #isPaused = false;
+  #isCancelled = false;
 
   constructor(source: BodySource, onMore: (isEnd: boolean, fault: unknown) => boolean) {
     this.#source = source;
@@ -173,20 +175,24 @@ class BegunBody implements BodySource {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#sink = sink;
-    for (const piece of pieces) sink.data(piece);
+    for (const piece of pieces) if (!this.#isCancelled) sink.data(piece);
+    if (this.#isCancelled) return;
     if (this.#end) this.#tellEnd(sink);
-    else this.#source.resume();
+    else if (!this.#isPaused) this.#source.resume();
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#source.pause();
   }
 
   resume(): void {
+    this.#isPaused = false;
     this.#source.resume();
   }
 
   cancel(): void {
+    this.#isCancelled = true;
     this.#source.cancel();
   }
 }

@@ -150,6 +150,44 @@ test("a request that is cancelled before its answer begins stops its engine", as
   expect([body.cancelled, isResting(), serving.running]).toEqual([true, false, 0]);
 });
 
+test("a body whose beginning was read stays paused for a gateway that falls behind, until it goes on", async () => {
+  const { body, serving } = setUp();
+  body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
+  const answer = await serving.handle(requestOf("{}"), new Cancellation());
+  const told: string[] = [];
+  answer.body.flow({
+    data: (bytes) => {
+      told.push(bytes.text);
+      answer.body.pause();
+    },
+    end: () => void told.push("end"),
+    fail: () => void told.push("fail"),
+  });
+  expect([told, body.paused]).toEqual([[chunk], true]);
+  answer.body.resume();
+  expect(body.paused).toBe(false);
+});
+
+test("a body that is cancelled with its first piece gives nothing more", async () => {
+  const { body, serving } = setUp();
+  body.onFlow = () => {
+    body.sink?.data(ByteSpan.of(": ping\n\n"));
+    body.sink?.data(ByteSpan.of(chunk));
+    body.sink?.end();
+  };
+  const answer = await serving.handle(requestOf("{}"), new Cancellation());
+  const told: string[] = [];
+  answer.body.flow({
+    data: (bytes) => {
+      told.push(bytes.text);
+      answer.body.cancel();
+    },
+    end: () => void told.push("end"),
+    fail: () => void told.push("fail"),
+  });
+  expect(told).toEqual([": ping\n\n"]);
+});
+
 function brokenOff(start: string): () => BodySource {
   return () => {
     const body = new ScriptedBody();

@@ -467,7 +467,7 @@ test("a rotated key goes on for as long as was said, and the new one is shown on
   await visitor.press("Rotate");
   await page.getByRole("combobox", { name: "Keep the old key working" }).selectOption({ label: "for 7 days" });
   await look(visitor, "keys-rotate");
-  await visitor.press("Rotate key");
+  await visitor.press("Rotate the key");
   await page.getByText("Replace the old key before then").waitFor();
   expect(await focused(page)).toBe("Copy the key");
   await page.keyboard.press("Escape");
@@ -511,7 +511,7 @@ test("revoking says what ends, also the keys made with it, and ends it at once; 
   expect(await focused(page)).toBe("Cancel");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
-  await page.locator("main").getByText("Revoked").waitFor();
+  await page.locator("main").getByText("Revoked", { exact: true }).waitFor();
   expect([await status(key), await status(child)]).toEqual([401, 401]);
   expect(await page.getByRole("button", { name: "Edit" }).count()).toBe(0);
   await look(visitor, "keys-revoked");

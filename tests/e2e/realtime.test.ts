@@ -227,6 +227,26 @@ test.each([
   expect(record).toMatchObject({ outcome: status, completion_tokens: 250, estimated: true });
 });
 
+test("books the zeros of a response that its user interrupts before its first token", async () => {
+  const { id, key } = await keyWith({});
+  using client = await connect({ key });
+  await client.until("session.created");
+  client.send({ type: "input_audio_buffer.append", audio: Buffer.alloc(480_000).toString("base64") });
+  await until(() => upstream.connections.at(-1)?.events.length === 1, "it was heard");
+  const connection = upstream.connections.at(-1);
+  connection?.send({ type: "response.created", response: { id: "odd", status: "in_progress" } });
+  await client.until("response.created");
+  const usage = { total_tokens: 0, input_tokens: 0, output_tokens: 0 };
+  const why = { type: "cancelled", reason: "turn_detected" };
+  connection?.send({
+    type: "response.done",
+    response: { id: "odd", status: "cancelled", status_details: why, output: [], usage },
+  });
+  await client.until("response.done");
+  const [record] = await booked(id, 1);
+  expect(record).toMatchObject({ prompt_tokens: 0, completion_tokens: 0, estimated: false });
+});
+
 test("books what was heard where a server reports no tokens of a transcript, and the seconds that it reports", async () => {
   const { id, key } = await keyWith({});
   using client = await connect({ key });

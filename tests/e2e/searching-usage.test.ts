@@ -9,6 +9,8 @@ type Json = Record<string, unknown>;
 const context = 200_000;
 /** Tokens of the prompt that the vendor reports. */
 let read: number;
+/** Set if the stream of a message has no text yet. */
+let isSilent = false;
 let upstream: ScriptedUpstream;
 let server: TestServer;
 
@@ -63,6 +65,7 @@ function beginMessage(res: ServerResponse): void {
   const message = { id: "msg_up", type: "message", role: "assistant", model: "m", content: [], usage };
   tell({ type: "message_start", message: { ...message, stop_reason: null, stop_sequence: null } });
   tell({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } });
+  if (isSilent) return;
   tell({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "All that was asked." } });
 }
 
@@ -137,8 +140,12 @@ test("caps the prompt of a search at what 32 turns of the context can be", async
   expect(row).toMatchObject({ prompt_tokens: 32 * context, capped: true });
 });
 
-test("books the prompt, and the tier, that a vendor told at the begin of a stream which its client leaves", async () => {
+test.each([
+  ["behind its first text", false, "All that was asked."],
+  ["before its first text", true, "message_start"],
+])("books the prompt and the tier that begin a stream if its client leaves %s", async (_name, silent, awaited) => {
   read = 150_000;
+  isSilent = silent;
   const source = { type: "base64", media_type: "application/pdf", data: "JVBERi0xLjQK" };
   const content = [
     { type: "document", source },
@@ -150,7 +157,7 @@ test("books the prompt, and the tier, that a vendor told at the begin of a strea
     signal: client.signal,
   });
   const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  for (let heard = ""; !heard.includes("All that was asked."); ) {
+  for (let heard = ""; !heard.includes(awaited); ) {
     heard += Buffer.from((await reader.read()).value ?? []).toString();
   }
   client.abort();

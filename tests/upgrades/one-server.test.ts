@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import releases from "../../deploy/releases.json" with { type: "json" };
+import { worksFrom } from "../../src/storage/sql/migrations.ts";
 import {
   earlierVersion,
   laterName,
@@ -38,8 +39,8 @@ const bunSettings = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65535" };
 const unwritten = 12;
 const kinds = ["SQLite", "PostgreSQL"] as const;
 type Kind = (typeof kinds)[number];
-const ofOlderSchemas = releases.filter(({ schema }) => schema < today.schema);
-const ofTodaysSchema = releases.filter(({ schema }) => schema === today.schema);
+const refusingToday = releases.filter(({ schema }) => schema < worksFrom);
+const workingWithToday = releases.filter(({ schema }) => schema >= worksFrom);
 
 let meter: Meter;
 const stack: AsyncDisposable[] = [];
@@ -150,7 +151,7 @@ async function restoreBackup(version: Version, { place }: Installation): Promise
 
 describe.each(kinds)("on %s", (kind) => {
   // The short form runs two of the older schemas: the oldest on one database, the newest on the other.
-  const chosen = long ? ofOlderSchemas : [ofOlderSchemas.at(kind === "SQLite" ? 0 : -1)].flatMap((one) => one ?? []);
+  const chosen = long ? refusingToday : [refusingToday.at(kind === "SQLite" ? 0 : -1)].flatMap((one) => one ?? []);
 
   // hardening: O4
   test.skipIf(missingHistory !== undefined).each(chosen)(
@@ -195,8 +196,8 @@ describe.each(kinds)("on %s", (kind) => {
   );
 
   // hardening: O4
-  test.skipIf(missingHistory !== undefined).each(ofTodaysSchema)(
-    "$version, with today's schema: today's program and the earlier one each go on from a kill -9 of the other with all data and usage",
+  test.skipIf(missingHistory !== undefined).each(workingWithToday)(
+    "$version, which works with today's schema: today's program and the earlier one each go on from a kill -9 of the other with all data and usage",
     async (release) => {
       const earlier = earlierVersion(release);
       const installation = await install(kind);

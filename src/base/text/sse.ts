@@ -4,7 +4,7 @@ import { byteTextOf, decodeByteText, detachedByteText } from "../bytes/byte-text
 import { LongText } from "../bytes/long-text.ts";
 
 /** A longer event is an attack or a fault, unless the reader is told of long items: no token comes near it. */
-const defaultEventLength = 8 * 1024 * 1024;
+const defaultMaxEventLength = 8 * 1024 * 1024;
 /**
  * An event of more lines is an attack or a fault, too: JSON that is written for people to read has fewer, and each line
  * costs more than its bytes.
@@ -56,7 +56,7 @@ export class SseReader {
 
   /** `itemBytes`: the longest item that one event may hold, where that is longer than usual. */
   constructor(itemBytes = 0) {
-    this.#maxEventLength = Math.max(defaultEventLength, itemBytes);
+    this.#maxEventLength = Math.max(defaultMaxEventLength, itemBytes);
   }
 
   /** Whether nothing of an event was read yet that is not complete. */

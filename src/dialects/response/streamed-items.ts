@@ -38,6 +38,7 @@ export class StreamedItems {
   readonly #places: (number | undefined)[] = [];
   readonly #placesById = new Map<string, number>();
   #characters = 0;
+  #itemCharacters = 0;
 
   /** Adds an item. `toldIndex`: the item's index in the server's events. */
   add(place: number, toldIndex: number | undefined, item: Json, toldId: string | undefined, isLean: boolean): OpenItem {
@@ -118,6 +119,16 @@ export class StreamedItems {
 
   keepInput(open: OpenItem, delta: unknown): void {
     if (typeof delta === "string" && this.#counts(delta)) open.input += delta;
+  }
+
+  /** Ends an item, and keeps it while all kept items are short: pictures have megabytes. */
+  end(open: OpenItem, told: Json, whole: Json): void {
+    open.isDone = true;
+    const characters = JSON.stringify(whole).length;
+    if (this.#itemCharacters + characters > maxCharacters) return;
+    this.#itemCharacters += characters;
+    open.told = told;
+    open.whole = whole;
   }
 
   /** Returns the items as the client knows them, for servers that leave them out of the last event. */

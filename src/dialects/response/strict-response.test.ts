@@ -52,6 +52,14 @@ test.each([[[]], [null], [undefined]])("fills the output %j of the last event wi
   });
 });
 
+test("keeps no more than 8 MiB of items for a last event without them", () => {
+  const picture = (id: string) => ({ id, type: "image_generation_call", status: "completed", result: "a".repeat(5e6) });
+  const output = (
+    lastOf([created, done(0, picture("p")), done(1, picture("q")), done(2, message()), completed()]) as Json
+  )["output"] as Json[];
+  expect(output.map(({ id }) => id)).toEqual(["p", "i"]);
+});
+
 test("keeps one id for a response that its server does not begin", () => {
   const sent = sentFor([done(0, message()), completed({ output: [message()] })]);
   const ids = sent.flatMap(({ response: held }) => ((held as Json | undefined) ? [(held as Json)["id"]] : []));

@@ -216,9 +216,7 @@ export class StrictResponse implements StreamRepair {
     }
     if (known?.isDone) return false;
     const open = this.#finishParts(item, index, toldId);
-    open.isDone = true;
-    open.told = this.#toldItem;
-    open.whole = item;
+    this.#items.end(open, this.#toldItem, item);
     return true;
   }
 

@@ -145,12 +145,12 @@ export class PassedStream extends CountedReply implements AnswerStream {
     if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
     // A client takes its first event for the begin of the answer.
     const isEarly = this.#eventCount === 0 && !this.#reader.isPart(event);
-    if (this.#insertedEvents.length > 0) this.#insertedEvents = [];
     const before = isEarly ? "" : this.#repair.before(event);
     if (before === undefined) return "";
     this.#reader.event(event, this);
     if (isEarly) return "";
     for (const one of this.#insertedEvents) this.#tell(one);
+    if (this.#insertedEvents.length > 0) this.#insertedEvents = [];
     this.#tell(event);
     const { number } = this.#repair;
     this.#eventCount = (number ?? this.#eventCount) + 1;

@@ -132,7 +132,6 @@ export interface BatchStore {
   deleteEnded(before: number, limit: number): Promise<number>;
 }
 
-/** The part of the store by which replicas share the work. */
 /** The claims of a process that it works on. */
 export interface UnderWay {
   /** The batch that is validated or finalized; undefined: none is. */
@@ -140,6 +139,7 @@ export interface UnderWay {
   lines: readonly Pick<BatchLine, "batchId" | "line">[];
 }
 
+/** The part of the store by which replicas share the work. */
 export interface BatchWork {
   /** Takes one that is to be validated or finalized: the oldest of the account whose turn is behind that of `afterAccount`. */
   claimBatch(claim: Claim, afterAccount?: string): Promise<Batch | undefined>;

@@ -61,13 +61,13 @@ export type ChainFault = { missing: string } | { tooLarge: true } | { unfinished
 /** Asked before so many characters of JSON are read: where it says no they are not, as if there were too many. */
 export type MayRead = (size: number) => boolean;
 
-/** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
 /** Sums chats, responses and conversations of an account. */
 export interface StoredSizes {
   /** Characters of JSON, and about what their rows take. */
   sizeOf(accountId: string): Promise<number>;
 }
 
+/** Stores responses. An expired one is never found, whether it was swept already or not; content is sealed. */
 export interface ResponseStore {
   /**
    * All or none; those that are there already are left as they are. One that is completed or incomplete puts its items

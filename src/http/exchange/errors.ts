@@ -23,7 +23,7 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   invalid_api_key: {
     status: 401,
     type: "invalid_request_error",
-    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. One message for all, so that it tells an attacker nothing.",
+    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. One message for all, so that it tells an attacker nothing: Headrace's words, then OpenAI's, by which some clients recognize a wrong key.",
   },
   token_expired: { status: 401, type: "authentication_error", when: "A genuine access token is past its expiry." },
   insufficient_scope: {

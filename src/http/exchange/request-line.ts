@@ -27,7 +27,7 @@ export function levelOfLine(
   return "info";
 }
 
-/** Reports whether the gateway or a model server failed. A refusal, and a client that left, are no failures. */
+/** Reports whether the gateway or a model server failed. A client that left, and a refusal below 500, are no failures. */
 function isFailure({ status, outcome }: LogFields): boolean {
   return Number(status) >= 500 || outcome === "failed";
 }

@@ -727,6 +727,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #awaitUsage(): void {
     if (this.#behindSinceMs !== undefined) this.#dispatched?.response.body.resume();
     this.#behindSinceMs = undefined;
+    this.#endDueMs = undefined;
     this.#expectEnd(false);
   }
 

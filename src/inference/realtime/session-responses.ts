@@ -102,9 +102,11 @@ export class SessionResponses {
     if (!booked) return;
     const isFailed = status === "failed";
     const soFar = booked.usageSoFar;
-    const isUnsaid = isFailed && soFar.completionTokens === 0;
+    // A user who interrupts a response before its first token has it cancelled, with a usage of zeros.
+    const isUnsaid = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
     const reported = toldUsage(usage);
-    const told = isUnsaid ? (reported ?? nothingUsed) : reported ? atLeastSaid(reported, soFar) : soFar;
+    const untold = isFailed ? nothingUsed : soFar;
+    const told = isUnsaid ? (reported ?? untold) : reported ? atLeastSaid(reported, soFar) : soFar;
     this.said.answered(told);
     if (isFailed) await booked.settle("failed", told, serverFault("The model server failed."));
     else await booked.settle(end?.outcome ?? "completed", told, end?.error);

@@ -49,7 +49,7 @@ export function atLeastSaid(told: TokenUsage, estimate: TokenUsage): TokenUsage 
     completionTokens: isUnsaid ? estimate.completionTokens : completionTokens,
     estimated: true,
     understated: true,
-    parts: isUnsaid ? estimate.parts : told.parts,
+    parts: isUnheard ? estimate.parts : told.parts,
   };
 }
 

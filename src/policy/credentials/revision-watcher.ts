@@ -34,6 +34,8 @@ export class RevisionWatcher {
   readonly #options: RevisionWatcherOptions;
   #timer: ReturnType<typeof setInterval> | undefined;
   #revision: number | undefined;
+  /** The older revision that the log names already. */
+  #wentBackTo: number | undefined;
   #confirmedMs = Number.NEGATIVE_INFINITY;
   #away = false;
   #asking: Promise<void> | undefined;
@@ -104,8 +106,11 @@ export class RevisionWatcher {
     const { keys, clock, log, onChange, reread } = this.#options;
     const startedMs = clock.monotonicMs();
     const revision = await withDeadline(keys.credentialRevision(), abandonMs);
-    if (this.#revision !== undefined && revision < this.#revision)
+    const hasGoneBack = this.#revision !== undefined && revision < this.#revision;
+    if (hasGoneBack && revision !== this.#wentBackTo) {
+      this.#wentBackTo = revision;
       log.error("database_went_back", { detail: wentBack });
+    }
     // The first look counts as a change as well: what was read before it may have changed in between.
     if (revision !== this.#revision) {
       onChange();

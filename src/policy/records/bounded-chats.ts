@@ -5,7 +5,7 @@ import { roughSizeOf, type StoredRoom } from "./stored-room.ts";
 
 export interface BoundedChatsOptions {
   chats: Pick<ChatStore, "insert">;
-  room: Pick<StoredRoom, "take">;
+  room: Pick<StoredRoom, "take" | "giveBack">;
   log: Log;
 }
 
@@ -20,11 +20,22 @@ export class BoundedChats implements Pick<ChatStore, "insert"> {
   async insert(chats: readonly NewChat[]): Promise<void> {
     const { room, log } = this.#options;
     const kept: NewChat[] = [];
+    const taken: [accountId: string, size: number][] = [];
     for (const chat of chats) {
       const { accountId, messages, completion, parameters } = chat;
-      if (await room.take(accountId, roughSizeOf([messages, completion, parameters]))) kept.push(chat);
-      else log.warn("chat_not_stored", { account: accountId, reason: "account_full" });
+      const size = roughSizeOf([messages, completion, parameters]);
+      if (await room.take(accountId, size)) {
+        kept.push(chat);
+        taken.push([accountId, size]);
+      } else {
+        log.warn("chat_not_stored", { account: accountId, reason: "account_full" });
+      }
     }
-    await this.#options.chats.insert(kept);
+    try {
+      await this.#options.chats.insert(kept);
+    } catch (error) {
+      for (const [accountId, size] of taken) room.giveBack(accountId, size);
+      throw error;
+    }
   }
 }

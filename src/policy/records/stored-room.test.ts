@@ -44,6 +44,27 @@ describe("the room of an account for what it stores", () => {
     expect(reads()).toBe(3);
   });
 
+  test("reads a sum that takes long again only after a hundred times as long", async () => {
+    const slow = roomOf(async () => {
+      slow.pass(10_000);
+      return 900;
+    });
+    expect(await slow.room.take("a", 1)).toBe(true);
+    slow.pass(999_000);
+    expect(await slow.room.take("a", 1)).toBe(true);
+    expect(slow.reads()).toBe(1);
+    slow.pass(1_000);
+    expect(await slow.room.take("a", 1)).toBe(true);
+    expect(slow.reads()).toBe(2);
+  });
+
+  test("has the room again that a failed insert gave back", async () => {
+    const { room } = roomOf(async () => 0);
+    expect(await room.take("a", 1_000)).toBe(true);
+    room.giveBack("a", 1_000);
+    expect(await room.take("a", 1_000)).toBe(true);
+  });
+
   test("rejects where the sum cannot be read, and reads it with the next request", async () => {
     let isAway = true;
     const { room } = roomOf(() => (isAway ? Promise.reject(new Error("away")) : Promise.resolve(0)));

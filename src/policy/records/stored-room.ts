@@ -13,6 +13,8 @@ export interface StoredRoomOptions {
 
 /** A sum is read again after this long: at once near the bound, and seldom far below it. */
 const [nearMs, farMs] = [5_000, 300_000];
+/** A sum is read again after this many times as long as reading took: millions of rows must not keep a database busy. */
+const restFactor = 100;
 /** The part of the bound below which a sum is seldom read again. */
 const farPart = 1 / 2;
 const maxAccounts = 10_000;
@@ -21,6 +23,8 @@ interface Known {
   /** The last sum, and all that was taken since. */
   size: number;
   readAtMs: number;
+  /** Milliseconds that the last sum took. */
+  readMs: number;
 }
 
 /** Characters of a name, a number or a bracket, roughly. */
@@ -52,6 +56,12 @@ export class StoredRoom {
     return true;
   }
 
+  /** Takes back what `take` added, as nothing was stored. */
+  giveBack(accountId: string, size: number): void {
+    const known = this.#known.get(accountId);
+    if (known) known.size = Math.max(0, known.size - size);
+  }
+
   /** Throws `request_too_large`. */
   async require(accountId: string, size: number): Promise<void> {
     if (await this.take(accountId, size)) return;
@@ -69,14 +79,17 @@ export class StoredRoom {
     return await reading;
   }
 
-  #keepMs({ size }: Known): number {
-    return size < this.#options.maxBytes() * farPart ? farMs : nearMs;
+  #keepMs({ size, readMs }: Known): number {
+    return Math.max(size < this.#options.maxBytes() * farPart ? farMs : nearMs, readMs * restFactor);
   }
 
   async #read(accountId: string): Promise<Known> {
+    const { clock, sizes } = this.#options;
+    const startedMs = clock.monotonicMs();
     try {
-      const size = await this.#options.sizes.sizeOf(accountId);
-      const known = { size, readAtMs: this.#options.clock.monotonicMs() };
+      const size = await sizes.sizeOf(accountId);
+      const readAtMs = clock.monotonicMs();
+      const known = { size, readAtMs, readMs: readAtMs - startedMs };
       this.#known.set(accountId, known);
       return known;
     } finally {

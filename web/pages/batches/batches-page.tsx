@@ -54,7 +54,7 @@ export function BatchesPage() {
         what="the batch"
         missing={() => (
           <Empty title="Batch not found">
-            The batch may have expired, or belong to another environment than {environmentNames[environment]}or to
+            The batch may have expired, or belong to another environment than {environmentNames[environment]}, or to
             another person.
           </Empty>
         )}

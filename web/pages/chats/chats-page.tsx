@@ -24,7 +24,7 @@ export function ChatsPage() {
         missing={() => (
           <Empty title="Chat not found">
             The chat may have expired or been deleted, or belong to another environment than{" "}
-            {environmentNames[environment]}or to another person.
+            {environmentNames[environment]}, or to another person.
           </Empty>
         )}
       >

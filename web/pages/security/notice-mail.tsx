@@ -23,9 +23,7 @@ export function NoticeMail() {
     >
       <Switch
         label="Notify me by mail"
-        description={
-          data?.mail_is_sent === false ? "This server does not send mail at the moment." : "At most 30 mails an hour."
-        }
+        description={data?.mail_is_sent === false ? "This server does not send mail." : "At most 30 mails an hour."}
         checked={change.isPending ? change.variables : (data?.mail ?? true)}
         disabled={!data}
         onChange={(event) => change.mutate(event.currentTarget.checked)}

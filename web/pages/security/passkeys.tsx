@@ -27,7 +27,7 @@ export function Passkeys() {
   const support = passkeySupport();
   const removal = useQuestion(({ id }: Passkey) => call("DELETE", `${passkeysPath}/${encodeURIComponent(id)}`), {
     stale: [passkeysPath],
-    said: (_answer, { name }) => `The passkey “${name}” is removed.`,
+    said: (_answer, { name }) => `The passkey “${name}” was removed.`,
   });
   const passkeys = data?.data ?? [];
   return (
@@ -88,7 +88,7 @@ function PasskeyLine({ passkey, rename, remove }: { passkey: Passkey; rename(): 
             {name}
           </Text>
           <SmallNote>
-            {isBackedUp ? "Stored in a password manager" : "Stored on one device"} · added {day(created)} ·{" "}
+            {isBackedUp ? "In a password manager" : "On one device only"} · added {day(created)} ·{" "}
             {used === null ? (
               "not used yet"
             ) : (
