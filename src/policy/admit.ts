@@ -173,7 +173,7 @@ export class Admitter {
     const { model, promptTokens, width, limitHolds = true, stream: grows = false } = size;
     const maxCompletionTokens = limitHolds ? size.maxCompletionTokens : undefined;
     const most = roomForAnswer(model.context, promptTokens);
-    const unsaid = most === Number.POSITIVE_INFINITY ? maxUnsaidLength : most;
+    const unsaid = most === Number.POSITIVE_INFINITY ? defaultReservedTokens : most;
     const whole = width * Math.min(maxCompletionTokens ?? unsaid, most);
     const wanted = grows ? Math.min(whole, width + blockTokens) : whole;
     return {
@@ -203,7 +203,7 @@ export class Admitter {
 }
 
 /** Tokens of a whole answer where neither the request nor a context says how long it may be: all servers know as many. */
-export const maxUnsaidLength = 4_096;
+export const defaultReservedTokens = 4_096;
 
 /** Whether a quota may end the answer where it is spent; which of them count it is for the store to say. */
 function mayBeStopped({ windows }: LimitSet, { maxCompletionTokens, isLimitable }: RequestSize): boolean {

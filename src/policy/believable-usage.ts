@@ -35,7 +35,7 @@ const largestPrompt = 10_000_000;
 /** A vendor that runs tools reads the prompt again after each of them, and reports the sum. */
 const maxTurns = 32;
 /** Tokens of one generation that nobody bounds. */
-const maxGenerationLength = 262_144;
+const maxGenerationTokens = 262_144;
 
 /**
  * Reasoning is counted and often not delivered, so the length of the delivered text is no upper bound. What is generated is
@@ -53,7 +53,7 @@ export function usageBounds({ context }: Pick<Model, "context">, request: Reques
   const promptTokens = Math.min(ofBody, ofPrompt);
   return {
     promptTokens,
-    completionTokens: (maxCompletionTokens ?? context ?? maxGenerationLength) * width,
+    completionTokens: (maxCompletionTokens ?? context ?? maxGenerationTokens) * width,
     widerPrompt: () =>
       request.readsBeyond?.() ? Math.max(promptTokens, Math.min(largestPrompt, ofContext * maxTurns)) : promptTokens,
   };

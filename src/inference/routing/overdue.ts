@@ -38,8 +38,8 @@ export class BeginTimes {
   limitMs(tokens: number): number | undefined {
     if (this.#answers < fewestAnswers) return undefined;
     const size = Math.max(1, tokens / Math.max(1, this.#largest));
-    const defaultMs = Math.max(minMs, patience * this.#slowestMs);
-    return defaultMs * size * 2 ** this.#misses;
+    const expectedMs = Math.max(minMs, patience * this.#slowestMs);
+    return expectedMs * size * 2 ** this.#misses;
   }
 }
 
