@@ -156,6 +156,8 @@ test("a typed fallback adds the entry of exactly that name, and opens its closed
   await press("More settings");
   const fallbacks = dialog.getByRole("combobox", { name: "Fallback models" });
   await fallbacks.fill("aurora-mini");
+  // Names are compared with the list, which may still be on its way.
+  await page.getByRole("option", { name: "aurora-mini", exact: true }).waitFor();
   await dialog.getByRole("textbox", { name: "Owner" }).focus();
   await dialog.locator(".mantine-Pill-label").first().waitFor();
   expect(await dialog.locator(".mantine-Pill-label").allTextContents()).toEqual(["aurora-mini"]);
