@@ -88,7 +88,7 @@ export class IdentityProvider {
       const tokens = await authorizationCodeGrant(configuration, returned, checks);
       const claims = tokens.claims();
       if (!claims) throw new Error("no ID token");
-      // By the clock by which the library has checked that the token has not expired.
+      // This clock is the one by which the library has checked that the token has not expired.
       requireOwnToken(claims, this.#options.settings.clientId, systemClock.nowSeconds());
       // Many providers tell the address only here (OpenID Connect Core, 5.4).
       const hasMore = claims["email"] === undefined && configuration.serverMetadata().userinfo_endpoint != null;

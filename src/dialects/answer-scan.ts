@@ -80,7 +80,7 @@ export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
 export class ScannedAnswer {
   /** The usage, where it tells the three whole numbers of a chat completion, and nothing else; undefined where it is to be parsed. */
   readonly usage: TokenUsage | undefined;
-  /** Whether each of its choices has a message with a text and no calls, and ended by `stop` or `length`. */
+  /** True if each choice has a message with a text and no calls, and ended by `stop` or `length`. */
   readonly hasPlainMessages: boolean;
   /** Reports whether the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
   readonly hasWholeParts: boolean;

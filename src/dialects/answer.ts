@@ -161,7 +161,7 @@ export interface AnswerStream extends StreamObservation {
   readonly finishSeen: boolean;
   /** Whether more of the answer may come: not all of it told why it ended. */
   readonly isOpen: boolean;
-  /** Whether the last event of the format came: nothing of the answer follows. */
+  /** True if the last event of the format came, so that nothing of the answer follows. */
   readonly isOver: boolean;
   /** Called before the first event. */
   servedBy(serving: Serving): void;

@@ -74,7 +74,7 @@ export interface Dialect extends AnswerFormat {
   idOf(requestId: string): string;
   /** Makes of a whole answer what the client was promised. Throws `upstream_error` on what is no usable answer. */
   readAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer;
-  /** How long answers are passed on as they come; undefined if they are read as a whole. */
+  /** The format by which long answers are passed on as they come; undefined if they are read as a whole. */
   readonly long: LongFormat | undefined;
   /** Makes of a streamed answer what the client was promised. */
   stream(request: AskedRequest, names: AnswerNames): AnswerStream;

@@ -98,7 +98,7 @@ function atLeastDelivered(
   };
 }
 
-/** What the model wrote itself. The body may have to be parsed again for this. */
+/** Returns only the text that the model wrote itself. The body may have to be parsed again for this. */
 function withoutEcho(delivered: Delivered, request: AskedRequest): Delivered {
   if (!request.body["echo"]) return delivered;
   const bytes = Math.max(0, delivered.bytes - echoedBytes(request));

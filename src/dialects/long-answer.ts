@@ -10,7 +10,7 @@ import { malformed } from "./malformed.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** How answers of a format are passed on without being held. */
+/** The way in which answers of a format are passed on without being held. */
 export interface LongFormat {
   /** Items that such an answer must have; undefined if any number will do. */
   items(request: AskedRequest): number | undefined;
@@ -39,7 +39,7 @@ const maxItemBytes = 1024 * 1024;
 const [quote, backslash, comma, colon, space] = [0x22, 0x5c, 0x2c, 0x3a, 0x20];
 const [openBrace, closeBrace, openBracket, closeBracket] = [0x7b, 0x7d, 0x5b, 0x5d];
 
-/** What comes next at the first level of the answer. */
+/** The next token at the first level of the answer. */
 type Next = "answer" | "name" | "colon" | "value" | "end of value" | "nothing";
 
 /**
@@ -52,7 +52,7 @@ export class LongAnswer implements BodySource, BodySink {
   readonly #model: LongModel;
   readonly #encode: ((item: unknown) => boolean) | undefined;
   readonly #maxBytes: number;
-  /** Where the rest comes from. */
+  /** The source of the rest of the answer. */
   readonly #source: BodySource;
   #sink: BodySink | undefined;
   /** Output until somebody takes it. */
@@ -68,14 +68,14 @@ export class LongAnswer implements BodySource, BodySink {
   #isEscaped = false;
   /** The member of the first level whose value is at hand. */
   #member = "";
-  /** What is collected instead of being passed on: a name (which is passed on as well), a member that is read, or an item. */
+  /** Bytes that are collected: a name, which is passed on as well, a member that is read, or an item. */
   #collecting: "name" | "member" | "item" | undefined;
   #collected: Buffer[] = [];
   #collectedBytes = 0;
   #hasList = false;
-  /** Whether the value at hand is the list. */
+  /** True while the value at hand is the list. */
   #isList = false;
-  /** Where in the piece at hand the bytes begin that are neither passed on nor collected yet. */
+  /** Position in the piece at hand of the first byte that is neither passed on nor collected yet. */
   #from = 0;
   readonly #members: Record<string, unknown> = {};
   #items = 0;
@@ -103,7 +103,7 @@ export class LongAnswer implements BodySource, BodySink {
     this.#maxBytes = maxAnswerBytes(request, model);
   }
 
-  /** What was used, as far as the answer has told it. */
+  /** The usage, as far as the answer has reported it. */
   get usage(): TokenUsage {
     return this.#format.usage(this.#members, this.#items, this.#request, this.#model);
   }
@@ -266,7 +266,7 @@ export class LongAnswer implements BodySource, BodySink {
     this.#next = "nothing";
   }
 
-  /** Whether an item of the list begins here. */
+  /** Reports whether an item of the list begins here. */
   #isItem(code: number): boolean {
     if (!this.#isList || this.#depth !== 2 || this.#collecting) return false;
     return code === openBrace || code === openBracket || code === quote;

@@ -1,4 +1,4 @@
-// Where reasons stand in the errors of model servers and of gateways before them.
+// Places of reasons in the errors of model servers and of gateways before them.
 import { expect, test } from "bun:test";
 import { toldReason } from "./told-reason.ts";
 

@@ -10,7 +10,7 @@ export interface ToldReason {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Nobody wraps a reason as often as that. */
+/** Levels of wrapping that are looked into: no known gateway has as many. */
 const maxDepth = 6;
 /** A request with one fault may break twenty rules of a server's schema. */
 const maxReasons = 3;
@@ -21,7 +21,7 @@ const reasonMembers = [
 ] as const;
 /** Members that hold the place: OpenAI's, FastAPI's, and those of JSON Schema validators and of Google. */
 const placeMembers = ["param", "loc", "field", "path", "pointer", "instancePath", "property"] as const;
-/** What such places begin with, which is not a member of the request. */
+/** Beginnings of such places that are not members of the request. */
 const placeRoots: ReadonlySet<unknown> = new Set(["body", "query", "$", ""]);
 const placePattern = /^[\w.[\]-]{1,128}$/;
 const eventData = /^data: ?(.+)$/m;

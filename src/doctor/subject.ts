@@ -118,7 +118,7 @@ interface Given {
   cwd: string;
 }
 
-/** What the running server was started with, beneath what is given here. */
+/** Settings of the running server. Settings that are given here come before them. */
 function asStarted({ flags, env, cwd }: Given, { args = [], environment = {}, directory = cwd }: ProcessFacts): Given {
   const path = (name: string) => {
     const value = flags[name];

@@ -18,9 +18,9 @@ const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = maxHeadBytes + endOfHead.length;
-/** Where a line of a content begins: readers differ in which of these a boundary may follow. */
+/** Beginnings of lines of a content: readers differ in which of these a boundary may follow. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
-/** What stands there before a boundary, in the same order. */
+/** Bytes before a boundary in each of these cases, in the same order. */
 const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;
 
 type State =
@@ -113,7 +113,7 @@ export class MultipartReader {
     return i;
   }
 
-  /** All but the line end, and the beginning of a boundary behind it, that may go on in the next piece. */
+  /** Returns the bytes but for a line end, and a boundary's beginning behind it, that may go on in the next piece. */
   #giveRest(bytes: Buffer, from: number): number {
     const least = Math.max(from, bytes.length - this.#boundary.length);
     let at = bytes.length;

@@ -6,7 +6,7 @@ export interface PartHead {
   /** Undefined: a text. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
-  /** Whether the text is ISO 8859-1, the default of Apache's HttpClient; else UTF-8. */
+  /** True if the text is ISO 8859-1, the default of Apache's HttpClient; else the text is UTF-8. */
   readonly isLatin1: boolean;
 }
 

@@ -61,7 +61,7 @@ export class ReadForm implements KeptForm {
   readonly texts: readonly FormText[];
   readonly files: readonly FormFile[];
   readonly #bytes: SpooledBytes;
-  /** All of it, in the client's order. */
+  /** All fields and files of the form, in the client's order. */
   readonly #parts: readonly WrittenPart[];
 
   constructor(bytes: SpooledBytes, { texts, files, parts }: Reading) {

@@ -51,7 +51,7 @@ export interface InferenceCall<Result> extends LimitListener {
   onWanted?: (() => void) | undefined;
   /** Set where guardrails look at it. */
   guarding?: Guarding | undefined;
-  /** Whether `answer` takes a long list as bytes that come. Left out: it takes JSON as a whole alone. */
+  /** True if `answer` takes a long list as bytes that come. Left out: `answer` takes JSON as a whole alone. */
   readonly passesLongAnswers?: boolean;
   /** An error as the text of its JSON body. */
   renderError(error: GatewayError): string;
@@ -94,7 +94,7 @@ export function urgencyOf({
   return onWanted ? "low" : (priority ?? principal.priority ?? defaultPriority);
 }
 
-/** What the limits have to know of a request to the model. */
+/** Facts of a request to the model that limits need. */
 export function sizeOf(
   { request, requestId }: InferenceCall<unknown>,
   { usageDoubts }: InferenceDeps,

@@ -50,7 +50,7 @@ export interface RequestMarks {
   readonly olderLimit: number | null | undefined;
   readonly hasEmptyStop: boolean;
   readonly hasMedia: boolean;
-  /** Whether it has members of which nobody here knows that they do not limit the answer; see `neutralMembers`. */
+  /** True if the request has members that may limit the answer, as they are unknown here; see `neutralMembers`. */
   readonly hasOthers: boolean;
   /** Offsets of the end user's name, and of `metadata`, in the bytes; both 0 where there is none, or nobody looked. */
   readonly userStart: number;

@@ -478,7 +478,7 @@ export class OpenRequest<Result>
     this.reject(this.#stopped ? stoppingError() : error);
   }
 
-  /** Another deployment is asked in place of one that gave no answer. */
+  /** Asks another deployment in place of one that gave no answer. */
   another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched> {
     // Its step of the trail is told by its attempt.
     this.#toldCut = dispatched;
@@ -583,7 +583,7 @@ export class OpenRequest<Result>
     this.noAnswer(error, true);
   }
 
-  /** Nothing was told to the client: another deployment may answer. */
+  /** Ends an attempt of which the client has nothing: another deployment may answer. */
   noAnswer(error: unknown, isCut: boolean): void {
     const dispatched = this.#dispatched;
     const mayMove = error instanceof GatewayError && isOfEngine(error) && !this.cancellation.cancelled;
@@ -638,7 +638,7 @@ export class OpenRequest<Result>
     passTo(dispatched, this, long);
   }
 
-  /** Whether nothing here has to read an answer as a whole. */
+  /** Reports whether no policy of the request has to read an answer as a whole. */
   get takesLongAnswers(): boolean {
     const { passesLongAnswers, request, guarding } = this.call;
     const isRead = this.recording || guarding?.answer !== undefined || this.#dispatched?.translation !== undefined;

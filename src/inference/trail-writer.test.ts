@@ -59,7 +59,7 @@ test("a trail of very many steps keeps the first ones and the last, and says how
     499,
   ]);
   expect(writer.trail.map(({ leftOut }) => leftOut ?? 0)).toEqual([...Array(maxSteps - 1).fill(0), 100 - maxSteps]);
-  // Those alone in which a server was asked.
+  // Only steps in which a server was asked count.
   writer.add({ deployment, model: "m", result: "not_retried" }, 100);
   writer.add({ deployment, model: "m", result: "not_retried" }, 101);
   writer.add(step(500), 102);

@@ -61,7 +61,7 @@ export interface LedgerFigures {
 }
 
 const maxBackOffMs = 5_000;
-/** From this back-off on the database is said to take no usage. */
+/** Back-off from which on the database is reported to take no usage. */
 const judgedMs = 1_000;
 const syncEveryMs = 1_000;
 /** Milliseconds that `close` waits for requests that still run. */
@@ -205,12 +205,12 @@ export class SpoolLedger implements Ledger {
     return this.#probe.isWritable;
   }
 
-  /** Whether the disk kept what the spool asked it to keep last: else a power cut may lose more than the last second. */
+  /** True if the disk kept the spool's last sync: else a power cut may lose more than the last second. */
   get isSpoolKept(): boolean {
     return this.#spool.keeps;
   }
 
-  /** Whether the database takes usage, as of the last batches: another program may have had its lock for a moment. */
+  /** True if the database takes usage, as of the last batches: another program may have had its lock for a moment. */
   get isDrained(): boolean {
     return !this.#databaseFailing || this.#delayMs < judgedMs;
   }

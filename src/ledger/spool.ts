@@ -91,7 +91,7 @@ export class Spool {
     return this.#segments.some((segment) => segment.unsynced);
   }
 
-  /** Whether the disk kept what it was asked to keep last. */
+  /** True if the disk kept the last sync. */
   get keeps(): boolean {
     return this.#keeps;
   }
@@ -191,7 +191,7 @@ export class Spool {
 
   /** Closes the spool; `append` throws afterwards. Segments that nothing pins are deleted. */
   async close(): Promise<void> {
-    // Whoever called `sync` hears that it failed; what is deleted here is in the database.
+    // The caller of `sync` hears that it failed; files that are deleted here are in the database.
     await this.#syncing.catch(() => {});
     for (const segment of this.#segments) {
       if (segment.fd !== undefined) release(segment);
@@ -251,7 +251,7 @@ export class Spool {
       if (segment.fd === undefined) continue;
       const sealed = segment !== this.#current;
       if (segment.unsynced) {
-        // What is written meanwhile is for the next time.
+        // Lines that are written meanwhile belong to the next sync.
         segment.unsynced = false;
         try {
           await (this.#options.sync ?? syncData)(segment.fd);

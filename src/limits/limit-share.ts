@@ -229,7 +229,7 @@ export class LimitShare {
    * needs it is told.
    */
   async #readUsage(quota: Quota, known: QuotaShare): Promise<void> {
-    // What is known stays where the ledger cannot be read.
+    // Known figures stay if the ledger cannot be read.
     const read = this.#memory.reread(quota).catch(() => {});
     await (known.share ? read : Promise.race([read, Bun.sleep(patienceMs)]));
     // It has what requests had set aside everywhere when Redis went, which no ledger knows.

@@ -280,7 +280,7 @@ export class NodeDirectory implements NodeWays {
     await this.#writeAgain();
     // Nobody tells of a process that died: neither that its nodes are gone, nor when it last saw them.
     const before = [...this.#remote.keys()];
-    // What was seen last stands until the next poll.
+    // The last state stands until the next poll.
     if (before.length > 0) await this.#lookForConnections(++this.#looks).catch(() => {});
     if (before.some((nodeId) => !this.place(nodeId))) await this.refresh();
     this.#endLeft();

@@ -1,4 +1,4 @@
-// Which addresses may be asked that somebody else chose.
+// Addresses that a stranger chose: which of them may be asked.
 import { expect, test } from "bun:test";
 import { addressesOf, type OutwardRules } from "./addresses.ts";
 

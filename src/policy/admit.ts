@@ -28,7 +28,7 @@ export interface RequestSize {
   promptTokens: number;
   /** For each generation, as the request says; undefined where it says nothing; 0 where nothing is generated. */
   maxCompletionTokens: number | undefined;
-  /** Whether model servers hold an answer to that; left out: they do. */
+  /** True if model servers hold an answer to that limit; left out: they do. */
   limitHolds?: boolean;
   /** Generations side by side. */
   width: number;

@@ -12,7 +12,7 @@ export interface RequestBounds {
   promptTokens?: number;
   /** For each generation; undefined where the request says nothing; 0 where nothing is generated. */
   maxCompletionTokens: number | undefined;
-  /** Whether that is the only limit that a model server can read in the request; left out: it is. */
+  /** True if that is the only limit that a model server can read in the request; left out: true. */
   limitHolds?: boolean;
   /** Generations side by side, and never less than the prompts. */
   width: number;

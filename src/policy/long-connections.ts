@@ -11,11 +11,11 @@ export interface LongConnection {
   readonly watch?: ConnectionWatch;
 }
 
-/** What a connection is asked and told while it is open. */
+/** The open connection, as the table of long connections uses it. */
 export interface ConnectionWatch {
   /** Resolves where the credential still permits the connection; throws or rejects where it does not. */
   holds(): unknown;
-  /** Whether a silent connection is at work all the same, such as on an answer. Left out: never. */
+  /** Reports whether a silent connection is at work all the same, such as on an answer. Left out: never. */
   isBusy?(): boolean;
   /** Called once, where the connection is to end; `error` is for its client. */
   end(reason: LongConnectionEnd, error: GatewayError): void;

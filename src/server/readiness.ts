@@ -33,7 +33,7 @@ const patienceMs = 1_000;
 export async function readinessOf(options: ReadinessOptions): Promise<Readiness> {
   const { authenticator, ledger, installation } = options;
   const looks = Promise.allSettled([ledger.reach(), installation.reach(), options.resync()]);
-  // What was not seen in time stays as it was seen last.
+  // A check that was late keeps its last result.
   await Promise.all([authenticator.reach(), withDeadline(looks, patienceMs).catch(() => {})]);
   return readinessNow(options);
 }

@@ -1,4 +1,4 @@
-// Where a value stands in JSON, as messages name it.
+// Paths of values in JSON, as error messages name them.
 
 export type JsonPath = readonly (string | number)[];
 

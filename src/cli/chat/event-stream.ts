@@ -23,7 +23,7 @@ export async function* readEvents(body: ReadableStream<Uint8Array>, signal: Abor
     }
   } finally {
     signal.removeEventListener("abort", onAbort);
-    // Nothing more is read, and the connection is given up.
+    // The reader stops here, and the connection is given up.
     void reader.cancel().catch(() => {});
   }
 }

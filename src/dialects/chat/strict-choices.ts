@@ -48,7 +48,7 @@ class CallIds {
     this.#answerId = answerId.slice(answerId.indexOf("-") + 1);
   }
 
-  /** Whether it is an id that no call of the answer has. */
+  /** Reports whether no call of the answer has this id. */
   isNew(id: unknown): boolean {
     if (typeof id !== "string" || id === "" || this.#given.has(id)) return false;
     this.#given.add(id);

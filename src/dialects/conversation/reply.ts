@@ -68,11 +68,11 @@ export interface ReplyUsage {
  * in the stream is returned by `fault`.
  */
 export interface ReplyReader {
-  /** Whether the last event of the format came. */
+  /** True if the last event of the format came. */
   readonly isOver: boolean;
   /** The data of one event of a stream, parsed. */
   event(data: Readonly<Record<string, unknown>>, sink: ReplySink): void;
-  /** Whether the event is a part of an answer: a heartbeat is none, and an event of another format. */
+  /** Reports whether the event is a part of an answer. A heartbeat, and an event of another format, are none. */
   isPart(data: Readonly<Record<string, unknown>>): boolean;
   /** A whole answer, parsed. */
   whole(answer: Readonly<Record<string, unknown>>, sink: ReplySink): void;

@@ -2,7 +2,7 @@
 import type { AnswerCollector } from "../answer.ts";
 import { isObject, type Json } from "./json.ts";
 
-/** Where the data of the last event begins: a line of its own, as data has no line breaks. */
+/** Position of the data of the last event: a line of its own, as data has no line breaks. */
 export const lastEvent = /(?:^|\n)event: response\.(?:completed|incomplete|failed)\ndata: /;
 
 export class ResponseCollector implements AnswerCollector {

@@ -1,4 +1,4 @@
-// Which requests a quota counts, by model and tag.
+// A quota counts requests by model and tag.
 import { expect, test } from "bun:test";
 import { isCounted } from "./quota-filter.ts";
 

@@ -18,7 +18,7 @@ const maxUnknown = 10_000;
  * bodies; both compare as `field-names.ts` does.
  */
 export class ClearNames {
-  /** By their bare form. */
+  /** Names by their bare form. */
   readonly #known: ReadonlyMap<string, string>;
   readonly #names: ReadonlySet<string>;
   readonly #open: ReadonlySet<string>;

@@ -58,7 +58,7 @@ export function foldName(name: string): string {
   if (plainName.test(name)) return name;
   if (asciiName.test(name)) return name.toLowerCase();
   const [upToNul = ""] = name.split("\0", 1);
-  // It is no name of a field, whatever is folded or left out.
+  // The name is no field's, whatever is folded or left out.
   if (upToNul.length > maxNameLength) return upToNul;
   return upToNul.normalize("NFKC").toUpperCase().toLowerCase().replace(leftOut, "");
 }

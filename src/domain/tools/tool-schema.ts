@@ -19,7 +19,7 @@ export function toolSchema(parameters: unknown, isStrict = false): Json {
   const schema = withItems(parameters, 0);
   const { type, properties } = schema;
   const isOfObject = type === "object" || type === undefined || type === null || listsObject(type);
-  // Whoever wrote another type hears of it from the server.
+  // The server refuses another type with its own words.
   if (!isOfObject) return schema;
   const hasNull = Object.entries(schema).some(([name, value]) => value === null && !nullable.has(name));
   const isClosed = !isStrict || isObject(properties) || schema["additionalProperties"] === false;

@@ -89,7 +89,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   return runs(exchange, principal, request, deps);
 }
 
-/** Whether a body may have more bytes than these, once it is unpacked. */
+/** Reports whether a body may have more bytes than these, once it is unpacked. */
 function mayBeLonger({ headers, bodyIsHere }: IncomingRequest, bytes: number): boolean {
   if (codingOf(headers.get("content-encoding"))) return true;
   const length = headers.get("content-length");

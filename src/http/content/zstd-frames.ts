@@ -38,7 +38,7 @@ export class ZstdFrames {
   #hasBegun = false;
   #isBroken = false;
 
-  /** Whether all that was pushed is whole frames, of which there is at least one. */
+  /** Reports whether the pushed bytes are whole frames, at least one. */
   get areWhole(): boolean {
     const isBetween = this.#part === "magic" && this.#length === 0 && this.#skip === 0;
     return this.#hasBegun && isBetween && !this.#isBroken;

@@ -31,7 +31,7 @@ const onlyUsage = Buffer.from('{"include_usage":true}');
 export class BodyNotes implements RequestMarks {
   promptTokens = 0;
   hasMedia = false;
-  /** Whether a member was passed that has no rule. */
+  /** True if a member was passed that has no rule. */
   hasUnknown = false;
   /** Offsets of the values; both 0 where there is none. */
   readonly #starts = new Int32Array(places);

@@ -37,7 +37,7 @@ export function decodeRequest(operation: Operation, sent: ByteSpan, limits: Requ
   return request;
 }
 
-/** By the list of refused members, which changes with the configuration alone. */
+/** Shapes by the list of refused members, which changes with the configuration alone. */
 const refusals = new WeakMap<readonly string[], RefusedMembers>();
 
 function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, marks?: RequestMarks): void {

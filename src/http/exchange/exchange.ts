@@ -176,7 +176,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
       this.#fail(toGatewayError(thrown));
       return;
     }
-    // Nobody is there to be answered.
+    // The client is gone.
     this.status = clientClosedRequest;
     if (!this.#deferred) this.#write();
   }

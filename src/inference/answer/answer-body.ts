@@ -76,7 +76,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
     this.#failed(refusal);
   }
 
-  /** What came so far stays held until the taker passes it on; the engine waits for that. */
+  /** The bytes so far stay held until the taker passes them on; the engine waits for that. */
   #handOver(): void {
     this.#isLong = true;
     if (!this.#taker?.takesLongAnswers) return;

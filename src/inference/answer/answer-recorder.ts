@@ -26,7 +26,7 @@ export interface AnswerEnd {
 export abstract class AnswerRecorder {
   /** Whether all events of a stream are to be added; else those alone that come with its end. */
   readonly wantsAllEvents: boolean;
-  /** Whether the answer says that it is stored, which it is not: then `truthful` changes it. */
+  /** True if the answer says that it is stored, which it is not: then `truthful` changes it. */
   takesBack = false;
   readonly #kept: KeptAnswers;
   #chunks: AnswerCollector | undefined;

@@ -23,7 +23,7 @@ export function isEngineFault(error: GatewayError): boolean {
   return error.code === "upstream_error" || error.code === "upstream_timeout" || error.code === "service_unavailable";
 }
 
-/** Whether a fault of an answer lies with its engine, and not with the client, the request or the gateway. */
+/** Reports whether a fault of an answer lies with its engine, and not with the client, the request or the gateway. */
 export function isOfEngine(error: unknown): boolean {
   if (error instanceof BlamelessError) return false;
   return !(error instanceof GatewayError) || isEngineFault(error);

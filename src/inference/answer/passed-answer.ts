@@ -155,7 +155,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
     if (!this.#client?.writeAround("", bytes, start, end, "") && !this.#isOver) this.#fellBehind();
   }
 
-  /** Another deployment may answer: the client has nothing of this one. */
+  /** Hands the request back, so that another deployment may answer: the client has nothing of this one. */
   #noAnswer(error: unknown, isCut: boolean): void {
     this.#isOver = true;
     this.#open.cancellation.off(this);

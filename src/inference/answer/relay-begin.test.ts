@@ -97,7 +97,7 @@ describe("an engine that sends no answer", () => {
       0,
       [["no event", "a reset", "silence for too long"].includes(name)],
     ]);
-    // What it still sends is nobody's.
+    // The rest of its answer goes to no client.
     bad.send(event("late"));
     good.send(event("a") + event("", "stop") + done);
     await settled();

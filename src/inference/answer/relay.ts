@@ -62,7 +62,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   readonly #stop: StreamStop | undefined;
   /** Undefined until the client's answer has begun. */
   #client: ClientStream | undefined;
-  /** What was written before that, and whether the client was asked for. */
+  /** Text that was written before the client was there, and whether the client was asked for. */
   #early = "";
   #isAskedFor: boolean;
   #reader: SseReader;
@@ -88,7 +88,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #object: string | undefined;
   /** Whether the client was sent any event. */
   #hasBegun = false;
-  /** Whether the engine that sends now has sent any. */
+  /** True if the engine that sends now has sent a byte. */
   #isProven = false;
   /** Whether the next event can be taken where it lies: nothing of one was read yet, and nobody wants it as text. */
   #atRest = false;
@@ -523,7 +523,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   #writeEarly(bytes: string): void {
     this.#early += bytes;
     this.#askForClient();
-    // It comes in a moment.
+    // The client comes in a moment.
     if (!this.#client) this.#wrote(false);
   }
 
@@ -551,7 +551,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#isRecorded) this.recorded();
   }
 
-  /** What the engine sends is an answer. */
+  /** Notes that the engine's bytes are an answer. */
   #proves(): void {
     this.#isProven = true;
     const dispatched = this.#dispatched as Dispatched;
@@ -650,7 +650,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     else this.#restart(continuation, dispatched, error);
   }
 
-  /** Whether nothing is missing but usage and the mark of the end. */
+  /** Reports whether only the usage and the mark of the end are missing. */
   get #isAnswered(): boolean {
     return this.#chunks.finishSeen && !this.#chunks.isOpen;
   }

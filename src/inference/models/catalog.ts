@@ -58,7 +58,7 @@ export interface EngineStatus {
 export interface EngineWatcher {
   reached(engine: Engine): void;
   unreachable(engine: Engine): void;
-  /** It did not list its models in time, asked at `sinceMs` (monotonic milliseconds). */
+  /** The engine did not list its models in time, asked at `sinceMs` (monotonic milliseconds). */
   silent(engine: Engine, sinceMs: number): void;
 }
 

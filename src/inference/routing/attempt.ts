@@ -120,7 +120,7 @@ export interface Refused {
   again: Gate | undefined;
 }
 
-/** What made an attempt, and asks the deployment after it. */
+/** The dispatch that made an attempt, and asks the deployment after it. */
 export interface AttemptDispatch {
   /** Reports whether the request may have a deployment beside the one of `model` that was asked. */
   hasChoice(model: Model): boolean;
@@ -148,7 +148,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   /** The format in which the engine was asked. */
   #asked: Operation | undefined;
   #isStream = false;
-  /** Whether the body is known to be an answer. */
+  /** True once the body is known to be an answer. */
   #isProven = false;
   readonly #dispatch: AttemptDispatch;
   /** Milliseconds and its means, where the attempt is given up for another one once it is overdue. */

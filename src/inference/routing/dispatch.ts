@@ -64,7 +64,7 @@ class Detour {
   refused: Refused | undefined;
   /** Whether the budget was asked for whoever comes after that one. */
   isBudgeted = false;
-  /** Whether that one may be asked again itself. */
+  /** True if the same deployment may be asked again. */
   mayReturn = false;
   /** Since when it is in the queue: monotonic milliseconds. */
   waitingSinceMs: number | undefined;

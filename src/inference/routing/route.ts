@@ -91,7 +91,7 @@ export class Router {
     return this.#engine(engine).health.state(this.#clock.monotonicMs());
   }
 
-  /** Whether the engine, or one of its models, failed and was not found well since. */
+  /** Reports whether the engine, or one of its models, failed and was not found well since. */
   rests(engine: Engine): boolean {
     const { health, models } = this.#engine(engine);
     return !health.isWell || [...models.values()].some((model) => !model.health.isWell);

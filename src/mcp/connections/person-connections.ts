@@ -212,7 +212,7 @@ export class PersonConnections implements ToolConnections {
     const now = await store.find(found.server, found);
     // A write that seemed to fail was made.
     if (now?.sealed === row.sealed) return tokens.accessToken;
-    // It ended meanwhile, and what was revoked with it are the tokens of before: nobody could end these any more.
+    // The connection ended meanwhile, and only its earlier tokens were revoked: these could never be ended.
     if (!now) await authorization.revoke(found.url, tokens);
     return undefined;
   }

@@ -78,7 +78,7 @@ export class Offers {
     throw new GatewayError("not_found", "There is no such MCP server, or this key may not use it.");
   }
 
-  /** What all servers have of a kind, in the order of their names. `isFresh`: as `ServerLists.of` has it. */
+  /** Returns the entries of a kind of all servers, in the order of their names. `isFresh`: as `ServerLists.of` has it. */
   async all(kind: ListKind, call: ClientCall, isFresh = false): Promise<Found[]> {
     await this.permit(call, listKinds[kind].method, null);
     const servers = this.serversOf(call);

@@ -115,7 +115,7 @@ export class PooledLink implements ToolLink {
   /** Fails what is under way, and whatever comes. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
-    // Whoever asked for the connection gets its failure.
+    // The caller that asked for the connection gets its failure.
     await this.#connecting?.catch(() => {});
     await this.#connection?.close();
   }

@@ -16,7 +16,7 @@ export function registeredRedirectUri(
   if (parameters.isRepeated("redirect_uri")) {
     return { message: "redirect_uri was sent twice.", reason: "redirect_uri_repeated" };
   }
-  // What was registered under earlier rules is checked by those of today.
+  // URIs that were registered under earlier rules are checked by those of today.
   const registeredUris = redirectUris.filter((uri) => redirectFault(uri) === undefined);
   const sent = parameters.get("redirect_uri");
   if (sent === undefined) {

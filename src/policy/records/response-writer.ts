@@ -11,7 +11,7 @@ export interface ResponseWriterOptions {
   log: Log;
   /** Is read for every response: a reload may change it. */
   retentionDays(): number;
-  /** How long a client waits at most. Default 5 s. */
+  /** Milliseconds that a client waits at most. Default 5 s. */
   maxMs?: number;
 }
 

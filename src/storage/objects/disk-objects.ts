@@ -122,7 +122,7 @@ class DiskWriter implements ObjectWriter {
   }
 
   async abandon(): Promise<void> {
-    // What cannot be deleted now is deleted by a later start, as it is in `incoming`.
+    // A later start deletes the files that cannot be deleted now, as they are in `incoming`.
     await this.#handle.close().catch(() => {});
     await rm(this.#incoming, { force: true }).catch(() => {});
   }

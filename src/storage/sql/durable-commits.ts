@@ -34,7 +34,7 @@ export async function syncCommits(db: Database): Promise<void> {
   failing.delete(db.options);
 }
 
-/** Whether the disk has taken all commits that it was asked to keep. */
+/** True if the disk has taken all commits that it was asked to keep. */
 export function isSynced(db: Database): boolean {
   return !failing.has(db.options);
 }

@@ -1,4 +1,4 @@
-// One-line summaries for the folded sections of a key's form.
+// Summaries, of one line each, for the folded sections of a key's form.
 import { numberOf } from "../../parts/editing/typed-number.ts";
 import { amountInWords, keyAmounts } from "../../parts/words/amounts.ts";
 import { count, counted, span } from "../../parts/words/figures.ts";

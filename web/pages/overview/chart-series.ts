@@ -29,7 +29,7 @@ export function seriesOf(usage: Usage, names: Overview["names"], by: ChartGroup,
   const series: Series[] = first.map(({ place, group }, at) => ({
     label: labels[at] ?? "",
     values: valuesOf(group, metric),
-    // One colour stands for one group in all charts.
+    // A colour stands for the same group in all charts.
     color: place,
   }));
   const left = usage.group_count - first.length;

@@ -154,7 +154,7 @@ export class BatchRunner {
     const ended = async () => {
       await Promise.all([this.#looking, this.#stepping, this.#filling]);
       while (this.#running.size > 0) await Bun.sleep(5);
-      // What is not told now is unpaid for the next process, which charges nothing twice.
+      // A line that is not recorded now counts as unpaid for the next process, which charges nothing twice.
       await this.#tellPaid().catch(() => {});
     };
     await Promise.race([ended(), Bun.sleep(closeMs)]);

@@ -83,7 +83,7 @@ export async function* linesOf(
   if (last.bytes === undefined || !isBlank(last.bytes)) yield last;
 }
 
-/** How many lines of blanks alone begin at `from`, and where the line behind them begins. */
+/** Counts the lines of blanks alone that begin at `from`, and returns the position of the line behind them. */
 function blankLines(bytes: Buffer, from: number): { lines: number; end: number } {
   let [lines, end] = [0, from];
   for (let at = from; at < bytes.length; at++) {

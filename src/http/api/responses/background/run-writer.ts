@@ -42,9 +42,9 @@ export class RunWriter {
   #responseDueMs = 0;
   /** Why it is not written any more. */
   #gone: "elsewhere" | "deleted" | undefined;
-  /** Whether another process took this one for dead and has ended the response. */
+  /** True if another process took this one for dead and has ended the response. */
   #isAbandoned = false;
-  /** Whether `end` was called. */
+  /** True once `end` was called. */
   #isEnding = false;
   #triesUntilMs = Number.POSITIVE_INFINITY;
 
