@@ -18,16 +18,22 @@ export interface TokenCount {
 /** Whoever asks for a count waits with a whole prompt: an estimate now is of more use than a count later. */
 const maxMs = 10_000;
 
-/** Throws a GatewayError where the principal may not use the model, or no engine of it could be asked for that at all. */
+/**
+ * Throws a GatewayError where the principal may not use the model, or no engine of it could be asked for that at all.
+ * `mayAsk`: asked once, before an engine works for the count; false: the count is estimated.
+ */
 export async function countTokens(
-  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "holder"> & { request: DecodedRequest },
+  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "holder"> & {
+    request: DecodedRequest;
+    mayAsk: () => Promise<boolean>;
+  },
   deps: Pick<InferenceDeps, "catalog" | "sealFor">,
 ): Promise<TokenCount> {
   const { request, principal } = call;
   if (!deps.catalog.find(request.model)) await deps.catalog.whenComplete();
   const model = requireModel(principal, deps.catalog.find(request.model), request.model);
   // What its guardrails would take out of the prompt, or block, is shown to nobody for the sake of a count.
-  if (model.policies?.guardrails) return { tokens: request.promptTokens, estimated: true };
+  if (model.policies?.guardrails || !(await call.mayAsk())) return { tokens: request.promptTokens, estimated: true };
   const cancellation = new Cancellation();
   const stop = () => cancellation.cancel(call.left.reason);
   const timer = setTimeout(() => cancellation.cancel(new DOMException("It takes too long", "TimeoutError")), maxMs);

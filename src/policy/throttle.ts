@@ -1,9 +1,9 @@
-// Bounds what costs work and counts against no other limit: access tokens, changes of keys, apps, members and names, conversations, and lists of tools.
+// Bounds what costs work and counts against no other limit: access tokens, changes of keys, apps, members and names, conversations, lists of tools, and counts of tokens.
 import { GatewayError } from "../base/errors.ts";
-import type { LimitStore } from "../domain/limits/limits.ts";
+import type { Admission, LimitStore } from "../domain/limits/limits.ts";
 import { keyOf, type Principal } from "../domain/principal.ts";
 
-const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200 } as const;
+const perMinute = { token: 120, change: 300, conversation: 1_200, tools: 1_200, count: 300 } as const;
 /**
  * The share of all keys of an account, in shares of one key: a key makes others, each with a share of its own. Left out:
  * no bound.
@@ -12,6 +12,7 @@ const accountTimes: Readonly<Partial<Record<keyof typeof perMinute, number>>> = 
   token: 50,
   change: 10,
   conversation: 4,
+  count: 4,
 };
 /** Clients put in no more than that: at the pace of changes alone they would fill a disk within the hour. */
 const bytesPerMinute = 16 * 1024 * 1024;
@@ -20,8 +21,11 @@ const words = {
   change: "changes",
   conversation: "changes of conversations, with 16 MiB together,",
   tools: "questions to MCP servers beside calls",
+  count: "counts of tokens",
 } as const;
 const windowSeconds = 60;
+
+type Throttled = keyof typeof perMinute;
 
 export class Throttle {
   readonly #limits: LimitStore;
@@ -34,7 +38,25 @@ export class Throttle {
    * Throws `rate_limit_exceeded`. Counts by key, its successors included, and by account. `bytes`: of what is kept; a single
    * request may have more than there are in a minute.
    */
-  async require(what: keyof typeof perMinute, principal: Principal, bytes = 0): Promise<void> {
+  async require(what: Throttled, principal: Principal, bytes = 0): Promise<void> {
+    const admission = await this.#take(what, principal, bytes);
+    if ("lease" in admission) return;
+    const [limit, times] = [perMinute[what], accountTimes[what]];
+    const { retryAfterSeconds = 1 } = admission.refusal;
+    const ofAccount = times === undefined ? "" : ` by a key, and ${limit * times} by all keys of its account`;
+    throw new GatewayError(
+      "rate_limit_exceeded",
+      `At most ${limit} ${words[what]} per minute${ofAccount}. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
+      { retryAfterSeconds },
+    );
+  }
+
+  /** Reports whether there is room for one more, and counts it: for work that can be left out. */
+  async allows(what: Throttled, principal: Principal): Promise<boolean> {
+    return "lease" in (await this.#take(what, principal, 0));
+  }
+
+  async #take(what: Throttled, principal: Principal, bytes: number): Promise<Admission> {
     const [limit, times] = [perMinute[what], accountTimes[what]];
     const size = Math.min(bytes, bytesPerMinute);
     const owners: { id: string; owner: "key" | "account"; times: number }[] = [
@@ -45,13 +67,7 @@ export class Throttle {
       owners.map(({ id, owner, times }) => ({ id: id + suffix, owner, limit: most * times, windowSeconds }));
     const rules = { requests: rulesOf(limit), tokens: size === 0 ? [] : rulesOf(bytesPerMinute, ":bytes"), quotas: [] };
     const admission = await this.#limits.admit(rules, { tokens: size, nanoUsd: 0, minTokens: size, minNanoUsd: 0 });
-    if ("lease" in admission) return admission.lease.settle(size, 0);
-    const { retryAfterSeconds = 1 } = admission.refusal;
-    const ofAccount = times === undefined ? "" : ` by a key, and ${limit * times} by all keys of its account`;
-    throw new GatewayError(
-      "rate_limit_exceeded",
-      `At most ${limit} ${words[what]} per minute${ofAccount}. Retry in ${Math.ceil(retryAfterSeconds)} s.`,
-      { retryAfterSeconds },
-    );
+    if ("lease" in admission) admission.lease.settle(size, 0);
+    return admission;
   }
 }

@@ -1,6 +1,7 @@
 // Tokens of a prompt are counted by the model server, whatever format it speaks, with nothing that its count does not take.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
+import { manualClock } from "../support/manual-clock.ts";
 import { json, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 
 /** Path of the count, and the members that it takes: those of the SDKs' types, and for llama-server any. */
@@ -22,6 +23,7 @@ type Api = keyof typeof counts;
 const apis = Object.keys(counts) as Api[];
 
 const upstreams = new Map<Api, ScriptedUpstream>();
+const clock = manualClock();
 let server: TestServer;
 
 beforeAll(async () => {
@@ -39,7 +41,7 @@ beforeAll(async () => {
     upstreams.set(api, upstream);
   }
   const lines = apis.map((api) => `  - { name: ${api}, url: "${upstreams.get(api)?.url}", apis: [${api}] }\n`);
-  server = await startHeadrace({ yaml: `upstreams:\n${lines.join("")}` });
+  server = await startHeadrace({ clock, yaml: `upstreams:\n${lines.join("")}` });
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
@@ -58,5 +60,50 @@ describe.each(apis)("a model server that speaks %s alone", (model) => {
     const body = { model, instructions: "Be brief.", input: "Hi", stream: true, ...more };
     const answer = await server.request("/v1/responses/input_tokens", { body });
     expect(await answer.json()).toEqual({ object: "response.input_tokens", input_tokens: 42 });
+  });
+});
+
+describe("the counts of a key", () => {
+  const body = { model: "messages", messages: [{ role: "user", content: "Hi" }] };
+
+  async function keyOf(maker?: string): Promise<string> {
+    const settings = {
+      name: "counting",
+      scopes: ["chat:write", "keys:manage"],
+      rate_limit: 1,
+      rate_limit_window: 86_400,
+    };
+    const headers = maker === undefined ? {} : { authorization: `Bearer ${maker}` };
+    const response = await server.request("/v1/keys", { body: settings, headers });
+    return ((await response.json()) as { key: string }).key;
+  }
+
+  /** Sends so many counts at once; returns how many of them a model server made. */
+  async function countedOf(times: number, keys: readonly string[]): Promise<number> {
+    const asked = upstreams.get("messages")?.requests ?? [];
+    const before = asked.length;
+    const answers = await Promise.all(
+      Array.from({ length: times }, async (_, i) => {
+        const headers = { authorization: `Bearer ${keys[i % keys.length]}` };
+        const response = await server.request("/v1/messages/count_tokens", { body, headers });
+        expect(response.status).toBe(200);
+        return (await response.json()) as { estimated?: true };
+      }),
+    );
+    const counted = answers.filter(({ estimated }) => estimated === undefined).length;
+    expect(asked.length - before).toBe(counted);
+    return counted;
+  }
+
+  test("reach a model server 300 times at once, and are estimates beyond", async () => {
+    clock.advance(60_000);
+    expect(await countedOf(310, [await keyOf()])).toBe(300);
+  });
+
+  test("reach a model server 1,200 times at once with all keys of its account", async () => {
+    const keys: string[] = [];
+    for (let i = 0; i < 4; i++) keys.push(await keyOf(keys[0]));
+    clock.advance(60_000);
+    expect(await countedOf(1_210, keys)).toBe(1_200);
   });
 });

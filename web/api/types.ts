@@ -2451,7 +2451,7 @@ export interface ResponseTokenCount {
   object: "response.input_tokens";
   input_tokens: number;
   /**
-   * Present where no model server of the model can count.
+   * Present where no model server counted it.
    */
   estimated?: true;
   [k: string]: unknown;
@@ -2692,7 +2692,7 @@ export interface MessageCountRequest {
 export interface MessageTokenCount {
   input_tokens: number;
   /**
-   * Present where no model server of the model can count.
+   * Present where no model server counted it.
    */
   estimated?: true;
   [k: string]: unknown;

@@ -26,6 +26,7 @@ import type { Standing } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
 import { priorityAsked, priorityHeader } from "../../policy/request-priority.ts";
+import type { Throttle } from "../../policy/throttle.ts";
 import { readJsonBytes } from "../content/body.ts";
 import { codingOf } from "../content/content-encoding.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../decode/decode-request.ts";
@@ -156,12 +157,16 @@ export const countErrors = [
   "unsupported_media_type",
 ] as const;
 
-/** The tokens of a prompt; nothing is run, and nothing charged. */
+export interface CountRouteDeps extends InferenceRouteDeps {
+  throttle: Pick<Throttle, "allows">;
+}
+
+/** Counts the tokens of a prompt. Nothing is run or charged; a key that counts too often gets estimates. */
 export async function countFor(
   operation: Operation,
   exchange: Exchange,
   principal: Principal,
-  deps: InferenceRouteDeps,
+  deps: CountRouteDeps,
 ): Promise<TokenCount> {
   const limits = deps.requestLimits();
   const sent = decodeCountRequest(operation, await readJsonBytes(exchange.req, limits), limits);
@@ -170,7 +175,8 @@ export async function countFor(
   if (sent.dialect.maker === "anthropic") sent.messageHeaders = readMessageHeaders(req.headers, sent);
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
   const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
-  return countTokens({ request, principal, requestId, left: req.left, holder: req.holder }, deps);
+  const mayAsk = () => deps.throttle.allows("count", principal);
+  return countTokens({ request, principal, requestId, left: req.left, holder: req.holder, mayAsk }, deps);
 }
 
 /** Anthropic's clients read them in its own form as well. */

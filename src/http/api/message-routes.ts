@@ -4,18 +4,24 @@ import { dialects } from "../../dialects/dialects.ts";
 import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";
 import { requestIdHeader } from "../exchange/anthropic-errors.ts";
 import type { ScopedRoute } from "../exchange/route.ts";
-import { answerInference, countErrors, countFor, type InferenceRouteDeps } from "./inference-answer.ts";
+import {
+  answerInference,
+  type CountRouteDeps,
+  countErrors,
+  countFor,
+  type InferenceRouteDeps,
+} from "./inference-answer.ts";
 import { inferenceErrors } from "./inference-routes.ts";
 import { noteRefused } from "./usage/refused-inference.ts";
 
 const tokenCount = z
   .looseObject({
     input_tokens: z.int(),
-    estimated: z.literal(true).optional().describe("Present where no model server of the model can count."),
+    estimated: z.literal(true).optional().describe("Present where no model server counted it."),
   })
   .meta({ id: "MessageTokenCount" });
 
-export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
+export function messageRoutes(deps: CountRouteDeps): ScopedRoute[] {
   return [
     {
       method: "POST",
@@ -26,7 +32,7 @@ export function messageRoutes(deps: InferenceRouteDeps): ScopedRoute[] {
         operationId: "countMessageTokens",
         summary: "Count the tokens of a message's prompt",
         description:
-          "As the model's server counts them, where it can; else estimated from the text. Nothing is charged.",
+          "As the model's server counts them, where it can, up to 300 times a minute for a key; else estimated from the text. Nothing is charged.",
         tag: "Inference",
         requestBody: messageCountRequest,
         example: { model: "tiny-demo", messages: [{ role: "user", content: "Who are you?" }] },

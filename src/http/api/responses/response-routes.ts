@@ -21,6 +21,7 @@ import { apiKeyOf } from "../../exchange/api-key-header.ts";
 import type { Answer, Exchange, ScopedRoute } from "../../exchange/route.ts";
 import {
   answerInference,
+  type CountRouteDeps,
   countErrors,
   countFor,
   type InferenceRouteDeps,
@@ -39,11 +40,11 @@ const tokenCount = z
   .looseObject({
     object: z.literal("response.input_tokens"),
     input_tokens: z.int(),
-    estimated: z.literal(true).optional().describe("Present where no model server of the model can count."),
+    estimated: z.literal(true).optional().describe("Present where no model server counted it."),
   })
   .meta({ id: "ResponseTokenCount" });
 
-export interface ResponseRouteDeps extends ResponseSocketDeps, FollowDeps {
+export interface ResponseRouteDeps extends ResponseSocketDeps, FollowDeps, Pick<CountRouteDeps, "throttle"> {
   authenticator: Pick<Authenticator, "authenticate" | "still">;
 }
 
@@ -92,7 +93,7 @@ function compactRoute(deps: InferenceRouteDeps): ScopedRoute {
   };
 }
 
-function countRoute(deps: InferenceRouteDeps): ScopedRoute {
+function countRoute(deps: CountRouteDeps): ScopedRoute {
   return {
     method: "POST",
     path: "/v1/responses/input_tokens",
@@ -100,7 +101,8 @@ function countRoute(deps: InferenceRouteDeps): ScopedRoute {
     doc: {
       operationId: "countResponseTokens",
       summary: "Count the tokens of a response's input",
-      description: "As the model's server counts them, where it can; else estimated from the text. Nothing is charged.",
+      description:
+        "As the model's server counts them, where it can, up to 300 times a minute for a key; else estimated from the text. Nothing is charged.",
       tag: "Inference",
       requestBody: dialects.response.schema,
       example: { model: "tiny-demo", input: "Who are you?" },
