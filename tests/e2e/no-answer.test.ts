@@ -52,11 +52,12 @@ const always: Readonly<Record<string, Answer>> = {
   "JSON that ends early": sent(200, jsonType, '{"id":"x","object":"chat.comp'),
   "no choices": sent(200, jsonType, '{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[]}'),
   "a list": sent(200, jsonType, "[1]"),
+  "a stream that ends at once": sent(200, sse, "data: [DONE]\n\n"),
+  "a stream of a heartbeat": sent(200, sse, "data: {}\n\ndata: [DONE]\n\n"),
 };
 const streamed: Readonly<Record<string, Answer>> = {
   "an empty stream": sent(200, sse, ""),
   "a stream of comments": sent(200, sse, ": hello\n\n: hello\n\n"),
-  "a stream that ends at once": sent(200, sse, "data: [DONE]\n\n"),
   "an error as the first event": sent(200, sse, `data: ${error}\n\n`),
   "an error as the first event, with a name": sent(
     200,

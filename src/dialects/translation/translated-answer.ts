@@ -61,16 +61,21 @@ export function isStream({ buffer, start, end }: ByteSpan): boolean {
 function readStream(bytes: ByteSpan, reader: ReplyReader, reply: CountedReply, serving: Serving): void {
   const events = new SseReader();
   events.feed(byteTextOf(bytes));
+  let hasPart = false;
   for (;;) {
     const data = events.next() ?? events.end();
-    if (data === undefined || reader.isOver) return;
-    if (isEndMark(data)) {
-      reader.done?.(reply);
+    const isEnd = data !== undefined && isEndMark(data);
+    if (data === undefined || isEnd || reader.isOver) {
+      if (!hasPart) throw malformed("a stream without a part of an answer");
+      if (isEnd) reader.done?.(reply);
       return;
     }
     const text = decodeByteText(data);
     if (events.name === "error") throw toldFault(text, serving.deployment.engine, "The model server failed.");
-    if (!isHeartbeat(events.name, data)) reader.event(parsedAnswer(text, serving), reply);
+    if (isHeartbeat(events.name, data)) continue;
+    const event = parsedAnswer(text, serving);
+    hasPart ||= reader.isPart(event);
+    reader.event(event, reply);
   }
 }
 
