@@ -70,6 +70,14 @@ const servers: Readonly<Record<string, Told>> = {
     usage: { ...cached, prompt_tokens_details: { cached_tokens: 256 }, prompt_time: 0.1 },
     tokens: { ...plain, cached_tokens: 256 },
   },
+  moonshot: {
+    chunks: [
+      ...words.map((word) => piece(word)),
+      { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop", usage: { ...cached, cached_tokens: 256 } }] },
+    ],
+    usage: { ...cached, cached_tokens: 256 },
+    tokens: { ...plain, cached_tokens: 256 },
+  },
   sglang: {
     chunks: [
       ...words.map((word) => piece(word, { usage: null })),

@@ -202,6 +202,19 @@ describe("a whole call", () => {
   });
 });
 
+test("a stream of one chunk that is a whole answer has its text, its thought and its calls", () => {
+  const { function: called } = look("a", "Z");
+  const message = {
+    role: "assistant",
+    content: "Hi",
+    reasoning_content: "Hm",
+    tool_calls: [{ id: "a", function: called }],
+  };
+  const choices = [{ index: 0, message, finish_reason: "tool_calls" }];
+  const read = streamed([{ ...chunkOf({}), object: "chat.completion", choices }]);
+  expect(read).toEqual({ content: "Hi", reasoning: "Hm", calls: [look("a", "Z")], ends: ["tool_calls"] });
+});
+
 test("content in parts is one text, and the thought beside it", () => {
   const thought = { type: "thinking", thinking: [{ type: "text", text: "Hm" }] };
   const text = (said: string) => ({ type: "text", text: said });

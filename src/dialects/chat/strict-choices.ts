@@ -80,6 +80,12 @@ export class StrictChoices {
         choice["index"] = Number(choice["index"]);
         mended = more(mended, "alike");
       }
+      if (choice && isRecord(choice["message"]) && !isRecord(choice["delta"])) {
+        // A stream may be one chunk that is a whole answer.
+        choice["delta"] = choice["message"];
+        delete choice["message"];
+        mended = more(mended, "once");
+      }
       if (choice && needsLook(choice)) mended = more(mended, this.#mend(choice, choice["index"] ?? position));
     }
     return mended;

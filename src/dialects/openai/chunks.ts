@@ -144,7 +144,7 @@ export class ChunkTranslator implements AnswerStream {
       throw toldFault(text, this.#serving?.deployment.engine, failedMidway);
     }
     this.#serving?.trace?.chunk(chunk);
-    const said = chunk["usage"] ?? groqUsage(chunk);
+    const said = chunk["usage"] ?? vendorUsage(chunk);
     const usage = reportedUsage(said, chunk["service_tier"]);
     if (usage) {
       this.reported = usage;
@@ -319,7 +319,7 @@ export class ChunkTranslator implements AnswerStream {
       if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
       if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
     }
-    if (chunk["object"] === undefined) edits["object"] = JSON.stringify(this.#objectName());
+    if (chunk["object"] !== this.#objectName()) edits["object"] = JSON.stringify(this.#objectName());
     if (this.#wantsUsage) {
       if (chunk["usage"] !== null) edits["usage"] = "null";
     } else if (chunk["usage"] !== undefined) {
@@ -438,10 +438,13 @@ function withIndices(message: Record<string, unknown>): Record<string, unknown> 
   return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
 }
 
-/** Groq tells usage there where nobody asked for it. */
-function groqUsage(chunk: Chunk): unknown {
-  const said = chunk["x_groq"];
-  return typeof said === "object" && said !== null ? (said as Chunk)["usage"] : undefined;
+/** Returns the usage that Groq tells in a member of its own, and Moonshot in the last choice. */
+function vendorUsage({ x_groq: own, choices }: Chunk): unknown {
+  return memberOf(own, "usage") ?? (Array.isArray(choices) ? memberOf(choices[0], "usage") : undefined);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Chunk)[name] : undefined;
 }
 
 function parseChunk(data: string): Chunk {

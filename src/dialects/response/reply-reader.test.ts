@@ -176,6 +176,20 @@ describe("a stream", () => {
     ]);
   });
 
+  test("tells calls without an id, and with the id of another, by ids of their own", () => {
+    const call = (name: string, more: Json = {}) => ({ type: "function_call", name, arguments: "{}", ...more });
+    const calls = [call("look"), call("look"), call("see", { call_id: "call_1" }), call("see", { call_id: "call_1" })];
+    const streamed = readEvents([...calls.map((item, index) => done(index, item)), ended()]);
+    for (const { parts } of [streamed, readWhole(calls)]) {
+      const ids = parts.map((part) => (part.type === "call" ? part.callId : ""));
+      expect(ids).toEqual([
+        ...[expect.stringMatching(/^call_./), expect.stringMatching(/^call_./), "call_1"],
+        expect.stringMatching(/^call_./),
+      ]);
+      expect(new Set(ids).size).toBe(4);
+    }
+  });
+
   test("skips events that it does not know", () => {
     const events = [{ type: "response.web_search_call.searching", output_index: 0 }, { type: "keepalive" }, ended()];
     expect(readEvents(events).parts).toEqual([]);

@@ -20,6 +20,7 @@ export class ResponseReader implements ReplyReader {
   readonly #toldAtEnd = new Set<number>();
   /** Places whose last item came whole. */
   readonly #over = new Set<number>();
+  readonly #callIds = new Set<string>();
   #itemCount = 0;
   #hasCalls = false;
   #hasRefusal = false;
@@ -153,12 +154,20 @@ export class ResponseReader implements ReplyReader {
     if (!isCall(item)) return;
     this.#hasCalls = true;
     sink.call(index, {
-      callId: textOf(item["call_id"]) ?? textOf(item["id"]) ?? "",
+      callId: this.#callIdOf(item),
       kind: type === "custom_tool_call" ? "custom" : "function",
       name: textOf(item["name"]) ?? "",
       namespace: textOf(item["namespace"]),
       id: textOf(item["id"]),
     });
+  }
+
+  /** Returns an id that no other call of the answer has: clients tell results apart by these ids. */
+  #callIdOf({ call_id: told, id }: Json): string {
+    const own = textOf(told) || textOf(id);
+    const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
+    this.#callIds.add(callId);
+    return callId;
   }
 
   #done(item: Json, index: number, sink: ReplySink): void {
