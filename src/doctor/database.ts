@@ -11,7 +11,7 @@ import { type PostgresFacts, postgresFacts } from "../storage/sql/postgres-facts
 import { connectionsOfProcess } from "../storage/sql/postgres-pool.ts";
 import { quickCheck } from "../storage/sql/quick-check.ts";
 import { schemaState } from "../storage/sql/schema.ts";
-import { wasUsed } from "../upkeep/installation-id.ts";
+import { installationFault, wasUsed } from "../upkeep/installation-id.ts";
 import { secretInUse } from "../upkeep/installation-secret.ts";
 import { quoted } from "./data-directory.ts";
 import { reasonOf } from "./examine.ts";
@@ -39,6 +39,7 @@ export function databaseChecks(subject: Subject): Check[] {
           ];
   return [
     ...ofKind,
+    { name: "installation", run: () => onDatabase(subject, (db) => installation(db, subject)) },
     { name: "schema", run: () => onDatabase(subject, (db) => schema(db, subject)) },
     { name: "secret", run: () => onDatabase(subject, (db) => secret(db, subject)) },
   ];
@@ -58,7 +59,7 @@ function missing(dataDir: string | undefined): Finding {
 /** Runs a check on the database. Where it cannot be opened, the check of the database itself says so. */
 async function onDatabase(
   { database }: Subject,
-  look: (db: Database) => Promise<Finding>,
+  look: (db: Database) => Promise<Finding | undefined>,
 ): Promise<Finding | undefined> {
   const db = await database().catch(() => undefined);
   return db && look(db);
@@ -109,6 +110,12 @@ async function soundness(file: string): Promise<Finding> {
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** Reports a database that is not the one the data directory was used with. A healthy one needs no line. */
+async function installation(db: Database, { dataDir }: Subject): Promise<Finding | undefined> {
+  const fault = dataDir === undefined ? undefined : await installationFault(db, dataDir);
+  return fault && failure("installation", `the server does not start: ${fault.found}`, fault.remedy);
 }
 
 async function schema(db: Database, { server }: Subject): Promise<Finding> {

@@ -80,6 +80,16 @@ test("a backup has what was settled before, whether the database had it or the s
   expect(await requestsIn(made.path)).toEqual(["req_drained", "req_on_spool"]);
 });
 
+test("makes no backup of a database that lost its records, which would push good ones out of their folder", async () => {
+  await filled.leave();
+  const db = new Sqlite(join(dataDir, "headrace.db"));
+  db.run("PRAGMA foreign_keys = OFF");
+  db.run("DELETE FROM accounts");
+  db.close();
+  await expect(make()).rejects.toThrow(/has no accounts, and .* was used before.*headrace restore/);
+  expect(readdirSync(root)).toEqual(["data"]);
+});
+
 test("roll-ups that are not written yet are written by the start on it", async () => {
   const ids = await addGatheredUsage(filled.db, filled.accountId);
   const made = await make();

@@ -39,6 +39,7 @@ import {
   manifestName,
 } from "../storage/backup/backup-manifest.ts";
 import { writeSecretFile } from "../storage/files/secret-file.ts";
+import { startError, wasUsed, withoutAccounts } from "./installation-id.ts";
 import { secretInUse } from "./installation-secret.ts";
 
 export interface BackupOptions {
@@ -95,6 +96,8 @@ export async function makeBackup(options: BackupOptions): Promise<Backup> {
     mkdirSync(draft, { mode: 0o700 });
     const parts = copySpool(dataDir, draft);
     const { schema, counts, sha256 } = await copyInThread(options, { database, draft, totalBytes });
+    // A copy of a database that lost its records would push good backups out of the folder.
+    if ((counts["accounts"] ?? 0) === 0 && wasUsed(dataDir)) throw startError(withoutAccounts(dataDir));
     const copy = join(draft, backupDatabase);
     parts.unshift({ name: backupDatabase, bytes: statSync(copy).size, sha256 });
     if (options.secrets !== undefined) parts.push(await addSecrets(draft, options.secrets, options.nowSeconds));

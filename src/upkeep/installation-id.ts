@@ -5,12 +5,15 @@ import { StartError } from "../base/errors.ts";
 import { listSegments } from "../ledger/spool-reader.ts";
 import { installationName } from "../storage/backup/restore-steps.ts";
 import { replaceFile } from "../storage/files/durable-file.ts";
-import { type Database, databaseName, writing } from "../storage/sql/database.ts";
+import { type Database, databaseName, dialectOf, writing } from "../storage/sql/database.ts";
 import { syncCommits } from "../storage/sql/durable-commits.ts";
 import { addInstallation, readInstallation } from "../storage/sql/installation.ts";
+import { schemaState } from "../storage/sql/schema.ts";
 
 /** Name in the table `installation`. */
 const idName = "id";
+/** The step of the schema that added the table. */
+const namedSince = 8;
 
 /**
  * Reports whether a database was used with this data directory: its file `installation` is there, usage that no database has yet,
@@ -24,7 +27,32 @@ export function wasUsed(dataDir: string): boolean {
 export function requireDatabaseFile(dataDir: string): void {
   const file = join(dataDir, databaseName);
   const isThere = (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
-  if (!isThere && wasUsed(dataDir)) throw emptied(dataDir, `The database ${file} is missing or empty`);
+  if (!isThere && wasUsed(dataDir)) throw startError(emptied(dataDir, `The database ${file} is missing or empty`));
+}
+
+export interface InstallationFault {
+  /** Text without a full stop at its end. */
+  found: string;
+  remedy: string;
+}
+
+/** The fault for which a server does not start with this database; undefined if it starts. Changes nothing. */
+export async function installationFault(db: Database, dataDir: string): Promise<InstallationFault | undefined> {
+  const { version } = await schemaState(db, dialectOf(db));
+  const id = version < namedSince ? undefined : await readInstallation(db, idName);
+  if (id === undefined)
+    return (version > 0 && (await holdsAccounts(db))) || !wasUsed(dataDir) ? undefined : withoutAccounts(dataDir);
+  const known = knownId(dataDir);
+  return known === undefined || known === id ? undefined : foreign(dataDir);
+}
+
+/** The fault of a database that has no account beside a data directory that was used. */
+export function withoutAccounts(dataDir: string): InstallationFault {
+  return emptied(dataDir, "The database has no accounts");
+}
+
+export function startError({ found, remedy }: InstallationFault): StartError {
+  return new StartError(`${found}. ${remedy}`);
 }
 
 /**
@@ -35,17 +63,13 @@ export async function claimInstallation(db: Database, dataDir: string): Promise<
   const known = knownId(dataDir);
   let id = await readInstallation(db, idName);
   if (id === undefined) {
-    if (!(await holdsAccounts(db)) && wasUsed(dataDir)) throw emptied(dataDir, "The database has no accounts");
+    if (!(await holdsAccounts(db)) && wasUsed(dataDir)) throw startError(withoutAccounts(dataDir));
     const own = known ?? `inst_${Bun.randomUUIDv7()}`;
     // If two replicas start at once on a new database, the first one decides.
     await writing(db, (tx) => addInstallation(tx, idName, own));
     id = await readInstallation(db, idName);
   }
-  if (known !== undefined && known !== id) {
-    throw new StartError(
-      `The data directory ${dataDir} belongs to another database: usage that waits in it would be booked there, and keys are unknown. Name the database that it was used with, or give this one a data directory of its own. If the database was replaced on purpose, delete ${join(dataDir, installationName)}.`,
-    );
-  }
+  if (known !== undefined && known !== id) throw startError(foreign(dataDir));
   if (known !== undefined || id === undefined) return id;
   await syncCommits(db);
   replaceFile(join(dataDir, installationName), `${id}\n`);
@@ -71,8 +95,16 @@ async function holdsAccounts(db: Database): Promise<boolean> {
   return rows.length > 0;
 }
 
-function emptied(dataDir: string, what: string): StartError {
-  return new StartError(
-    `${what}, and ${dataDir} was used before: every API key would be refused, and usage of before be booked into a new database. Put the database back, or restore a backup: headrace restore BACKUP --data-dir ${dataDir}. To begin anew on purpose, move everything else out of ${dataDir} first.`,
-  );
+function emptied(dataDir: string, what: string): InstallationFault {
+  return {
+    found: `${what}, and ${dataDir} was used before: every API key would be refused, and usage of before be booked into a new database`,
+    remedy: `Put the database back, or restore a backup: headrace restore BACKUP --data-dir ${dataDir}. To begin anew on purpose, move everything else out of ${dataDir} first.`,
+  };
+}
+
+function foreign(dataDir: string): InstallationFault {
+  return {
+    found: `The data directory ${dataDir} belongs to another database: usage that waits in it would be booked there, and keys are unknown`,
+    remedy: `Name the database that it was used with, or give this one a data directory of its own. If the database was replaced on purpose, delete ${join(dataDir, installationName)}.`,
+  };
 }

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lockDataDirectory } from "../../src/storage/files/data-directory-lock.ts";
 import { runCommand } from "../fixtures/command-line.ts";
-import { freshDatabase } from "../support/postgres.ts";
+import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { startUpstream } from "../support/scripted-upstream.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -584,6 +584,45 @@ const broken: Broken[] = [
     },
   },
   {
+    what: "a database that lost its records",
+    name: "installation",
+    found: /the server does not start: The database has no accounts/,
+    remedy: /headrace restore BACKUP/,
+    make: async () => {
+      const place = await usedPlace();
+      using db = new Sqlite(join(place.dataDir, "headrace.db"));
+      db.run("PRAGMA foreign_keys = OFF");
+      for (const table of ["accounts", "installation"]) db.run(`DELETE FROM ${table}`);
+      return [place];
+    },
+  },
+  {
+    what: "a database without tables beside a data directory that was used",
+    name: "installation",
+    found: /the server does not start: The database has no accounts/,
+    remedy: /Put the database back/,
+    make: async () => [
+      await usedPlace(),
+      {
+        env: {
+          HEADRACE_DATABASE_URL: await (await sharedPostgres()).emptyDatabase(),
+          HEADRACE_SECRET: "cd".repeat(32),
+        },
+      },
+    ],
+  },
+  {
+    what: "the database of another installation",
+    name: "installation",
+    found: /the server does not start: .* belongs to another database/,
+    remedy: /Name the database that it was used with/,
+    make: async () => {
+      const place = await usedPlace();
+      writeFileSync(join(place.dataDir, "installation"), "inst_other\n");
+      return [place];
+    },
+  },
+  {
     what: "a model file that is not there",
     name: "models",
     found: /there is no such file/,
@@ -686,8 +725,8 @@ test("PostgreSQL and Redis as they should be pass, with version, rights and cloc
     HEADRACE_REDIS_URL: redis.url,
     HEADRACE_SECRET: "cd".repeat(32),
   };
-  const { failures, checks } = await doctor(await usedPlace(), { env });
-  expect(failures.map(({ name }) => name)).toEqual(["server"]);
+  const { failures, checks } = await doctor(makePlace(), { env });
+  expect(failures).toEqual([]);
   expect(named(checks, "PostgreSQL").found).toMatch(/^\d+ at 127\.0\.0\.1:\d+, UTF8/);
   expect(named(checks, "PostgreSQL role").status).toBe("ok");
   const clocks = checks.filter(({ group }) => group === "Clocks").map(({ name }) => name);
