@@ -36,10 +36,15 @@ export const layers: Layers = {
     packages: ["zod"],
     because: "the shapes of the API know nothing of who takes and gives them.",
   },
-  "src/dialects": {
+  "src/requests/dialects": {
     may: ["src/base", "src/domain", "src/wire"],
     packages: ["zod"],
     because: "a wire format does not depend on who asks, who answers and what is in between.",
+  },
+  "src/requests": {
+    may: ["src/base", "src/domain", "src/forms", "src/requests/dialects", "src/wire"],
+    packages: ["node:buffer", "zod"],
+    because: "it knows what a request says, and nothing of who sends it and who answers it.",
   },
   "src/forms": {
     may: ["src/base", "src/domain"],
@@ -78,7 +83,11 @@ export const layers: Layers = {
     packages: ["node:fs"],
     because: "it counts what it is told; src/server gathers from the parts.",
   },
-  "src/tracing": { may: ["src/base", "src/dialects", "src/domain"], packages: ["@opentelemetry"], because: adapter },
+  "src/tracing": {
+    may: ["src/base", "src/requests/dialects", "src/domain"],
+    packages: ["@opentelemetry"],
+    because: adapter,
+  },
   "src/mail": { may: ["src/base", "src/domain"], packages: ["nodemailer"], because: adapter },
   "src/processes": {
     may: ["src/base", "src/domain", "src/installation"],
@@ -202,11 +211,11 @@ export const layers: Layers = {
     because: "the authorization server does not depend on transport, storage or engines.",
   },
   "src/inference": {
-    may: ["src/base", "src/dialects", "src/domain", "src/policy", "src/prices", "src/wire"],
+    may: ["src/base", "src/domain", "src/policy", "src/prices", "src/requests", "src/requests/dialects", "src/wire"],
     because: "it reaches engines, stores and clients through ports; the price list is data.",
   },
   "src/guardrails": {
-    may: ["src/base", "src/domain", "src/dialects", "src/inference"],
+    may: ["src/base", "src/domain", "src/inference", "src/requests", "src/requests/dialects"],
     because: "what looks at texts does not depend on who asks and who serves.",
   },
   "src/mcp/front": {
@@ -229,11 +238,11 @@ export const layers: Layers = {
     because: "how an MCP server is reached does not depend on who asks it for what.",
   },
   "src/mcp/uses": {
-    may: ["src/base", "src/domain", "src/inference", "src/policy"],
+    may: ["src/base", "src/domain", "src/inference", "src/policy", "src/requests"],
     because: "what a call costs, and who may make it, does not depend on how it gets to its server.",
   },
   "src/nodes": {
-    may: ["base", "dialects", "domain", "http1", "inference", "policy", "websocket", "wire"].map(
+    may: ["base", "domain", "http1", "inference", "policy", "requests", "requests/dialects", "websocket", "wire"].map(
       (name) => `src/${name}`,
     ),
     packages: ["node:crypto", "zod"],
@@ -249,7 +258,6 @@ export const layers: Layers = {
       ...[
         "accounts",
         "base",
-        "dialects",
         "domain",
         "forms",
         "files",
@@ -265,6 +273,8 @@ export const layers: Layers = {
         "oauth",
         "policy",
         "prices",
+        "requests",
+        "requests/dialects",
         "websocket",
         "wire",
       ].map((name) => `src/${name}`),
@@ -345,7 +355,9 @@ export const layers: Layers = {
         "metrics",
         "notices",
       ].map((name) => `src/${name}`),
-      ...["policy", "server", "tracing", "workers", "workers/link", "workers/worker"].map((name) => `src/${name}`),
+      ...["policy", "requests", "server", "tracing", "workers", "workers/link", "workers/worker"].map(
+        (name) => `src/${name}`,
+      ),
     ],
     packages: ["bun", "node:path"],
     because: "a worker has what requests for models need, and no more: it stays small, and the rest has one place.",

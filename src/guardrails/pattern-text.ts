@@ -1,6 +1,6 @@
 // A text in which patterns are looked for, plain or JSON: what they find is masked, ends the text, or is only counted.
 import type { Segment } from "../base/patterns/pattern-scan.ts";
-import type { GuardedText } from "../dialects/texts/text-guard.ts";
+import type { GuardedText } from "../requests/dialects/texts/text-guard.ts";
 
 /** One guardrail that goes by patterns, at one side of a request. */
 export interface PatternStage {

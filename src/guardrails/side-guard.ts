@@ -1,9 +1,9 @@
 // The guardrails of a model at one side of one request: those with patterns first, then those that ask somebody, each in their order.
 import { PatternScan } from "../base/patterns/pattern-scan.ts";
 import type { PatternSet } from "../base/patterns/pattern-set.ts";
-import type { AskedText, GuardedText, TextGuard } from "../dialects/texts/text-guard.ts";
 import type { GuardrailAction, GuardrailSettings, GuardrailSide } from "../domain/models/policies/guardrail.ts";
 import type { Finding, GuardedCall } from "../inference/guarding.ts";
+import type { AskedText, GuardedText, TextGuard } from "../requests/dialects/texts/text-guard.ts";
 import { JsonText, type PatternStage, PatternText } from "./pattern-text.ts";
 
 /** What somebody who was asked says of texts. */

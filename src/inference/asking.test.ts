@@ -1,14 +1,14 @@
 // In which format an engine is asked, and what it gets of what the gateway sealed for the client.
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { dialects } from "../dialects/dialects.ts";
-import { sealReasoning } from "../dialects/response/sealed-reasoning.ts";
 import type { EngineFormats } from "../domain/models/engine.ts";
 import type { ConversationOperation } from "../domain/models/operation.ts";
 import type { AccountSeal } from "../domain/seal.ts";
+import { DecodedRequest } from "../requests/decoded-request.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
+import { sealReasoning } from "../requests/dialects/response/sealed-reasoning.ts";
+import { marksOf } from "../requests/facts.ts";
 import { type Asking, askingOf } from "./asking.ts";
-import { DecodedRequest } from "./decoded-request.ts";
-import { marksOf } from "./facts.ts";
 
 type Json = Record<string, unknown>;
 

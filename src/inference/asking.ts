@@ -1,18 +1,18 @@
 // How an engine is asked: in the client's format where it speaks that itself, else in another, translated.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
-import { refusesOlderLimit } from "../dialects/chat/write-request.ts";
-import type { Dialect } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/dialects.ts";
-import { standardMaxTokens } from "../dialects/message/write-request.ts";
-import type { Translation } from "../dialects/translation/translation.ts";
 import type { Engine, EngineFormats } from "../domain/models/engine.ts";
 import { type ConversationOperation, conversationOperations, type Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { SentForm } from "../domain/models/sent-form.ts";
 import type { AccountSeal } from "../domain/seal.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
-import { fittingLimit, otherMembersOf } from "./facts.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
+import { refusesOlderLimit } from "../requests/dialects/chat/write-request.ts";
+import type { Dialect } from "../requests/dialects/dialect.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
+import { standardMaxTokens } from "../requests/dialects/message/write-request.ts";
+import type { Translation } from "../requests/dialects/translation/translation.ts";
+import { fittingLimit, otherMembersOf } from "../requests/facts.ts";
 import { type IsolatedEdits, isolated, isolatedHints } from "./isolation.ts";
 import { rewriteRequest } from "./request-body.ts";
 

@@ -4,9 +4,9 @@ import type { Deployment } from "../domain/models/model.ts";
 import { isConversation } from "../domain/models/operation.ts";
 import type { Principal } from "../domain/principal.ts";
 import { requireModel, usableModel } from "../policy/authorize.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
 import { askingOf } from "./asking.ts";
 import type { InferenceCall, InferenceDeps } from "./call.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
 import { ownDeployments } from "./overflow/overflow.ts";
 
 export interface TokenCount {

@@ -1,6 +1,5 @@
 // Calls of the gateway's own are bounded in number and in bytes, and whatever is refused takes nothing.
 import { expect, test } from "bun:test";
-import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { InferenceDeps } from "./call.ts";
@@ -14,7 +13,7 @@ function waiting() {
   const calls = new GatewayCalls({
     inference: {} as InferenceDeps,
     operator: () => new Promise((resolve) => none.push(resolve)),
-    decode: (operation, body) => decodedRequest(JSON.parse(body), operation),
+    requestLimits: () => ({ bodyBytes: 1_000_000, depth: 8, messages: 8 }),
     renderError: ({ message }) => message,
   });
   const holder = ledger.holder(new AccountBytes());

@@ -1,14 +1,14 @@
 // Makes the calls of the gateway's own: on the way of every request, on the operator's account, and bounded in number.
+import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Account } from "../domain/account.ts";
 import type { Model } from "../domain/models/model.ts";
-import type { Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { ChainKey, Principal } from "../domain/principal.ts";
 import { ownAppId } from "../domain/usage/usage.ts";
+import { decodeRequest, type RequestLimits } from "../requests/decode/decode-request.ts";
 import type { InferenceDeps } from "./call.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
 import { isCovered } from "./guarding.ts";
 import type { OwnCall, OwnCalls, OwnPurpose } from "./own-calls.ts";
 import { run } from "./run.ts";
@@ -24,8 +24,8 @@ export interface GatewayCallsOptions {
   inference: InferenceDeps;
   /** Asked for each call; undefined: nobody yet. */
   operator(): Promise<Operator | undefined>;
-  /** Checks it as a client's. Throws a GatewayError. */
-  decode(operation: Operation, body: string): DecodedRequest;
+  /** The bounds of a client's request, which the gateway's own calls keep as well. */
+  requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
 }
 
@@ -66,9 +66,9 @@ export class GatewayCalls implements OwnCalls {
   }
 
   async #run(call: OwnCall): Promise<string> {
-    const { inference, operator, decode, renderError } = this.#options;
+    const { inference, operator, requestLimits, renderError } = this.#options;
     const { purpose, operation, body, holder, requestId = `req_${Bun.randomUUIDv7()}` } = call;
-    const request = decode(operation, body);
+    const request = decodeRequest(operation, ByteSpan.of(body), requestLimits());
     const known = await operator();
     if (!known) throw new GatewayError("service_unavailable", "There is no account yet that the gateway can ask for.");
     const principal = principalOf(known, call.neverLeaves);

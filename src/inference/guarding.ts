@@ -2,11 +2,11 @@
 import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { TextGuard } from "../dialects/texts/text-guard.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { GuardrailAction, GuardrailSide } from "../domain/models/policies/guardrail.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
+import type { TextGuard } from "../requests/dialects/texts/text-guard.ts";
 
 /** The code of a blocked answer in the ledger, where the answer was served as far as it was let through. */
 export const blockedCode = "content_blocked";

@@ -1,9 +1,10 @@
 // Keeps accounts apart at one model server: its cache, its queue, and the names that clients tell it of their users.
-import type { Hints } from "../dialects/conversation/conversation.ts";
+
 import type { IsolatedMember, Isolation } from "../domain/models/isolation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../domain/seal.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
+import type { Hints } from "../requests/dialects/conversation/conversation.ts";
 
 /** JSON of members in place of the client's, or beside them; null: left out. */
 export type IsolatedEdits = Readonly<Record<string, string | null>>;

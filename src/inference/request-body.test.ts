@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { dialects } from "../dialects/dialects.ts";
-import { DecodedRequest } from "./decoded-request.ts";
-import { marksOf } from "./facts.ts";
+import { DecodedRequest } from "../requests/decoded-request.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
+import { marksOf } from "../requests/facts.ts";
 import { rewriteRequest } from "./request-body.ts";
 
 const text = (more: string) => `{ "messages":[{"role":"user","content":"Grüße"}], "model" : "m"${more}, "x":1.50 }`;

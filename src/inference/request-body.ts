@@ -1,8 +1,8 @@
 // The body that an engine gets of a request: the client's own bytes, but where something must differ.
 import { type Bytes, type Patch, patched } from "../base/bytes/byte-span.ts";
 import { editObject } from "../base/text/json-text.ts";
-import { modelNameJson } from "../dialects/model-names.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
+import { modelNameJson } from "../requests/dialects/model-names.ts";
 import type { IsolatedEdits } from "./isolation.ts";
 
 const usageMember = Buffer.from(',"stream_options":{"include_usage":true}');

@@ -14,7 +14,7 @@ import {
   type TrailStep,
   wasAsked,
 } from "../domain/usage/trail.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { Finding } from "./guarding.ts";
 
 /** A step that has just ended. */

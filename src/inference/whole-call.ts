@@ -4,8 +4,8 @@ import type { Holder } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "./call.ts";
-import type { DecodedRequest } from "./decoded-request.ts";
 
 /** What it answers is for whoever asked alone: it is neither stored, nor counted as refused. */
 export const keepsNothing = {

@@ -5,10 +5,10 @@ import { ByteSpan, withoutMark } from "../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../base/bytes/byte-text.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { SseReader } from "../base/text/sse.ts";
-import { tellsFault, toldFault } from "../dialects/engine-fault.ts";
-import { isHeartbeat } from "../dialects/keep-alive.ts";
 import { noAnswer } from "../inference/answer/engine-refusal.ts";
 import type { Dispatched } from "../inference/routing/attempt.ts";
+import { tellsFault, toldFault } from "../requests/dialects/engine-fault.ts";
+import { isHeartbeat } from "../requests/dialects/keep-alive.ts";
 
 /** Bytes that are read ahead at most. A longer beginning without an event counts as an answer. */
 const maxBeginning = 64 * 1024;

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { NoRoomError } from "../base/bytes/held-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
-import { operations } from "../dialects/dialects.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
 import { passedToolHeaders, toolMethods } from "../domain/tools/node-tools.ts";
+import { operations } from "../requests/dialects/dialects.ts";
 import type { TunnelRequest } from "./tunnel/contract.ts";
 
 export const forwardPath = "/internal/nodes/:id/requests";

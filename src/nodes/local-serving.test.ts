@@ -1,6 +1,5 @@
 // A node's treatment of requests that come through the tunnel.
 import { expect, test } from "bun:test";
-import { decodedRequest } from "../../tests/support/decoded-request.ts";
 import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { type BodySource, bodyOf, readAll } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
@@ -14,6 +13,7 @@ import { Capacity } from "../inference/routing/capacity.ts";
 import { Router } from "../inference/routing/route.ts";
 import { LocalServing } from "./local-serving.ts";
 
+const chatBody = '{"model":"m","messages":[{"role":"user","content":"Hello"}],"stream":true}';
 const chunk = 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n';
 
 /** One engine, whose body the test gives, unless there are `engines`. */
@@ -46,7 +46,7 @@ function setUp(formats?: Engine["formats"], engines?: readonly Engine[]) {
     log: { info() {}, warn: (event, fields) => void warnings.push([event, fields]), error() {} },
     version: "1",
     demoModel: "demo",
-    decode: () => decodedRequest({ model: "m", messages: [], stream: true }),
+    requestLimits: () => ({ bodyBytes: 1_000_000, depth: 8, messages: 8 }),
     renderError: ({ code }) => ({ status: 500, headers: {}, body: code }),
   });
   return {
@@ -61,7 +61,7 @@ test.each([
 ])("an engine whose answer breaks off rests only where the fault is its own: %s", async (_, error, rests) => {
   const { body, serving, isResting } = setUp();
   body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
-  const answer = await serving.handle(requestOf("{}"), new Cancellation());
+  const answer = await serving.handle(requestOf(chatBody), new Cancellation());
   const sink = new RecordingSink();
   answer.body.flow(sink);
   body.sink?.fail(error);
@@ -85,7 +85,7 @@ async function answersOfTwo(first: string | (() => BodySource), second = chunk) 
     }),
   );
   const { serving, router, model } = setUp(undefined, engines);
-  const { status, body } = await serving.handle(requestOf("{}"), new Cancellation());
+  const { status, body } = await serving.handle(requestOf(chatBody), new Cancellation());
   const text = (await readAll(body, 1e6, new Cancellation(), () => {})).text;
   const deployment = model.deployments.find(({ engine }) => engine.name === asked[0]);
   return {
@@ -146,14 +146,14 @@ test("a request that is cancelled before its answer begins stops its engine", as
   const { body, serving, isResting } = setUp();
   const cancellation = new Cancellation();
   body.onFlow = () => cancellation.cancel();
-  await expect(serving.handle(requestOf("{}"), cancellation)).rejects.toBeDefined();
+  await expect(serving.handle(requestOf(chatBody), cancellation)).rejects.toBeDefined();
   expect([body.cancelled, isResting(), serving.running]).toEqual([true, false, 0]);
 });
 
 test("a body whose beginning was read stays paused for a gateway that falls behind, until it goes on", async () => {
   const { body, serving } = setUp();
   body.onFlow = () => body.sink?.data(ByteSpan.of(chunk));
-  const answer = await serving.handle(requestOf("{}"), new Cancellation());
+  const answer = await serving.handle(requestOf(chatBody), new Cancellation());
   const told: string[] = [];
   answer.body.flow({
     data: (bytes) => {
@@ -175,7 +175,7 @@ test("a body that is cancelled with its first piece gives nothing more", async (
     body.sink?.data(ByteSpan.of(chunk));
     body.sink?.end();
   };
-  const answer = await serving.handle(requestOf("{}"), new Cancellation());
+  const answer = await serving.handle(requestOf(chatBody), new Cancellation());
   const told: string[] = [];
   answer.body.flow({
     data: (bytes) => {

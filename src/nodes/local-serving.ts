@@ -9,7 +9,6 @@ import type { Clock } from "../base/clock.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
 import type { Eventual } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
-import { operations } from "../dialects/dialects.ts";
 import type { ChatContinuation, Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import { type AnnouncedModel, maxNodeModels } from "../domain/models/node.ts";
@@ -17,13 +16,14 @@ import type { Operation } from "../domain/models/operation.ts";
 import { defaultPriority } from "../domain/models/policies/priority.ts";
 import type { AccountSeal } from "../domain/seal.ts";
 import { isOfEngine } from "../inference/answer/engine-refusal.ts";
-import type { DecodedRequest } from "../inference/decoded-request.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Dispatched, Sender } from "../inference/routing/attempt.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { dispatch } from "../inference/routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "../inference/routing/prompt-prefix.ts";
 import type { Router } from "../inference/routing/route.ts";
+import { decodeRequest, type RequestLimits } from "../requests/decode/decode-request.ts";
+import { operations } from "../requests/dialects/dialects.ts";
 import { answerBeginning, NoBeginning } from "./answer-beginning.ts";
 import type { NodeAnnouncement, NodeAnswer, NodeRequest } from "./tunnel/contract.ts";
 
@@ -36,8 +36,8 @@ export interface LocalServingOptions {
   version: string;
   /** Offered only where there is nothing else: it says nothing of use. */
   demoModel: string;
-  /** The body as of the public API, checked. Throws a GatewayError. */
-  decode(operation: Operation, body: ByteSpan): DecodedRequest;
+  /** The bounds of a request that the gateway passes on. */
+  requestLimits(): RequestLimits;
   /** Renders an error as the public API answers it. */
   renderError(error: GatewayError): { status: number; headers: Readonly<Record<string, string>>; body: string };
 }
@@ -130,7 +130,7 @@ export class LocalServing {
   #dispatch(request: NodeRequest, cancellation: Cancellation): Eventual<Dispatched> {
     const { operation, requestId, body, priority = defaultPriority } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
-    const decoded = this.#options.decode(operation, bytes);
+    const decoded = decodeRequest(operation, bytes, this.#options.requestLimits());
     const model = this.#find(decoded.model);
     if (!model) {
       throw new GatewayError("model_not_found", `The node does not serve \`${decoded.model}\` at the moment.`);

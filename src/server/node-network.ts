@@ -5,7 +5,6 @@ import type { Log } from "../base/log.ts";
 import { type Config, processEnvironment } from "../config/config.ts";
 import type { ChangeFeed } from "../domain/change-feed.ts";
 import { demoId } from "../engines/llama/model-store.ts";
-import { decodeRequest, type RequestLimits } from "../http/decode/decode-request.ts";
 import { errorAnswer } from "../http/exchange/errors.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
@@ -106,18 +105,17 @@ export async function openNodeNetwork(options: NodeNetworkOptions) {
   });
   const serving = new LocalServing({
     ...{ catalog, router, capacity, clock, log, version: options.version, demoModel: demoId },
-    decode: (operation, body) => decodeRequest(operation, body, requestLimits()),
+    // The gateway has checked the request by its own limits. Its owner decides which members this machine's servers get.
+    requestLimits: () => ({
+      bodyBytes: Number.MAX_SAFE_INTEGER,
+      depth: Math.max(sources.config.limits.depth, deepest),
+      messages: Number.MAX_SAFE_INTEGER,
+      refusedMembers: sources.config.limits.refusedMembers,
+    }),
     renderError: (error) => {
       const { status, headers, body } = errorAnswer(error);
       return { status, headers, body: String(body) };
     },
-  });
-  // The gateway has checked by its own limits what it passes on. What rules this machine's servers its owner decides.
-  const requestLimits = (): RequestLimits => ({
-    bodyBytes: Number.MAX_SAFE_INTEGER,
-    depth: Math.max(sources.config.limits.depth, deepest),
-    messages: Number.MAX_SAFE_INTEGER,
-    refusedMembers: sources.config.limits.refusedMembers,
   });
   const tools = new OfferedServers({
     ...{ servers: () => sources.config.tools.servers, dataDir: options.config.dataDir, log },

@@ -1,8 +1,6 @@
 // Composes the calls of the gateway's own, and finds out in whose name they are made.
-import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
-import { decodeRequest } from "../http/decode/decode-request.ts";
 import { renderError } from "../http/exchange/errors.ts";
 import type { InferenceDeps } from "../inference/call.ts";
 import { GatewayCalls, type Operator } from "../inference/gateway-calls.ts";
@@ -31,7 +29,7 @@ export function openOwnCalls({ config, current, governance, inference, clock }: 
   return new GatewayCalls({
     inference,
     operator: rememberedOperator(find, clock),
-    decode: (operation, body) => decodeRequest(operation, ByteSpan.of(body), current().limits),
+    requestLimits: () => current().limits,
     renderError,
   });
 }

@@ -1,7 +1,6 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -15,7 +14,6 @@ import { SpoolSpace } from "../forms/spool-space.ts";
 import { ConfiguredGuardrails } from "../guardrails/guarding.ts";
 import type { BatchTimes } from "../http/api/batches/batch-runner.ts";
 import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
-import { decodeRequest } from "../http/decode/decode-request.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
@@ -294,7 +292,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       tools: toolParts.modelTools,
       approved: toolParts.approvedCalls,
       still: (principal) => governance.authenticator.still(principal),
-      decode: (body) => decodeRequest("response", ByteSpan.of(body), sources.config.limits),
+      requestLimits: () => sources.config.limits,
     },
     keptAnswers,
     ...files,

@@ -1,9 +1,9 @@
 // Prompts and answers of a trace: all forms that a request may have, never more than there is room for, never a key.
 import { expect, test } from "bun:test";
-import { dialects } from "../dialects/dialects.ts";
 import { generateApiKey } from "../domain/api-key.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
 import { inputMessages, maxContent, outputMessages, StreamedContent } from "./content.ts";
 
 const read = (text: string) => JSON.parse(text) as unknown;

@@ -1,8 +1,9 @@
 // Prompts and answers for a trace, where the operator wants them: shortened, as text alone, without credentials.
-import type { Dialect } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/dialects.ts";
-import { maxSaid, type Said, type SaidCall, type SaidPiece } from "../dialects/said.ts";
+
 import type { TracedRequest } from "../domain/usage/trace.ts";
+import type { Dialect } from "../requests/dialects/dialect.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
+import { maxSaid, type Said, type SaidCall, type SaidPiece } from "../requests/dialects/said.ts";
 
 /** Characters of all prompts, and of all answers, of one request. */
 export const maxContent = 8_192;

@@ -2,9 +2,9 @@
 // As in the incubating entry of @opentelemetry/semantic-conventions 1.45, which is too large to load for its constants.
 
 import type { Attributes } from "@opentelemetry/api";
-import { dialects } from "../dialects/dialects.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import type { TracedRequest } from "../domain/usage/trace.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
 
 export const genAi = {
   operation: "gen_ai.operation.name",

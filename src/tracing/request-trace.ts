@@ -12,14 +12,14 @@ import {
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { exactMs, wallMs } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { Dialect } from "../dialects/dialect.ts";
-import { dialects } from "../dialects/dialects.ts";
-import type { ToldAnswer } from "../dialects/said.ts";
 import type { Engine } from "../domain/models/engine.ts";
 import { redactCredentials } from "../domain/redaction.ts";
 import type { RequestTrace, TracedCall, TracedExchange, TracedRequest } from "../domain/usage/trace.ts";
 import type { TraceHeaders } from "../domain/usage/trace-headers.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
+import type { Dialect } from "../requests/dialects/dialect.ts";
+import { dialects } from "../requests/dialects/dialects.ts";
+import type { ToldAnswer } from "../requests/dialects/said.ts";
 import { inputMessages, outputMessages, parsed, StreamedContent } from "./content.ts";
 import { genAi, providerOf, requestAttributes } from "./gen-ai.ts";
 import { traceparentOf } from "./trace-context.ts";

@@ -9,14 +9,14 @@ import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
-import type { StreamObservation } from "../../src/dialects/answer.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
 import type { Operation } from "../../src/domain/models/operation.ts";
 import { renderError } from "../../src/http/exchange/errors.ts";
 import { relay } from "../../src/inference/answer/relay.ts";
-import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
+import type { DecodedRequest } from "../../src/requests/decoded-request.ts";
+import type { StreamObservation } from "../../src/requests/dialects/answer.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { seenNow } from "../support/relay.ts";
 

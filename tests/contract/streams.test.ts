@@ -1,11 +1,11 @@
 // The stream contract: each format of a server with each format of a client, whatever the server leaves out, repeats or adds.
 import { describe, expect, jest, test } from "bun:test";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { dialects } from "../../src/dialects/dialects.ts";
-import type { TextGuard } from "../../src/dialects/texts/text-guard.ts";
-import { translatedAnswer } from "../../src/dialects/translation/translated-answer.ts";
 import type { RelayOptions, StreamStop } from "../../src/inference/answer/relay-options.ts";
 import type { Dispatched } from "../../src/inference/routing/attempt.ts";
+import { dialects } from "../../src/requests/dialects/dialects.ts";
+import type { TextGuard } from "../../src/requests/dialects/texts/text-guard.ts";
+import { translatedAnswer } from "../../src/requests/dialects/translation/translated-answer.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { Source, settled, start } from "../support/relay.ts";
 import {

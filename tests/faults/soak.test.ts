@@ -4,7 +4,7 @@ import { afterAll, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { estimatePromptTokens } from "../../src/dialects/prompt-tokens.ts";
+import { estimatePromptTokens } from "../../src/requests/dialects/prompt-tokens.ts";
 import { runCommand } from "../fixtures/command-line.ts";
 import type { Asked, SoakPlan, SoakResult } from "../fixtures/soak-clients.ts";
 import { setUp } from "../support/browser.ts";

@@ -1,5 +1,5 @@
 // Streams of model servers on their way to clients of each format: cuts and heartbeats change nothing.
-import { dialects } from "../../src/dialects/dialects.ts";
+import { dialects } from "../../src/requests/dialects/dialects.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { Source, settled, start } from "../support/relay.ts";
 import { type StreamFormat, strictStreams } from "../support/strict-streams.ts";
@@ -10,12 +10,16 @@ const formats: readonly StreamFormat[] = [...conversations, "completion", "trans
 const seal = { seal: (text: string) => text, open: () => undefined };
 /** What reads the events of each format. */
 const readersOf: Readonly<Record<StreamFormat, readonly string[]>> = {
-  chat: ["src/dialects/openai/chunks.ts", "src/dialects/chat/reply-reader.ts", "src/dialects/chat/reply-calls.ts"],
-  completion: ["src/dialects/openai/chunks.ts"],
-  response: ["src/dialects/response/strict-response.ts", "src/dialects/response/reply-reader.ts"],
-  message: ["src/dialects/message/strict-message.ts", "src/dialects/message/reply-reader.ts"],
-  transcription: ["src/dialects/task/task-stream.ts"],
-  image: ["src/dialects/task/task-stream.ts"],
+  chat: [
+    "src/requests/dialects/openai/chunks.ts",
+    "src/requests/dialects/chat/reply-reader.ts",
+    "src/requests/dialects/chat/reply-calls.ts",
+  ],
+  completion: ["src/requests/dialects/openai/chunks.ts"],
+  response: ["src/requests/dialects/response/strict-response.ts", "src/requests/dialects/response/reply-reader.ts"],
+  message: ["src/requests/dialects/message/strict-message.ts", "src/requests/dialects/message/reply-reader.ts"],
+  transcription: ["src/requests/dialects/task/task-stream.ts"],
+  image: ["src/requests/dialects/task/task-stream.ts"],
 };
 /** What servers send between two events to show that they are alive. */
 const heartbeats = [
@@ -83,7 +87,12 @@ function seedsOf(from: StreamFormat): string[] {
 
 export const streamTargets: readonly Target[] = formats.map((from) => ({
   name: `streams of ${from}`,
-  files: ["src/inference/answer/relay.ts", "src/base/text/sse.ts", "src/dialects/keep-alive.ts", ...readersOf[from]],
+  files: [
+    "src/inference/answer/relay.ts",
+    "src/base/text/sse.ts",
+    "src/requests/dialects/keep-alive.ts",
+    ...readersOf[from],
+  ],
   seeds: seedsOf(from),
   read: (pieces) => read(from, pieces),
 }));

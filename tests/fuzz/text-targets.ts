@@ -4,12 +4,12 @@ import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { editObject, JsonTextError, scanObject } from "../../src/base/text/json-text.ts";
 import { SseError, SseReader } from "../../src/base/text/sse.ts";
-import { scanAnswer } from "../../src/dialects/answer-scan.ts";
-import { ChunkTranslator } from "../../src/dialects/openai/chunks.ts";
 import { GgufIncomplete, GgufRefused, readGgufHeader } from "../../src/engines/llama/gguf/header.ts";
 import { readServerLoad } from "../../src/engines/server-load.ts";
-import { decodeRequest, parsedRequest } from "../../src/http/decode/decode-request.ts";
-import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
+import { decodeRequest, parsedRequest } from "../../src/requests/decode/decode-request.ts";
+import type { DecodedRequest } from "../../src/requests/decoded-request.ts";
+import { scanAnswer } from "../../src/requests/dialects/answer-scan.ts";
+import { ChunkTranslator } from "../../src/requests/dialects/openai/chunks.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { ggufHeader } from "../support/gguf-file.ts";
 import type { Target } from "./targets.ts";
@@ -179,9 +179,9 @@ export const textTargets: readonly Target[] = [
   {
     name: "chunks",
     files: [
-      "src/dialects/openai/chunk-template.ts",
+      "src/requests/dialects/openai/chunk-template.ts",
       "src/base/text/json-string.ts",
-      "src/dialects/openai/chunks.ts",
+      "src/requests/dialects/openai/chunks.ts",
       "src/base/text/sse.ts",
     ],
     seeds: [
@@ -203,7 +203,7 @@ export const textTargets: readonly Target[] = [
   },
   {
     name: "whole-answers",
-    files: ["src/dialects/answer-scan.ts", "src/base/text/json-bytes.ts"],
+    files: ["src/requests/dialects/answer-scan.ts", "src/base/text/json-bytes.ts"],
     seeds: [
       JSON.stringify(answer),
       JSON.stringify(answer, null, 2),
@@ -215,7 +215,11 @@ export const textTargets: readonly Target[] = [
   },
   {
     name: "request-bodies",
-    files: ["src/http/decode/request-scan.ts", "src/http/decode/decode-request.ts", "src/base/text/json-bytes.ts"],
+    files: [
+      "src/requests/decode/request-scan.ts",
+      "src/requests/decode/decode-request.ts",
+      "src/base/text/json-bytes.ts",
+    ],
     seeds: [
       JSON.stringify(request),
       JSON.stringify({ model: "m", prompt: ["a", "b"], best_of: 3, suffix: "s" }),

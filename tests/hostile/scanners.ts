@@ -3,15 +3,15 @@ import type { BlockList } from "node:net";
 import { cookieIn } from "../../src/accounts/cookies.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { trimSlashes } from "../../src/base/text/http-url.ts";
-import { ChunkCollector } from "../../src/dialects/chat/chunk-collector.ts";
 import { redactCredentials } from "../../src/domain/redaction.ts";
 import { parseModels } from "../../src/engines/model-list.ts";
 import { prefersCsv } from "../../src/http/content/csv.ts";
-import { readPrefixed } from "../../src/http/decode/query.ts";
+import { readPrefixed } from "../../src/http/content/query.ts";
 import { clientAddress, trustedProxies } from "../../src/http/exchange/client-address.ts";
 import { BodyBudget, IncomingBody } from "../../src/nodes/tunnel/incoming-body.ts";
 import { messageTypes } from "../../src/nodes/tunnel/messages.ts";
 import { Parameters } from "../../src/oauth/authorize/parameters.ts";
+import { ChunkCollector } from "../../src/requests/dialects/chat/chunk-collector.ts";
 import { decodeEmbedding } from "../../src/wire/embedding.ts";
 import { targetNamed } from "../fuzz/targets.ts";
 

@@ -1,9 +1,9 @@
 // A request as the gateway decodes it, without the checks that come with that.
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { dialects } from "../../src/dialects/dialects.ts";
 import type { Operation } from "../../src/domain/models/operation.ts";
-import { DecodedRequest } from "../../src/inference/decoded-request.ts";
-import { marksOf } from "../../src/inference/facts.ts";
+import { DecodedRequest } from "../../src/requests/decoded-request.ts";
+import { dialects } from "../../src/requests/dialects/dialects.ts";
+import { marksOf } from "../../src/requests/facts.ts";
 
 /** `indent` as of JSON.stringify. */
 export function decodedRequest(body: Record<string, unknown>, operation: Operation = "chat", indent = 0) {

@@ -3,7 +3,7 @@ import { encodeByteText } from "../../src/base/bytes/byte-text.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import { SseReader } from "../../src/base/text/sse.ts";
-import type { AnswerStream, StreamObservation } from "../../src/dialects/answer.ts";
+import type { AnswerStream, StreamObservation } from "../../src/requests/dialects/answer.ts";
 
 export type Way = "parsed" | "as text" | "in place";
 

@@ -6,13 +6,13 @@ import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { exactMs } from "../../src/base/clock.ts";
-import type { StreamObservation } from "../../src/dialects/answer.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
 import { relay } from "../../src/inference/answer/relay.ts";
 import type { RelayOptions } from "../../src/inference/answer/relay-options.ts";
-import type { DecodedRequest } from "../../src/inference/decoded-request.ts";
 import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
+import type { DecodedRequest } from "../../src/requests/decoded-request.ts";
+import type { StreamObservation } from "../../src/requests/dialects/answer.ts";
 import { decodedRequest } from "./decoded-request.ts";
 
 export function requestFor(body: Record<string, unknown>): DecodedRequest {

@@ -1,5 +1,5 @@
 // Values by a schema, at random but the same in each run.
-import { alternatives, type Node } from "../../src/http/decode/json-schema.ts";
+import { alternatives, type Node } from "../../src/requests/decode/json-schema.ts";
 
 /** The same numbers for every run (mulberry32), so that a failure can be repeated. */
 function random(seed: number): () => number {

@@ -52,7 +52,7 @@ export function isConversation(operation: Operation): operation is ConversationO
   return (conversationOperations as readonly Operation[]).includes(operation);
 }
 
-/** Those in which a model is asked once, and answers: `dialects/task/`. */
+/** Those in which a model is asked once, and answers: `requests/dialects/task/`. */
 export const taskOperations = [
   ...(["rerank", "score", "moderation", "decision"] as const),
   ...(["speech", "transcription", "translation"] as const),

@@ -6,6 +6,8 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
+import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { validate } from "../../requests/decode/validation.ts";
 import {
   deletedChat,
   metadataUpdate,
@@ -15,9 +17,8 @@ import {
   storedMessage,
   storedMessagesToWire,
 } from "../../wire/stored-chats.ts";
-import { type BodyLimits, readJsonBody } from "../content/body.ts";
-import { readPrefixed, readQuery } from "../decode/query.ts";
-import { validate } from "../decode/validation.ts";
+import { readJsonBody } from "../content/body.ts";
+import { readPrefixed, readQuery } from "../content/query.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 

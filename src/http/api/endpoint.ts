@@ -5,9 +5,9 @@ import type { ErrorCode } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
 import type { Origin } from "../../policy/records/audit.ts";
-import type { BodyLimits } from "../content/body.ts";
-import { readQuery } from "../decode/query.ts";
-import { readStrictBody } from "../decode/strict-body.ts";
+import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { readQuery } from "../content/query.ts";
+import { readStrictBody } from "../content/strict-body.ts";
 import type { Exchange, PersonPrincipal, PersonRoute, RouteDoc, ScopedRoute } from "../exchange/route.ts";
 import { bodyErrors, noStore, originOf } from "./changes.ts";
 

@@ -1,14 +1,14 @@
 // How a request with files is answered: its form is read as it comes, kept on disk where it is large, and sent on from there.
 import { invalidRequest } from "../../base/errors.ts";
-import type { TaskForm } from "../../dialects/task/task.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { boundaryOf } from "../../forms/boundary.ts";
 import type { FormSettings } from "../../forms/form-settings.ts";
 import { type ReadForm, readForm } from "../../forms/read-form.ts";
+import { decodeForm } from "../../requests/decode/decode-form.ts";
+import type { TaskForm } from "../../requests/dialects/task/task.ts";
 import { bodyFault } from "../content/body.ts";
 import { codingOf } from "../content/content-encoding.ts";
-import { decodeForm } from "../decode/decode-form.ts";
 import { HandedOver } from "../exchange/handed-over.ts";
 import type { Answer, Exchange } from "../exchange/route.ts";
 import { type InferenceRouteDeps, runFor, tellLimits } from "./inference-answer.ts";

@@ -1,9 +1,10 @@
 // The endpoints that run models and keep nothing by themselves: chat completions, completions, embeddings, and the tasks.
-import { dialects } from "../../dialects/dialects.ts";
-import type { Task } from "../../dialects/task/task.ts";
-import { tasks } from "../../dialects/task/tasks.ts";
+
 import type { Operation } from "../../domain/models/operation.ts";
 import { isForm } from "../../forms/boundary.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
+import type { Task } from "../../requests/dialects/task/task.ts";
+import { tasks } from "../../requests/dialects/task/tasks.ts";
 import { chatChunk, chatCompletion } from "../../wire/chat.ts";
 import { textCompletion } from "../../wire/completion.ts";
 import { embeddingList } from "../../wire/embedding.ts";

@@ -1,7 +1,7 @@
 // The list envelope and its paging parameters.
 import { expect, test } from "bun:test";
 import { z } from "zod";
-import { readQuery } from "../decode/query.ts";
+import { readQuery } from "../content/query.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 
 const objects = (...ids: string[]) => ids.map((id) => ({ id }));

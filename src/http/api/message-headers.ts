@@ -1,6 +1,5 @@
 // The headers of a client of Messages: which version of the API it means, and what it wants of it beyond that.
 import { fieldError } from "../../base/errors.ts";
-import { requireVersion } from "../../dialects/message/version.ts";
 import {
   areBetas,
   defaultMessageVersion,
@@ -9,7 +8,8 @@ import {
   messageVersions,
 } from "../../domain/models/message-headers.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
-import type { DecodedRequest } from "../../inference/decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { requireVersion } from "../../requests/dialects/message/version.ts";
 
 /**
  * Checks the request against the version that it names. Throws `invalid_request` for a version that is none, as Anthropic

@@ -1,6 +1,6 @@
 // Anthropic's Messages: a model is asked, and the tokens of a prompt are counted.
 import { z } from "zod";
-import { dialects } from "../../dialects/dialects.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
 import { messageCountRequest, messageEvent, messageObject } from "../../wire/messages.ts";
 import { requestIdHeader } from "../exchange/anthropic-errors.ts";
 import type { ScopedRoute } from "../exchange/route.ts";

@@ -5,7 +5,7 @@ import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { requireModel, usableModel } from "../../policy/authorize.ts";
-import { readKnownQuery } from "../decode/query.ts";
+import { readKnownQuery } from "../content/query.ts";
 import { isAnthropicClient, requestIdHeader } from "../exchange/anthropic-errors.ts";
 import type { Exchange, ScopedRoute } from "../exchange/route.ts";
 import { codexModelShape, codexModels } from "./models/codex-models.ts";

@@ -6,8 +6,8 @@ import { type AccessTokens, defaultTokenSeconds, minTokenSeconds } from "../../p
 import type { Authenticator } from "../../policy/credentials/authenticate.ts";
 import { maxTokenSeconds, type SigningKeys } from "../../policy/credentials/signing-keys.ts";
 import type { Throttle } from "../../policy/throttle.ts";
-import type { BodyLimits } from "../content/body.ts";
-import { readStrictBody } from "../decode/strict-body.ts";
+import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { readStrictBody } from "../content/strict-body.ts";
 import type { Exchange, PublicRoute } from "../exchange/route.ts";
 import { originOf } from "./changes.ts";
 

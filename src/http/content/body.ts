@@ -1,25 +1,9 @@
-// Reads the body of a request once: size, media type, encoding, JSON, nesting.
-import { isAscii, isUtf8 } from "node:buffer";
-import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
-import { fieldError, GatewayError, invalidRequest } from "../../base/errors.ts";
-import { JsonNumberError, parseOnceRead } from "../../base/text/json-object.ts";
-import { bodyMass, JsonTextError, type Members } from "../../base/text/json-text.ts";
+// Reads the body of a request from its socket once: size, media type, encoding, and JSON if asked for.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { type IncomingRequest, RequestBodyError } from "../../http1/message.ts";
+import { type BodyLimits, type JsonBody, parseBody } from "../../requests/decode/parse-body.ts";
 import { type BodyCoding, codingOf, unpacked } from "./content-encoding.ts";
-
-export interface BodyLimits {
-  bodyBytes: number;
-  /** Levels of objects and arrays. */
-  depth: number;
-}
-
-export interface JsonBody {
-  /** The bytes as the client sent them, without a byte-order mark; they mean `text`. */
-  bytes: ByteSpan;
-  text: string;
-  members: Members;
-  body: Record<string, unknown>;
-}
 
 const charsets = /;\s*charset\s*=([^;]*)/gi;
 const utf8Names = new Set(["utf-8", "utf8"]);
@@ -103,34 +87,4 @@ export function bodyFault(error: unknown, bodyBytes: number): unknown {
         cause: error,
       });
   }
-}
-
-/** Throws a GatewayError. */
-export function parseBody(sent: ByteSpan, limits: BodyLimits): JsonBody {
-  // Not passed on either: engines may not ignore a mark.
-  const bytes = withoutMark(sent);
-  const text = decodeUtf8(bytes);
-  if (text === "") throw invalidRequest("The body is empty; send a JSON object.");
-  let members: Members;
-  let body: unknown;
-  try {
-    ({ members, value: body } = parseOnceRead(text, { depth: limits.depth, ...bodyMass }));
-  } catch (error) {
-    if (error instanceof JsonNumberError)
-      throw fieldError(error.field, "is too large for a number (got more than 1.8e308).");
-    // The parser's own message may quote the body, so it is not shown.
-    const { message, field } = error instanceof JsonTextError ? error : { message: "it is not valid JSON" };
-    throw invalidRequest(`The body cannot be used: ${message}.`, field === undefined ? {} : { param: field });
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw invalidRequest("The body must be a JSON object.");
-  }
-  return { bytes, text, members, body: body as Record<string, unknown> };
-}
-
-/** A third of what TextDecoder takes for a short text. */
-function decodeUtf8({ view }: ByteSpan): string {
-  if (isAscii(view)) return view.toString("latin1");
-  if (isUtf8(view)) return view.toString("utf8");
-  throw invalidRequest("The body is not valid UTF-8.");
 }

@@ -13,7 +13,7 @@ interface ErrorShape {
   shouldRetry?: boolean;
 }
 
-/** Specification section 7 and what it leaves open. */
+/** Status, type and meaning of each code. */
 export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
   invalid_request: {
     status: 400,

@@ -13,7 +13,7 @@ import type { PresentedCredentials } from "../../policy/credentials/authenticate
 import { apiResource, resourceAt, resourceMetadataUrl, rootAsAsked } from "../../policy/credentials/resources.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
 import { inCoding, isWorthCoding } from "../content/content-coding.ts";
-import { requireStorable } from "../decode/query.ts";
+import { requireStorable } from "../content/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
 import { beginStream, firstHeaders, plainAnswerOf, upgradeTo } from "./answers.ts";
 import { inAnthropicForm, isAnthropicClient, isAskedAsAnthropic } from "./anthropic-errors.ts";

@@ -16,7 +16,8 @@ import {
 } from "../../nodes/forward-wire.ts";
 import type { NodeDirectory } from "../../nodes/node-directory.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
-import { type BodyLimits, readBytes } from "../content/body.ts";
+import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { readBytes } from "../content/body.ts";
 import { toGatewayError } from "./errors.ts";
 import type { Answer, Exchange } from "./route.ts";
 

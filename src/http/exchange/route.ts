@@ -138,7 +138,7 @@ export interface RouteDoc {
     | "Administration"
     | "Service";
   parameters?: readonly { name: string; in: "path"; description: string }[];
-  /** Members are text, as in a URL; `http/decode/query.ts` reads them. */
+  /** Members are text, as in a URL; `http/content/query.ts` reads them. */
   query?: z.ZodObject;
   requestBody?: z.ZodType;
   /** True if a request may leave its body out, which then counts as an object without members. */

@@ -7,8 +7,8 @@ import { type Holder, heldBytes, NoRoomError } from "../../base/bytes/held-bytes
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Later } from "../../base/later.ts";
-import { defaultAnswerBytes, maxAnswerBytes } from "../../dialects/answer-bound.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answer-bound.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { brokeOff } from "./engine-refusal.ts";
 

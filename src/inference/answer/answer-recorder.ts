@@ -1,8 +1,8 @@
 // What is recorded of an answer, as the client gets it, until it is known whether it is kept.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Eventual } from "../../base/later.ts";
-import type { AnswerCollector, KeptAnswers } from "../../dialects/answer.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 
 /** Characters of an answer; a longer one is not stored. */
 const maxAnswerSize = 10_000_000;

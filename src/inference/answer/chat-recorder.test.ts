@@ -4,9 +4,9 @@ import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
 import { HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
-import { dialects } from "../../dialects/dialects.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
 import { recorderFor, wantsStoring } from "./recorder.ts";
 
 const createdAt = 1_800_000_000;

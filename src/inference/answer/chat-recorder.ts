@@ -1,10 +1,10 @@
 // Records a chat completion that shall be kept, as the client gets it.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { KeptAnswers } from "../../dialects/answer.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import type { KeptAnswers } from "../../requests/dialects/answer.ts";
 import { requireMetadata } from "../../wire/stored-chats.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
 import { type AnswerEnd, AnswerRecorder, secondsPerDay } from "./answer-recorder.ts";
 
 const notParameters = new Set(["model", "messages", "stream", "stream_options", "store", "metadata"]);

@@ -1,12 +1,12 @@
 // Turns what an engine answered in place of an answer into an error of the gateway.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BlamelessError, GatewayError, invalidRequest } from "../../base/errors.ts";
-import { dialects } from "../../dialects/dialects.ts";
-import { type PublicFault, publicFault } from "../../dialects/engine-fault.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
+import { type PublicFault, publicFault } from "../../requests/dialects/engine-fault.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;

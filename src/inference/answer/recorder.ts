@@ -1,7 +1,7 @@
 // Whether an answer is recorded to be kept, and by what.
 import type { Account } from "../../domain/account.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { ChatRecorder } from "./chat-recorder.ts";
 import { ResponseRecorder } from "./response-recorder.ts";

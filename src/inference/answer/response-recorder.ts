@@ -1,11 +1,11 @@
 // Records a response that shall be kept, with the items of its request: whoever goes on from it needs both.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { KeptAnswers } from "../../dialects/answer.ts";
-import { ownItems } from "../../dialects/response/kept-items.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import type { KeptAnswers } from "../../requests/dialects/answer.ts";
+import { ownItems } from "../../requests/dialects/response/kept-items.ts";
 import { type AnswerEnd, AnswerRecorder, secondsPerDay } from "./answer-recorder.ts";
 
 export interface ResponseRecorderOptions {

@@ -1,7 +1,7 @@
 // What is told of an answer that a quota has ended.
 import { usdOf } from "../../base/money.ts";
-import type { StopMark } from "../../dialects/answer.ts";
 import type { StoppedBy } from "../../domain/limits/limits.ts";
+import type { StopMark } from "../../requests/dialects/answer.ts";
 
 /** The code of it in the ledger, where the answer was served all the same. */
 export const spentCode = "quota_spent";

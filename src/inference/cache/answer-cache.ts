@@ -3,7 +3,7 @@ import { fieldError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { type CachePolicy, defaultCachePolicy } from "../../domain/models/policies/cache.ts";
 import type { Principal } from "../../domain/principal.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { type AnswerCacheParts, CachedRequest } from "./cached-request.ts";
 import { hasRemoteMedia, isDeterministic } from "./request-digest.ts";
 

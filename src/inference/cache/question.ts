@@ -1,5 +1,5 @@
 // The last message of a conversation, apart from all that comes before it: what may be compared by its meaning.
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 export interface Question {
   readonly text: string;

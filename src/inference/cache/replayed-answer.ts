@@ -3,7 +3,7 @@ import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { KeptAnswer } from "../../domain/models/policies/answer-store.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
 const events = { get: (name: string) => (name === "content-type" ? "text/event-stream" : null) };

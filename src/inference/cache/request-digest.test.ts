@@ -2,11 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { dialects } from "../../dialects/dialects.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
-import { DecodedRequest } from "../decoded-request.ts";
-import { marksOf } from "../facts.ts";
+import { DecodedRequest } from "../../requests/decoded-request.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
+import { marksOf } from "../../requests/facts.ts";
 import { questionOf } from "./question.ts";
 import { isDeterministic, requestDigest } from "./request-digest.ts";
 

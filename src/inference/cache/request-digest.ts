@@ -1,7 +1,7 @@
 // What of a request an answer depends on, as a digest: two that have the same get the same answer.
 import { endOfString } from "../../base/text/json-text.ts";
 import type { Model } from "../../domain/models/model.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 /** Raised where what goes into a digest changes: what was kept by another rule is not found. */
 const version = "1";

@@ -1,16 +1,16 @@
 // Goes on with a streamed answer at another deployment where its model server broke off, exactly behind what was delivered.
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
 import { type Eventual, whenSettled } from "../../base/later.ts";
-import type { AnswerStream, StreamObservation } from "../../dialects/answer.ts";
-import { lastPartUsage, streamUsage } from "../../dialects/stream-usage.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";
 import type { ContinuationOutcome } from "../../domain/usage/observer.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import type { AnswerStream, StreamObservation } from "../../requests/dialects/answer.ts";
+import { lastPartUsage, streamUsage } from "../../requests/dialects/stream-usage.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import { type Asking, askingOf, chatAlone, formatFor } from "../asking.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
 import type { Continuing, Dispatched, Sender } from "../routing/attempt.ts";
 import { type DispatchDeps, dispatch } from "../routing/dispatch.ts";
 import { continuedBody, goesOnFrom, isContinuable, isWithinStop } from "./continued-body.ts";

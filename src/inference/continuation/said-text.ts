@@ -1,7 +1,7 @@
 // The text of an answer as far as it was delivered, kept so that another server can go on from there.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { SaidListener } from "../../dialects/answer.ts";
+import type { SaidListener } from "../../requests/dialects/answer.ts";
 
 /** Nothing is kept of a longer answer. */
 const maxBytes = 1024 * 1024;

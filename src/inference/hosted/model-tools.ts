@@ -1,12 +1,12 @@
 // The port to MCP servers, for calls of models whose tools the gateway runs itself.
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { AskedServer, HostedTool } from "../../dialects/response/hosted/asked-servers.ts";
-import type { CallResult } from "../../dialects/response/hosted/hosted-items.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { MadeCall } from "../../domain/tools/approved-call.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { RequestLimits } from "../../requests/decode/decode-request.ts";
+import type { AskedServer, HostedTool } from "../../requests/dialects/response/hosted/asked-servers.ts";
+import type { CallResult } from "../../requests/dialects/response/hosted/hosted-items.ts";
 
 /** For whom a server is asked. */
 export interface ToolAsker {
@@ -51,8 +51,8 @@ export interface HostedTools {
   readonly approved: ApprovedCalls;
   /** What is left by now of the rights with which a request was admitted. Rejects with a GatewayError where nothing is. */
   still(principal: Principal): Promise<Principal>;
-  /** Checks a turn's request as a client's. Throws a GatewayError. */
-  decode(body: string): DecodedRequest;
+  /** The bounds of a client's request, which each turn keeps as well. */
+  requestLimits(): RequestLimits;
 }
 
 export type { AskedServer, CallResult, HostedTool };

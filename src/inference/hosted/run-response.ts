@@ -1,20 +1,27 @@
 // Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
+
 import { nowhere } from "../../base/bag.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
-import { comment } from "../../dialects/keep-alive.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import { requireModel, requireScope } from "../../policy/authorize.ts";
+import { decodeRequest } from "../../requests/decode/decode-request.ts";
+import type { DecodedRequest, GoesOn } from "../../requests/decoded-request.ts";
+import { comment } from "../../requests/dialects/keep-alive.ts";
 import {
   type AskedServer,
   askedServers,
   type HostedTool,
   hasAllowed,
   isAllowed,
-} from "../../dialects/response/hosted/asked-servers.ts";
+} from "../../requests/dialects/response/hosted/asked-servers.ts";
 import {
   type CallResult,
   calledFunction,
@@ -25,20 +32,16 @@ import {
   notKnown,
   readHostedItems,
   takenCall,
-} from "../../dialects/response/hosted/hosted-items.ts";
-import { type HostedCall, HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
-import { functionName, OfferedTools } from "../../dialects/response/hosted/offered-tools.ts";
-import { isObject, type Json, objectsOf } from "../../dialects/response/json.ts";
-import { itemsForEngine, ownItems } from "../../dialects/response/kept-items.ts";
-import { failureCode } from "../../dialects/response/reply-writer.ts";
-import { responseBase, responseState } from "../../dialects/response/response-object.ts";
-import type { Principal } from "../../domain/principal.ts";
-import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
-import { requireModel, requireScope } from "../../policy/authorize.ts";
+} from "../../requests/dialects/response/hosted/hosted-items.ts";
+import { type HostedCall, HostedResponse } from "../../requests/dialects/response/hosted/hosted-response.ts";
+import { functionName, OfferedTools } from "../../requests/dialects/response/hosted/offered-tools.ts";
+import { isObject, type Json, objectsOf } from "../../requests/dialects/response/json.ts";
+import { itemsForEngine, ownItems } from "../../requests/dialects/response/kept-items.ts";
+import { failureCode } from "../../requests/dialects/response/reply-writer.ts";
+import { responseBase, responseState } from "../../requests/dialects/response/response-object.ts";
 import type { AnswerRecorder } from "../answer/answer-recorder.ts";
 import { recorderFor } from "../answer/recorder.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
-import type { DecodedRequest, GoesOn } from "../decoded-request.ts";
 import { run } from "../run.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { keepsNothing } from "../whole-call.ts";
@@ -290,7 +293,7 @@ class HostedRun<Result> implements Stoppable {
     this.#releaseBody = release;
     const isFirst = this.#turns++ === 0;
     response.beginTurn();
-    const request = this.#hosted.decode(body);
+    const request = decodeRequest("response", ByteSpan.of(body), this.#hosted.requestLimits());
     const { goesOn = nothingBefore } = asked;
     // What guardrails mask of the client's own items is kept so, too.
     request.goesOn = { ...goesOn, input: isFirst ? ownInput(asked) : [] };

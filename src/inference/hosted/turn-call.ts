@@ -8,8 +8,8 @@ import type { Principal } from "../../domain/principal.ts";
 import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "../call.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
 import type { Guarding } from "../guarding.ts";
 import type { Standing } from "../routing/capacity.ts";
 

@@ -2,7 +2,7 @@
 import { decodeByteText, encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { SseReader } from "../../base/text/sse.ts";
-import type { HostedResponse } from "../../dialects/response/hosted/hosted-response.ts";
+import type { HostedResponse } from "../../requests/dialects/response/hosted/hosted-response.ts";
 
 export class TurnStream implements ClientStream {
   onDrain: (() => void) | undefined;

@@ -8,7 +8,7 @@ import { roomForAnswer } from "../../policy/admit.ts";
 import type { LearnedLengths } from "../../policy/learned-lengths.ts";
 import { maxNanoUsdOf, nanoUsdOf, type PricedUsage } from "../../policy/price.ts";
 import { listedPrice } from "../../prices/price-list.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { Capacity } from "../routing/capacity.ts";
 import type { PlaceRequest } from "../routing/gate.ts";
 import type { Router } from "../routing/route.ts";

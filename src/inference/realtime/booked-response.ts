@@ -1,7 +1,6 @@
 // One response of a realtime session, or one transcript: admitted, on the ledger, and settled once, however it ends.
 import type { GatewayError } from "../../base/errors.ts";
 import type { LogFields } from "../../base/log.ts";
-import { partsOf } from "../../dialects/told-parts.ts";
 import type { Granted } from "../../domain/limits/limits.ts";
 import type { Model } from "../../domain/models/model.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
@@ -9,6 +8,7 @@ import type { InferenceCourse } from "../../domain/usage/observer.ts";
 import type { TokenUsage, UsageBegin, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import { usageBounds } from "../../policy/believable-usage.ts";
 import { Meter } from "../../policy/meter.ts";
+import { partsOf } from "../../requests/dialects/told-parts.ts";
 import type { InferenceDeps } from "../call.ts";
 import { addSpoken, type Spoken, spokenTokens } from "./said-so-far.ts";
 import type { Json } from "./told-usage.ts";

@@ -1,7 +1,8 @@
 // How much has been said in a realtime session, estimated from texts and from the length of audio, for what no server tells.
-import { estimateTokens } from "../../dialects/prompt-tokens.ts";
-import { detailsOf, partsOf } from "../../dialects/told-parts.ts";
+
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { estimateTokens } from "../../requests/dialects/prompt-tokens.ts";
+import { detailsOf, partsOf } from "../../requests/dialects/told-parts.ts";
 import { isJson, type Json, memberOf } from "./told-usage.ts";
 
 /** OpenAI counts a token for 100 ms of what a user says, and for 50 ms of what the model says; audio is 24 kHz of 16 bits unless the session has another format. */

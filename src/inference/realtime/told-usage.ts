@@ -1,7 +1,8 @@
 // What a realtime server tells of the usage of a response, or of a transcript (OpenAI API reference, `response.done` and `conversation.item.input_audio_transcription.completed`; vLLM, `transcription.done`).
-import { isFarBelow } from "../../dialects/least-usage.ts";
-import { countOf, detailsOf, partsOf } from "../../dialects/told-parts.ts";
+
 import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { isFarBelow } from "../../requests/dialects/least-usage.ts";
+import { countOf, detailsOf, partsOf } from "../../requests/dialects/told-parts.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 

@@ -11,7 +11,7 @@ import { GatewayError } from "../../base/errors.ts";
 import { Later, whenSettled } from "../../base/later.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { Tried } from "../trail-writer.ts";
 import type { Dispatched, Sender } from "./attempt.ts";
 import { Capacity } from "./capacity.ts";

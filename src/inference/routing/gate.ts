@@ -1,11 +1,11 @@
 // Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
 import type { Bagged } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
-import { operations } from "../../dialects/dialects.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
+import { operations } from "../../requests/dialects/dialects.ts";
 import type { Answer, AnswerKind } from "./answer-times.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";

@@ -1,5 +1,5 @@
 // What a prompt begins with, as a chain of hashes: two prompts have as many in common as they are alike from the start.
-import type { DecodedRequest } from "../decoded-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 
 /** Characters from one hash to the next: fine where prompts are short, coarse where they are long. */
 const steps = [

@@ -1,8 +1,8 @@
 // Whether a model can serve a request, by what is known of it before anybody is asked.
 import { fieldError } from "../../base/errors.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
-import { requireContext } from "../facts.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { requireContext } from "../../requests/facts.ts";
 
 /** Throws `invalid_request` where it cannot. */
 export function requireServable(model: Model, request: DecodedRequest): void {

@@ -2,8 +2,8 @@
 import type { Model } from "../../domain/models/model.ts";
 import type { SplitPart } from "../../domain/models/policies/traffic.ts";
 import { withinReach } from "../../policy/authorize.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceCall, InferenceDeps } from "../call.ts";
-import type { DecodedRequest } from "../decoded-request.ts";
 import { promptPrefixOf } from "../routing/prompt-prefix.ts";
 import { isServable } from "../routing/servable.ts";
 

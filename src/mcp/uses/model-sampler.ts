@@ -1,5 +1,6 @@
 // Runs one of the gateway's own models for a server that asks for a sample: a chat request of whoever called the tool.
 
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -8,12 +9,12 @@ import type { Model } from "../../domain/models/model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
-import type { DecodedRequest } from "../../inference/decoded-request.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { run } from "../../inference/run.ts";
 import { keepsNothing, WholeCall, type WholeRequest } from "../../inference/whole-call.ts";
 import { requireScope, usableModel } from "../../policy/authorize.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
+import { decodeRequest, type RequestLimits } from "../../requests/decode/decode-request.ts";
 import { chatBodyOf, hintsOf, type Json, samplingResultOf } from "./sampling-request.ts";
 
 export interface ModelSamplerOptions {
@@ -24,8 +25,8 @@ export interface ModelSamplerOptions {
   still(principal: Principal): Promise<Principal>;
   /** The model for servers that name none which the principal may use; undefined: there is none. */
   defaultModel(): string | undefined;
-  /** Checks the body of a chat request as a client's. Throws a GatewayError. */
-  decode(body: string): DecodedRequest;
+  /** The bounds of a client's request, which a sampled chat keeps as well. */
+  requestLimits(): RequestLimits;
   renderError(error: GatewayError): string;
   /** Notes one that was refused before it was on the ledger. */
   noteRefused(request: { requestId: string; model: string; principal: Principal }, error: GatewayError): void;
@@ -78,7 +79,7 @@ export class ModelSampler implements ToolSampler {
   }
 
   async #run(principal: Principal, holder: Holder, body: Json, signal: AbortSignal): Promise<string> {
-    const { inference, decode, renderError, noteRefused } = this.#options;
+    const { inference, requestLimits, renderError, noteRefused } = this.#options;
     const text = JSON.stringify(body);
     const bytes = Buffer.byteLength(text);
     const refusal = holder.take("requests", bytes);
@@ -90,7 +91,8 @@ export class ModelSampler implements ToolSampler {
     let call: SampleCall | undefined;
     try {
       signal.throwIfAborted();
-      call = new SampleCall({ requestId, principal, request: decode(text), holder }, left, renderError);
+      const request = decodeRequest("chat", ByteSpan.of(text), requestLimits());
+      call = new SampleCall({ requestId, principal, request, holder }, left, renderError);
       // The server is given the answer, and nobody keeps it.
       const { chatWriter, responseKeeper } = keepsNothing;
       return await run(call, { ...inference, chatWriter, responseKeeper });

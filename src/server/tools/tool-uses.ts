@@ -1,10 +1,8 @@
 // Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
-import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ReloadableConfig } from "../../config/config.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
-import { decodeRequest } from "../../http/decode/decode-request.ts";
 import { renderError } from "../../http/exchange/errors.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
@@ -52,7 +50,7 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
       ...{ inference, catalog, openRequests, renderError },
       still: (principal) => governance.authenticator.still(principal),
       defaultModel: () => current().tools.samplingModel,
-      decode: (body) => decodeRequest("chat", ByteSpan.of(body), current().limits),
+      requestLimits: () => current().limits,
       noteRefused: ({ requestId, model, principal }, error) =>
         noteRefused("chat", { requestId, line: { model, stream: false } }, principal, error, 0, noting),
     }),

@@ -5,7 +5,7 @@ import { modelId } from "../parts.ts";
 const tokenId = z.int().min(0);
 const flag = z.boolean().nullish();
 
-/** POST /tokenize. One of `prompt`, `content` and `messages` has to be there, which `dialects/task/tokens.ts` sees to. */
+/** POST /tokenize. One of `prompt`, `content` and `messages` has to be there, which `requests/dialects/task/tokens.ts` sees to. */
 export const tokenizeRequest = z
   .looseObject({
     model: modelId,

@@ -1,8 +1,8 @@
 // A model server that speaks the format it is asked in, and says the same in each: whole, as a stream, or until it fails.
 
-import type { ReplyFault, ReplySink } from "../../../src/dialects/conversation/reply.ts";
-import { dialects } from "../../../src/dialects/dialects.ts";
 import { isConversation, type Operation, operationPaths } from "../../../src/domain/models/operation.ts";
+import type { ReplyFault, ReplySink } from "../../../src/requests/dialects/conversation/reply.ts";
+import { dialects } from "../../../src/requests/dialects/dialects.ts";
 import { noSeal } from "../no-seal.ts";
 import { json, type Script, usage } from "../scripted-upstream.ts";
 

@@ -12,7 +12,7 @@ import { stoppingError } from "../../../inference/stopping.ts";
 import { requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
 import type { OpenRequests } from "../../../policy/open-requests.ts";
-import type { RequestLimits } from "../../decode/decode-request.ts";
+import type { RequestLimits } from "../../../requests/decode/decode-request.ts";
 import { toGatewayError } from "../../exchange/errors.ts";
 import { BatchCatalog } from "./batch-catalog.ts";
 import { finishBatch } from "./finish-batch.ts";

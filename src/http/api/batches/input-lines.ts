@@ -5,12 +5,12 @@ import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.t
 import { parseOnceRead } from "../../../base/text/json-object.ts";
 import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
 import { shown } from "../../../base/text/shown.ts";
-import { dialects, operations } from "../../../dialects/dialects.ts";
-import { askedServers } from "../../../dialects/response/hosted/asked-servers.ts";
 import { type Operation, operationPaths } from "../../../domain/models/operation.ts";
 import { ClearNames } from "../../../domain/names/clear-names.ts";
-import type { DecodedRequest } from "../../../inference/decoded-request.ts";
-import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
+import { decodeRequest, type RequestLimits } from "../../../requests/decode/decode-request.ts";
+import type { DecodedRequest } from "../../../requests/decoded-request.ts";
+import { dialects, operations } from "../../../requests/dialects/dialects.ts";
+import { askedServers } from "../../../requests/dialects/response/hosted/asked-servers.ts";
 
 /** Paths that the requests of a batch may have, each with its operation: a line of JSON says them, and another one answers. */
 export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(

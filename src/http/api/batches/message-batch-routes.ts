@@ -4,6 +4,7 @@ import { fieldError, GatewayError } from "../../../base/errors.ts";
 import type { Batch } from "../../../domain/batches/batch.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
+import { validate } from "../../../requests/decode/validation.ts";
 import {
   deletedMessageBatch,
   messageBatch,
@@ -12,8 +13,7 @@ import {
   messageBatchToWire,
 } from "../../../wire/batches.ts";
 import { readJsonBody } from "../../content/body.ts";
-import { readKnownQuery } from "../../decode/query.ts";
-import { validate } from "../../decode/validation.ts";
+import { readKnownQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { madeBy } from "../files/file-routes.ts";
 import { sendBytes } from "../files/send-bytes.ts";

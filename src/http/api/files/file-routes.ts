@@ -7,9 +7,9 @@ import type { FileStore, MadeBy, StoredFile } from "../../../domain/files/stored
 import { keyOf, makerOf, type Principal } from "../../../domain/principal.ts";
 import type { NewFile, StoredFiles } from "../../../files/stored-files.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
+import { validate } from "../../../requests/decode/validation.ts";
 import { deletedFile, fileForm, fileObject, fileToWire } from "../../../wire/files.ts";
-import { readQuery } from "../../decode/query.ts";
-import { validate } from "../../decode/validation.ts";
+import { readQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";

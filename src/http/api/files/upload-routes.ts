@@ -8,6 +8,7 @@ import type { ObjectStore, ObjectWriter } from "../../../domain/files/object-sto
 import type { StoredFile, Upload, UploadPart, UploadStore } from "../../../domain/files/stored-file.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { accountFull, type NewFile, tooLarge } from "../../../files/stored-files.ts";
+import type { BodyLimits } from "../../../requests/decode/parse-body.ts";
 import {
   partForm,
   partToWire,
@@ -17,9 +18,8 @@ import {
   uploadRequest,
   uploadToWire,
 } from "../../../wire/files.ts";
-import type { BodyLimits } from "../../content/body.ts";
-import { requireStorable } from "../../decode/query.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
+import { requireStorable } from "../../content/query.ts";
+import { readStrictBody } from "../../content/strict-body.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { responseOwnerOf } from "../response-owner.ts";

@@ -20,7 +20,7 @@ import {
   passkeySignInRequest,
   updatePasskeyRequest,
 } from "../../../wire/people/passkeys.ts";
-import { readStrictBody } from "../../decode/strict-body.ts";
+import { readStrictBody } from "../../content/strict-body.ts";
 import { browserOrigin } from "../../exchange/browser.ts";
 import type { ApiRoute, Exchange, PersonPrincipal, RouteDoc } from "../../exchange/route.ts";
 import { home, localPath } from "../../pages/local-path.ts";

@@ -4,11 +4,13 @@ import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
-import { ownItems } from "../../../dialects/response/kept-items.ts";
 import type { ResponseKeeper } from "../../../domain/models/response-keeper.ts";
 import type { Conversation, ConversationStore, StoredItem } from "../../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../../domain/principal.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
+import type { RequestLimits } from "../../../requests/decode/decode-request.ts";
+import { validate } from "../../../requests/decode/validation.ts";
+import { ownItems } from "../../../requests/dialects/response/kept-items.ts";
 import {
   addedItems,
   conversation,
@@ -21,9 +23,7 @@ import {
 import { responseItem } from "../../../wire/responses.ts";
 import { requireMetadata } from "../../../wire/stored-chats.ts";
 import { readJsonBody } from "../../content/body.ts";
-import type { RequestLimits } from "../../decode/decode-request.ts";
-import { readQuery } from "../../decode/query.ts";
-import { validate } from "../../decode/validation.ts";
+import { readQuery } from "../../content/query.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { listOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";

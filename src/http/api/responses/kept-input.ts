@@ -3,8 +3,6 @@ import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import { shown } from "../../../base/text/shown.ts";
-import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
-import { isReference, itemsForEngine, ownItems } from "../../../dialects/response/kept-items.ts";
 import type { Operation } from "../../../domain/models/operation.ts";
 import type {
   ChainFault,
@@ -15,8 +13,10 @@ import type {
   ResponseStore,
   StoredItem,
 } from "../../../domain/models/stored-response.ts";
-import type { DecodedRequest, GoesOn } from "../../../inference/decoded-request.ts";
-import { decodeRequest, type RequestLimits } from "../../decode/decode-request.ts";
+import { decodeRequest, type RequestLimits } from "../../../requests/decode/decode-request.ts";
+import type { DecodedRequest, GoesOn } from "../../../requests/decoded-request.ts";
+import { isObject, type Json, objectsOf, textOf } from "../../../requests/dialects/response/json.ts";
+import { isReference, itemsForEngine, ownItems } from "../../../requests/dialects/response/kept-items.ts";
 
 /** Where what is kept is found. */
 export interface KeptDeps {

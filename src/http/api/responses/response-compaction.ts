@@ -1,9 +1,9 @@
 // Makes a long conversation short: a model sums it up, and the client keeps the summary sealed.
 import { fieldError, GatewayError } from "../../../base/errors.ts";
-import { dialects } from "../../../dialects/dialects.ts";
-import { compactionPrompt } from "../../../dialects/response/compaction.ts";
-import { isObject, type Json, objectsOf, textOf } from "../../../dialects/response/json.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import { dialects } from "../../../requests/dialects/dialects.ts";
+import { compactionPrompt } from "../../../requests/dialects/response/compaction.ts";
+import { isObject, type Json, objectsOf, textOf } from "../../../requests/dialects/response/json.ts";
 import { readJsonBody } from "../../content/body.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";

@@ -3,7 +3,7 @@ import { ByteSpan } from "../../../base/bytes/byte-span.ts";
 import { fieldError, invalidRequest } from "../../../base/errors.ts";
 import { parseOnceRead } from "../../../base/text/json-object.ts";
 import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
-import { isObject, type Json } from "../../../dialects/response/json.ts";
+import { isObject, type Json } from "../../../requests/dialects/response/json.ts";
 
 export interface SocketMessage {
   /** The body of the request for a response. */

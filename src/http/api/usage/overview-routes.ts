@@ -10,7 +10,7 @@ import { Turns } from "../../../policy/turns.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { isSameTag, weakTagOf } from "../../content/entity-tag.ts";
 import { KeptBriefly } from "../../content/kept-briefly.ts";
-import { readQuery } from "../../decode/query.ts";
+import { readQuery } from "../../content/query.ts";
 import type { PlainAnswer, ScopedRoute } from "../../exchange/route.ts";
 import { type AccountRouteDeps, accountShape, accountToWire } from "../account-routes.ts";
 import { type NameSources, namesOf } from "../people/credential-names.ts";

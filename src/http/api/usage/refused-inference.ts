@@ -2,12 +2,12 @@
 import { z } from "zod";
 import type { Clock } from "../../../base/clock.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
-import { dialects } from "../../../dialects/dialects.ts";
 import type { BookedOperation } from "../../../domain/models/operation.ts";
 import { keyOf, type Principal } from "../../../domain/principal.ts";
 import { redactCredentials } from "../../../domain/redaction.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
-import type { Node } from "../../decode/json-schema.ts";
+import type { Node } from "../../../requests/decode/json-schema.ts";
+import { dialects } from "../../../requests/dialects/dialects.ts";
 import type { Exchange } from "../../exchange/route.ts";
 
 export interface RefusedInferenceDeps {

@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { GatewayError } from "../../../base/errors.ts";
-import { dialects } from "../../../dialects/dialects.ts";
 import { modelOperation } from "../../../domain/models/operation.ts";
 import type { ChatStore, ChatWriter } from "../../../domain/models/stored-chat.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -12,6 +11,7 @@ import { isOperator } from "../../../policy/manage/operator.ts";
 import type { RefusedRequests } from "../../../policy/records/refused-requests.ts";
 import type { PastRequest, RequestHistory } from "../../../policy/records/request-history.ts";
 import type { Retention } from "../../../policy/records/retention.ts";
+import { dialects } from "../../../requests/dialects/dialects.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { chatIdOf } from "../../../wire/stored-chats.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";

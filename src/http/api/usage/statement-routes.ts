@@ -13,7 +13,7 @@ import { requireOperator } from "../../../policy/manage/operator.ts";
 import { addedUp, type Statements } from "../../../policy/records/statements.ts";
 import { Turns } from "../../../policy/turns.ts";
 import { prefersCsv } from "../../content/csv.ts";
-import { readQuery } from "../../decode/query.ts";
+import { readQuery } from "../../content/query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { csvAnswer, variesByAccept } from "./csv-answer.ts";
 import {

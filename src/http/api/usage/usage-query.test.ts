@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../../../tests/support/principal.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import type { UsageQuery } from "../../../domain/usage/usage.ts";
-import { readQuery } from "../../decode/query.ts";
+import { readQuery } from "../../content/query.ts";
 import { accountUsageParameters, decodeCursor, encodeCursor, usageQuery } from "./usage-query.ts";
 
 const now = Date.UTC(2026, 8, 15, 10, 30) / 1000;

@@ -18,7 +18,7 @@ import { isHere } from "../../../policy/manage/manage-keys.ts";
 import type { Retention } from "../../../policy/records/retention.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
 import { csvLine, prefersCsv } from "../../content/csv.ts";
-import { readQuery } from "../../decode/query.ts";
+import { readQuery } from "../../content/query.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { csvAnswer, variesByAccept } from "./csv-answer.ts";
 import { firstTokenMs, rounded, shownSpeed, speed } from "./speed-wire.ts";

@@ -2,9 +2,9 @@
 import { fieldError, type GatewayError, invalidRequest } from "../../../../base/errors.ts";
 import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
 import type { Principal } from "../../../../domain/principal.ts";
-import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import type { Authenticator } from "../../../../policy/credentials/authenticate.ts";
 import type { LongConnections } from "../../../../policy/long-connections.ts";
+import type { DecodedRequest } from "../../../../requests/decoded-request.ts";
 import type { Answer, Exchange } from "../../../exchange/route.ts";
 import { type InferenceRouteDeps, streamHeaders, tellAsked } from "../../inference-answer.ts";
 import { responseOwnerOf } from "../../response-owner.ts";

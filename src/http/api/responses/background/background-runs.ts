@@ -3,9 +3,6 @@ import { ByteSpan } from "../../../../base/bytes/byte-span.ts";
 import type { Clock } from "../../../../base/clock.ts";
 import { fieldError, type GatewayError } from "../../../../base/errors.ts";
 import type { Log } from "../../../../base/log.ts";
-import { dialects } from "../../../../dialects/dialects.ts";
-import { ownItems } from "../../../../dialects/response/kept-items.ts";
-import { responseBase, responseState } from "../../../../dialects/response/response-object.ts";
 import type {
   AbandonedResponse,
   BackgroundStore,
@@ -15,11 +12,14 @@ import type {
 import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts";
 import { tagHeader } from "../../../../domain/usage/request-tags.ts";
 import type { InferenceDeps } from "../../../../inference/call.ts";
-import type { DecodedRequest } from "../../../../inference/decoded-request.ts";
 import { runResponse } from "../../../../inference/hosted/run-response.ts";
 import { roughSizeOf } from "../../../../policy/records/stored-room.ts";
 import { priorityAsked, priorityHeader } from "../../../../policy/request-priority.ts";
-import { decodeRequest, type RequestLimits } from "../../../decode/decode-request.ts";
+import { decodeRequest, type RequestLimits } from "../../../../requests/decode/decode-request.ts";
+import type { DecodedRequest } from "../../../../requests/decoded-request.ts";
+import { dialects } from "../../../../requests/dialects/dialects.ts";
+import { ownItems } from "../../../../requests/dialects/response/kept-items.ts";
+import { responseBase, responseState } from "../../../../requests/dialects/response/response-object.ts";
 import type { Exchange } from "../../../exchange/route.ts";
 import { tellLimits } from "../../inference-answer.ts";
 import { BackgroundRun } from "./background-run.ts";

@@ -1,0 +1,43 @@
+// Reads the body of a management request: its shape, and no member that this shape does not know.
+import { z } from "zod";
+import { fieldError, type GatewayError } from "../../base/errors.ts";
+import { formatPath } from "../../base/text/json-path.ts";
+import type { IncomingRequest } from "../../http1/message.ts";
+import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { validate } from "../../requests/decode/validation.ts";
+import type { Path } from "../../requests/decode/validation-failure.ts";
+import { readJsonBody } from "./body.ts";
+
+/** A misspelt member is refused: a key whose `expires_at` was not understood would never expire. */
+export async function readStrictBody<Schema extends z.ZodObject>(
+  schema: Schema,
+  request: IncomingRequest,
+  limits: BodyLimits,
+): Promise<z.output<Schema>> {
+  const { body } = await readJsonBody(request, limits);
+  requireKnownMembers(schema, body, []);
+  validate(schema, body);
+  return body as z.output<Schema>;
+}
+
+/** Also of the strict objects inside; what has another type than the schema's is left to `validate`. */
+function requireKnownMembers(schema: z.core.$ZodType, value: unknown, path: Path): void {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) {
+    requireKnownMembers(schema.def.innerType, value, path);
+  } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    for (const [index, item] of value.entries()) requireKnownMembers(schema.element, item, [...path, index]);
+  } else if (schema instanceof z.ZodObject && typeof value === "object" && value !== null) {
+    for (const [name, member] of Object.entries(value)) {
+      const known = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
+      if (known) requireKnownMembers(known, member, [...path, name]);
+      else if (path.length === 0 || schema.def.catchall instanceof z.ZodNever)
+        throw unknownMember(schema, [...path, name], path);
+    }
+  }
+}
+
+function unknownMember(schema: z.ZodObject, path: Path, of: Path): GatewayError {
+  const known = Object.keys(schema.shape).join(", ");
+  const what = of.length === 0 ? "this request" : formatPath(of);
+  return fieldError(formatPath(path), `is no member of ${what}; known are ${known}.`);
+}

@@ -1,0 +1,195 @@
+// What one pass over a body notes of it: where the members stand by which the gateway goes, and what was counted.
+import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
+import type { IsolatedMember } from "../../domain/models/isolation.ts";
+import { asksForUsage, type RequestMarks } from "../facts.ts";
+import { kindAt } from "./kind-at.ts";
+import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
+
+/** Places of what is noted. */
+export const notes = {
+  ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
+  ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
+  ...{ background: 10, previous: 11, conversation: 12, sealed: 13 },
+  ...{ user: 14, safetyIdentifier: 15, metadata: 16, promptCacheKey: 17, cacheSalt: 18, priority: 19, otherLimit: 20 },
+  templateArguments: 21,
+} as const;
+const isolatingNotes = [
+  ["user", notes.user],
+  ["safety_identifier", notes.safetyIdentifier],
+  ["prompt_cache_key", notes.promptCacheKey],
+  ["cache_salt", notes.cacheSalt],
+  ["priority", notes.priority],
+  ["metadata", notes.metadata],
+] as const satisfies readonly (readonly [IsolatedMember["name"], number])[];
+const places = Object.keys(notes).length;
+const onlyUsage = Buffer.from('{"include_usage":true}');
+
+/**
+ * The marks of a body whose bytes are loaded. One object serves all bodies, so it is lent: who keeps something of it copies
+ * that before the next text is loaded.
+ */
+export class BodyNotes implements RequestMarks {
+  promptTokens = 0;
+  hasMedia = false;
+  /** True if a member was passed that has no rule. */
+  hasUnknown = false;
+  /** Offsets of the values; both 0 where there is none. */
+  readonly #starts = new Int32Array(places);
+  readonly #ends = new Int32Array(places);
+  /** What they are, where they are numbers, and how many items they have, where they are arrays. */
+  readonly #numbers = new Float64Array(places);
+  readonly #items = new Int32Array(places);
+
+  clear(): void {
+    this.promptTokens = 0;
+    this.hasMedia = false;
+    this.hasUnknown = false;
+    this.#starts.fill(0);
+    this.#ends.fill(0);
+  }
+
+  /** The value that was just passed. `items`: of the array, where it is one. */
+  add(note: number, start: number, end: number, items: number): void {
+    this.#starts[note] = start;
+    this.#ends[note] = end;
+    if (kindAt(start) === numberKind) this.#numbers[note] = numberPassed();
+    this.#items[note] = items;
+  }
+
+  get model(): string {
+    return textAt(this.modelStart, this.modelEnd);
+  }
+
+  get modelStart(): number {
+    return this.#starts[notes.model] as number;
+  }
+
+  get modelEnd(): number {
+    return this.#ends[notes.model] as number;
+  }
+
+  get stream(): boolean {
+    return this.#kindOf(notes.stream) === trueKind;
+  }
+
+  get streamOptions(): RequestMarks["streamOptions"] {
+    if (this.#kindOf(notes.streamOptions) === noKind) return "none";
+    const start = this.#starts[notes.streamOptions] as number;
+    const end = this.#ends[notes.streamOptions] as number;
+    return isSame(onlyUsage, start, end) || asksForUsage(JSON.parse(latin1(start, end))) ? "usage" : "other";
+  }
+
+  get choices(): number {
+    return this.#numberOf(notes.choices) ?? 1;
+  }
+
+  get bestOf(): number {
+    return this.#numberOf(notes.bestOf) ?? 1;
+  }
+
+  get newerLimit(): number | null | undefined {
+    return this.#numberOf(notes.newerLimit);
+  }
+
+  get olderLimit(): number | null | undefined {
+    return this.#numberOf(notes.olderLimit);
+  }
+
+  get hasOthers(): boolean {
+    return this.hasUnknown || this.#kindOf(notes.otherLimit) !== noKind;
+  }
+
+  get hasEmptyStop(): boolean {
+    const length = (this.#ends[notes.stop] as number) - (this.#starts[notes.stop] as number);
+    return length === 2 && this.#kindOf(notes.stop) === textKind;
+  }
+
+  get store(): boolean | null | undefined {
+    const kind = this.#kindOf(notes.store);
+    if (kind === trueKind || kind === falseKind) return kind === trueKind;
+    return kind === nullKind ? null : undefined;
+  }
+
+  get background(): boolean {
+    return this.#kindOf(notes.background) === trueKind;
+  }
+
+  /** Items that stand for kept ones are for the other way. */
+  get namesKept(): boolean {
+    return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
+  }
+
+  get maySeal(): boolean {
+    return this.#kindOf(notes.sealed) !== noKind;
+  }
+
+  get userStart(): number {
+    return this.#starts[this.#userNote] as number;
+  }
+
+  get userEnd(): number {
+    return this.#ends[this.#userNote] as number;
+  }
+
+  get metadataStart(): number {
+    return this.#starts[notes.metadata] as number;
+  }
+
+  get metadataEnd(): number {
+    return this.#ends[notes.metadata] as number;
+  }
+
+  get templateStart(): number {
+    return this.#starts[notes.templateArguments] as number;
+  }
+
+  get templateEnd(): number {
+    return this.#ends[notes.templateArguments] as number;
+  }
+
+  get isolating(): readonly IsolatedMember[] | undefined {
+    let members: IsolatedMember[] | undefined;
+    for (const [name, note] of isolatingNotes) {
+      const end = this.#ends[note] as number;
+      if (end === 0) continue;
+      members ??= [];
+      members.push({ name, start: this.#starts[note] as number, end });
+    }
+    return members;
+  }
+
+  /** The newer name of the two, where that says something. */
+  get #userNote(): number {
+    const length = (this.#ends[notes.safetyIdentifier] as number) - (this.#starts[notes.safetyIdentifier] as number);
+    const isSaid = length > 2 && this.#kindOf(notes.safetyIdentifier) === textKind;
+    return isSaid ? notes.safetyIdentifier : notes.user;
+  }
+
+  /** Counted like `countTexts`. */
+  get prompts(): number {
+    if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
+    const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));
+    return first === numberKind ? 1 : this.promptItems;
+  }
+
+  /** How many items the prompt has; none where it is no array. */
+  get promptItems(): number {
+    return this.#kindOf(notes.prompt) === arrayKind ? (this.#items[notes.prompt] as number) : 0;
+  }
+
+  #isNamed(note: number): boolean {
+    const kind = this.#kindOf(note);
+    return kind !== noKind && kind !== nullKind;
+  }
+
+  #kindOf(note: number): number {
+    const start = this.#starts[note] as number;
+    return start === 0 ? noKind : kindAt(start);
+  }
+
+  /** Undefined: it is not there; null: it is no number. */
+  #numberOf(note: number): number | null | undefined {
+    const kind = this.#kindOf(note);
+    return kind === numberKind ? this.#numbers[note] : kind === noKind ? undefined : null;
+  }
+}

@@ -1,0 +1,113 @@
+// Decodes the form of an inference request: read as the JSON that says the same, and checked as that.
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { fieldError } from "../../base/errors.ts";
+import type { Operation } from "../../domain/models/operation.ts";
+import type { FormFile, ReadForm } from "../../forms/read-form.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import type { TaskForm } from "../dialects/task/task.ts";
+import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";
+import { textKind, type ValueRule } from "./rule.ts";
+
+/** `name[]` is an item of a list, `name[member]` a member of an object: as OpenAI's SDKs write them. */
+const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
+const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+/** Throws a GatewayError. The request keeps the form, which is not its to release. */
+export function decodeForm(
+  operation: Operation,
+  form: ReadForm,
+  described: TaskForm,
+  limits: RequestLimits,
+): DecodedRequest {
+  const body = new FormBody(operation, described);
+  for (const { name, value } of form.texts) body.addText(name, value);
+  for (const file of form.files) body.addFile(file);
+  const [needed] = described.files;
+  if (!body.has(needed)) throw fieldError(needed, "is required and must be a file, sent with a filename.");
+  const bytes = ByteSpan.of(JSON.stringify(body.value));
+  const request = decodeRequest(operation, bytes, { ...limits, bodyBytes: bytes.length });
+  request.form = form;
+  return request;
+}
+
+class FormBody {
+  readonly #operation: Operation;
+  readonly #files: ReadonlySet<string>;
+  readonly #members = new Map<string, unknown>();
+  /** Those that further parts add to. */
+  readonly #open = new Set<string>();
+
+  constructor(operation: Operation, { files }: TaskForm) {
+    this.#operation = operation;
+    this.#files = new Set(files);
+  }
+
+  get value(): Record<string, unknown> {
+    return Object.fromEntries(this.#members);
+  }
+
+  has(name: string): boolean {
+    return this.#members.has(name);
+  }
+
+  addText(name: string, text: string): void {
+    const [, base = name] = inBrackets.exec(name) ?? [];
+    if (this.#files.has(base)) throw fieldError(base, "must be a file: send it with a filename.");
+    this.#add(name, (rule) => fieldValue(text, rule));
+  }
+
+  addFile({ name, filename, contentType, bytes, seconds }: FormFile): void {
+    if (bytes === 0) throw fieldError(name, "must be a file that is not empty.");
+    this.#add(name, () => ({ filename, content_type: contentType, bytes, seconds }));
+  }
+
+  #add(name: string, of: (rule: ValueRule | undefined) => unknown): void {
+    const [, base = name, inner] = inBrackets.exec(name) ?? [];
+    const rule = memberRuleOf(this.#operation, base);
+    if (inner !== undefined && inner !== "") this.#addMember(base, inner, of(rule?.object?.members.get(inner)?.value));
+    else if (inner === "" || this.#isOneMore(base, rule)) this.#addItem(base, of(rule?.arrays?.[textKind]?.items));
+    else if (this.#members.has(base)) throw appearsTwice(base);
+    else this.#members.set(base, of(rule));
+  }
+
+  /** Whether a name that stands there again, without brackets, is one more item of a list. */
+  #isOneMore(name: string, rule: ValueRule | undefined): boolean {
+    if (!rule?.arrays) return false;
+    // One alone is itself where it may be that, and else a list of one.
+    const mayBeAlone = rule.texts.length > 0 || rule.object !== undefined;
+    return !mayBeAlone || this.#members.has(name);
+  }
+
+  #addItem(name: string, item: unknown): void {
+    const list = this.#members.get(name);
+    if (!this.#members.has(name)) this.#members.set(name, [item]);
+    else if (this.#open.has(name)) (list as unknown[]).push(item);
+    else if (memberRuleOf(this.#operation, name)?.arrays) this.#members.set(name, [list, item]);
+    else throw appearsTwice(name);
+    this.#open.add(name);
+  }
+
+  #addMember(name: string, member: string, value: unknown): void {
+    const known = this.#members.get(name);
+    if (known === undefined) {
+      this.#members.set(name, Object.fromEntries([[member, value]]));
+      return;
+    }
+    const isObject = typeof known === "object" && !Array.isArray(known) && !this.#files.has(name);
+    if (!isObject || Object.hasOwn(known as object, member)) throw appearsTwice(`${name}[${member}]`);
+    Object.defineProperty(known, member, { value, enumerable: true });
+  }
+}
+
+/** Where a number or a truth value is wanted a text may be one; else it stays a text, and is refused as that. */
+function fieldValue(text: string, rule: ValueRule | undefined): unknown {
+  if (!rule || rule.isOpen || rule.texts.length > 0) return text;
+  if (rule.numbers.length > 0 && numberText.test(text)) return Number(text);
+  if (rule.allowsTrue && text === "true") return true;
+  if (rule.allowsFalse && text === "false") return false;
+  return text;
+}
+
+function appearsTwice(name: string) {
+  return fieldError(name, "appears twice in the form; send it once.");
+}

@@ -1,0 +1,192 @@
+// Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
+import { isAscii, isUtf8 } from "node:buffer";
+import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
+import { fieldError } from "../../base/errors.ts";
+import { load } from "../../base/text/json-bytes.ts";
+import { bodyMass } from "../../base/text/json-text.ts";
+import type { Operation } from "../../domain/models/operation.ts";
+import { templateArguments } from "../../domain/models/ruling-members.ts";
+import { DecodedRequest } from "../decoded-request.ts";
+import type { Dialect } from "../dialects/dialect.ts";
+import { dialects } from "../dialects/dialects.ts";
+import { neutralMembers } from "../dialects/neutral-members.ts";
+import { marksOf, type RequestMarks } from "../facts.ts";
+import { notes } from "./body-notes.ts";
+import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
+import { FieldNames, namesOf } from "./field-names.ts";
+import { type BodyLimits, parseBody } from "./parse-body.ts";
+import { RefusedMembers } from "./refused-members.ts";
+import { scanBody } from "./request-scan.ts";
+import type { ValueRule } from "./rule.ts";
+import { requireFit } from "./validation.ts";
+
+export interface RequestLimits extends BodyLimits {
+  messages: number;
+  /** Members that no request may have; left out: none. */
+  refusedMembers?: readonly string[];
+}
+
+/** Throws a GatewayError. */
+export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
+  const bytes = withoutMark(sent);
+  const dialect = dialects[operation];
+  // What is counted of a task is read from all of its body.
+  const marks = dialect.task ? undefined : marksIn(dialect, bytes, limits);
+  const request = marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
+  requireAllowed(request, limits, marks);
+  return request;
+}
+
+/** Shapes by the list of refused members, which changes with the configuration alone. */
+const refusals = new WeakMap<readonly string[], RefusedMembers>();
+
+function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, marks?: RequestMarks): void {
+  if (!names) return;
+  let refused = refusals.get(names);
+  if (!refused) {
+    refused = new RefusedMembers(names, new Set(decisiveNames));
+    refusals.set(names, refused);
+  }
+  refused.require(request, marks?.templateStart ?? 0, marks?.templateEnd ?? 0);
+}
+
+/** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
+export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
+  return checkedRequest(operation, sent, limits, ruleOf(dialects[operation]));
+}
+
+/** A request whose prompt is only to be counted: it needs no limit of an answer. Throws a GatewayError. */
+export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
+  const dialect = dialects[operation];
+  const { countSchema } = dialect;
+  if (countSchema) countRules[operation] ??= compileRule(countSchema, bodyUse(dialect));
+  const request = checkedRequest(operation, sent, limits, countRules[operation] ?? ruleOf(dialect));
+  requireAllowed(request, limits);
+  return request;
+}
+
+function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits, rule: ValueRule): DecodedRequest {
+  const parsed = parseBody(sent, limits);
+  const { bytes, body } = parsed;
+  const { messages } = body;
+  if (Array.isArray(messages) && messages.length > limits.messages) {
+    const got = `an array of ${messages.length} items`;
+    throw fieldError("messages", `must be an array of 1 to ${limits.messages} items (got ${got}).`);
+  }
+  const dialect = dialects[operation];
+  fieldNames().require(rule, body);
+  requireFit(rule, body);
+  dialect.task?.check(body);
+  return new DecodedRequest(dialect, bytes, marksOf(dialect, body), parsed);
+}
+
+/** What is done with members in all operations: what their schemas do not know may still be there. */
+const commonUses: MemberUses = {
+  model: { note: notes.model },
+  stream: { note: notes.stream },
+  stream_options: { note: notes.streamOptions, decisive: ["include_usage"] },
+  n: { note: notes.choices },
+  best_of: { note: notes.bestOf },
+  store: { note: notes.store },
+  stop: { note: notes.stop },
+  user: { note: notes.user },
+  safety_identifier: { note: notes.safetyIdentifier },
+  metadata: { note: notes.metadata },
+  prompt_cache_key: { note: notes.promptCacheKey },
+  cache_salt: { note: notes.cacheSalt },
+  priority: { note: notes.priority },
+  background: { note: notes.background },
+  previous_response_id: { note: notes.previous },
+  conversation: { note: notes.conversation },
+  [templateArguments]: { note: notes.templateArguments },
+};
+/** Types of the tools that agents bring: others may lead to other models. */
+const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
+/** What is done with members that a model is shown beside the prompt. */
+const jsonUses: MemberUses = {
+  tools: { as: "json", members: { type: { only: ["function"] } } },
+  functions: { as: "json" },
+  response_format: { as: "json" },
+  suffix: { as: "json" },
+  documents: { as: "json" },
+};
+/** Items that stand for others are for the other way. */
+const itemTypes = [
+  ...["message", "reasoning", "compaction", "function_call", "function_call_output"],
+  ...["custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"],
+];
+/** What is done with the objects in members that are shown. */
+const shownWithin: Readonly<Record<string, MemberUse>> = {
+  tools: { members: { type: { only: toolTypes } } },
+  input: { members: { type: { only: itemTypes, isTelling: true }, role: { isTelling: true } } },
+};
+/** Nothing is done with them, but their names are known: the rest sets `BodyNotes.hasOthers`. */
+const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));
+/** The limits of all formats: in another format they may be limits of the server's own. */
+const otherLimits: MemberUses = Object.fromEntries(
+  Object.values(dialects).flatMap(({ limitMembers }) =>
+    limitMembers.flatMap((name) => (name === undefined ? [] : [[name, { note: notes.otherLimit }]])),
+  ),
+);
+const allUses: MemberUses = Object.assign({}, ...Object.values(dialects).map(usesOf));
+/** Names that decide what a request costs, and what becomes of it. */
+const decisiveNames = Object.keys(allUses).filter((name) => name !== templateArguments);
+
+function bodyUse(dialect: Dialect): MemberUse {
+  return { members: { ...neutralUses, ...usesOf(dialect) }, decisive: decisiveNames };
+}
+
+function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] }: Dialect): MemberUses {
+  const limits: MemberUses = {
+    ...otherLimits,
+    [limit]: { note: notes.newerLimit },
+    ...(olderLimit === undefined ? {} : { [olderLimit]: { note: notes.olderLimit } }),
+  };
+  if (!shownMembers) {
+    return { ...commonUses, ...jsonUses, ...limits, [promptMember]: { as: "prompt", note: notes.prompt } };
+  }
+  const shown = shownMembers.map((name) => [name, { as: "shown", ...shownWithin[name] }] as const);
+  const uses: MemberUses = { ...commonUses, ...limits, ...Object.fromEntries(shown) };
+  return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
+}
+
+/** Made when it is needed, as the rules below: not at the start, which is to be short. */
+let names: FieldNames | undefined;
+
+/** Whatever an endpoint takes a name for, it is known at all of them. */
+function fieldNames(): FieldNames {
+  names ??= new FieldNames(
+    [...Object.values(dialects).flatMap((dialect) => [...namesOf(ruleOf(dialect))]), ...decisiveNames],
+    [
+      ["", decisiveNames],
+      ...Object.entries(allUses).flatMap(([name, { decisive }]) => (decisive ? [[name, decisive] as const] : [])),
+    ],
+  );
+  return names;
+}
+
+const rules: Partial<Record<Operation, ValueRule>> = {};
+const countRules: Partial<Record<Operation, ValueRule>> = {};
+
+function ruleOf(dialect: Dialect): ValueRule {
+  rules[dialect.operation] ??= compileRule(dialect.schema, bodyUse(dialect));
+  return rules[dialect.operation] as ValueRule;
+}
+
+/** What may stand by this name in the body of a request; undefined where nothing is known of it. */
+export function memberRuleOf(operation: Operation, name: string): ValueRule | undefined {
+  return ruleOf(dialects[operation]).object?.members.get(name)?.value;
+}
+
+/** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
+function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
+  if (!load(bytes) || !isText(bytes)) return undefined;
+  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
+  if (marks !== undefined && dialect.isConversation && marks.promptItems > limits.messages) return undefined;
+  return marks;
+}
+
+/** Whether it is UTF-8. What it came with is mostly its own head, and both ASCII: no view of it is needed to see that. */
+function isText(bytes: ByteSpan): boolean {
+  return (bytes.end === bytes.buffer.length && isAscii(bytes.buffer)) || isUtf8(bytes.view);
+}

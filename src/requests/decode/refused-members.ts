@@ -1,0 +1,135 @@
+// Refuses the members of a request that an operator lists: those of its body, and of what model servers read beside it.
+import { fieldError } from "../../base/errors.ts";
+import { rulingArguments, templateArguments } from "../../domain/models/ruling-members.ts";
+import { foldName } from "../../domain/names/field-names.ts";
+import type { DecodedRequest } from "../decoded-request.ts";
+import { neutralMembers } from "../dialects/neutral-members.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Members that stand in the parts of a prompt, and in tools. */
+const innerNames: readonly string[] = ["file_id", "file_ids", "vector_store_ids"];
+/** Values of the usual names that servers take for none; `null` is one for every name. */
+const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ...(["id_slot", "slot_id", "data_parallel_rank"] as const).map((name) => [name, -1] as const),
+  ["return_hidden_states", false],
+  ["chat_template", ""],
+]);
+/** Paths of schemas and notes of the client's own, in which no server looks up files. */
+const ownPaths = new RegExp(
+  `^(?:${[
+    "metadata|guided_json|json_schema|format|structured_outputs|response_format|output_format",
+    "(?:chat_template_kwargs\\.)?documents|(?:text|output_config)\\.format",
+    "(?:input\\[\\d+\\]\\.)?(?:tools|functions)\\[\\d+\\](?:\\.tools\\[\\d+\\]|\\.function)*\\.(?:parameters|input_schema|input_examples)",
+  ].join("|")})$`,
+);
+/** Paths of what a model said of files, which clients send back with its answer. */
+const citedPaths =
+  /^(?:(?:messages|input)\[\d+\](?:\.content\[\d+\])?\.(?:annotations|citations)|input\[\d+\]\.(?:results|outputs))$/;
+const blockPath = /^messages\[\d+\]\.content\[\d+\]$/;
+
+export class RefusedMembers {
+  readonly #names: ReadonlySet<string>;
+  /** The refused names that a body may have without `hasOthers`. */
+  readonly #known: readonly string[];
+  readonly #inner: ReadonlySet<string>;
+  /** Finds an inner name in the bytes of a body, read as Latin-1. */
+  readonly #innerName: RegExp;
+  readonly #ofTemplates: ReadonlySet<string>;
+  readonly #decisive: ReadonlySet<string>;
+
+  /** `decisive`: names that the gateway goes by. */
+  constructor(names: readonly string[], decisive: ReadonlySet<string>) {
+    this.#decisive = decisive;
+    this.#names = new Set(names);
+    this.#known = names.filter((name) => neutralMembers.has(name) || decisive.has(name));
+    this.#inner = new Set(innerNames.filter((name) => this.#names.has(name)));
+    this.#innerName = new RegExp(`"(?:${[...this.#inner].join("|")})"`, "i");
+    this.#ofTemplates = new Set([...names, ...(this.#names.has("chat_template") ? rulingArguments : [])]);
+  }
+
+  /**
+   * Throws `invalid_request`. A body whose names are all known is parsed only where it may have a refused one.
+   * `templateStart` and `templateEnd` are the offsets of what the request passes to the model's template; both 0: nothing.
+   */
+  require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
+    if (this.#mayHave(request)) this.#requireBody(request.body);
+    else if (templateEnd > 0) {
+      const { buffer, start } = request.bytes;
+      const passed: unknown = JSON.parse(buffer.toString("utf8", start + templateStart, start + templateEnd));
+      this.#requireArguments(passed, templateArguments);
+    }
+  }
+
+  #mayHave({ hasOthers, modelEnd, bytes }: DecodedRequest): boolean {
+    if (hasOthers || modelEnd === 0) return true;
+    const has = (name: string) => bytes.view.includes(name);
+    if (this.#known.some((name) => has(`"${name}"`))) return true;
+    // Names in the parts of a prompt may be escaped, or written with a U+017F that lenient servers read as an s.
+    return this.#inner.size > 0 && (has("\\u") || has("\u017f") || this.#innerName.test(bytes.view.toString("latin1")));
+  }
+
+  #requireBody(body: Json): void {
+    this.#requireIn(body, this.#names, "");
+    for (const [name, value] of Object.entries(body)) {
+      if (foldName(name) === templateArguments) this.#requireArguments(value, name);
+      // Servers read members from objects of their own as well.
+      else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
+    }
+    if (this.#inner.size > 0) this.#requireWithin(body, "");
+  }
+
+  #requireArguments(value: unknown, path: string): void {
+    if (value === null || this.#ofTemplates.size === 0) return;
+    if (typeof value !== "object" || Array.isArray(value)) {
+      throw fieldError(path, "must be an object of variables, or null.");
+    }
+    this.#requireIn(value, this.#ofTemplates, path);
+  }
+
+  #requireIn(value: object, names: ReadonlySet<string>, path: string): void {
+    for (const [name, member] of Object.entries(value)) {
+      const folded = foldName(name);
+      if (!names.has(folded) || member === null) continue;
+      if (path !== "" || member !== neutralValues.get(folded)) throw refused(path === "" ? name : `${path}.${name}`);
+    }
+  }
+
+  #requireUnknown(value: unknown, path: string): void {
+    if (typeof value !== "object" || value === null) return;
+    if (!Array.isArray(value)) this.#requireIn(value, this.#names, path);
+    for (const [name, member, at] of membersOf(value, path)) {
+      // The properties in a JSON schema have names of the client's own.
+      if (name !== "properties") this.#requireUnknown(member, at);
+    }
+  }
+
+  #requireWithin(value: unknown, path: string): void {
+    if (typeof value !== "object" || value === null) return;
+    if (!Array.isArray(value)) this.#requireIn(value, this.#inner, path);
+    const said = blockPath.test(path) ? saidMember((value as Json)["type"]) : undefined;
+    for (const [name, member, at] of membersOf(value, path)) {
+      if (name !== said && !ownPaths.test(at) && !citedPaths.test(at)) this.#requireWithin(member, at);
+    }
+  }
+}
+
+/** Lists the members of an object, or the items of an array, with their paths. */
+function membersOf(value: object, path: string): (readonly [name: string, member: unknown, path: string])[] {
+  if (Array.isArray(value)) return value.map((item, index) => ["", item, `${path}[${index}]`] as const);
+  return Object.entries(value).map(([name, member]) => [name, member, path === "" ? name : `${path}.${name}`] as const);
+}
+
+/** Returns the member of a block of such a type that holds what a model, or the code that it ran, wrote. */
+function saidMember(type: unknown): string | undefined {
+  if (typeof type !== "string") return undefined;
+  if (type.endsWith("tool_use")) return "input";
+  return type.endsWith("code_execution_tool_result") ? "content" : undefined;
+}
+
+function refused(name: string) {
+  return fieldError(
+    name,
+    "is not passed on to model servers, as it rules the server rather than the answer. Leave it out; an operator can allow it by `limits.refused_members`.",
+  );
+}

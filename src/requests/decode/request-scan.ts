@@ -1,0 +1,259 @@
+// Reads a request in one pass over its bytes: proves it to be JSON of the right shape, counts its prompt and notes what its way needs.
+import {
+  afterColon,
+  afterName,
+  afterNumber,
+  afterSpace,
+  afterString,
+  afterWord,
+  bytes,
+  closeBrace,
+  closeBracket,
+  comma,
+  fault,
+  isPlainName,
+  isPlainWithBareHash,
+  isSame,
+  numberPassed,
+  passed,
+  quote,
+} from "../../base/text/json-bytes.ts";
+import { mediaTypes } from "../dialects/conversation/shown-tokens.ts";
+import { estimateTokens, mediaTokens } from "../dialects/prompt-tokens.ts";
+import { BodyNotes } from "./body-notes.ts";
+import { anyValue } from "./compile-rule.ts";
+import { kindAt } from "./kind-at.ts";
+import {
+  type ArrayRule,
+  arrayKind,
+  falseKind,
+  fitsAnyNumber,
+  type MemberRule,
+  nullKind,
+  numberKind,
+  type ObjectRule,
+  objectKind,
+  type TagRule,
+  type TextRule,
+  textKind,
+  trueKind,
+  type ValueRule,
+} from "./rule.ts";
+
+/** Whoever nests deeper, or names more in one object or in all that are open at once, is read in the other way. */
+const deepest = 64;
+const maxNamesEach = 64;
+const maxNamesOpen = 1_024;
+/** Hashes of the names in the objects that are open, to find those that are there twice. */
+const hashes = new Int32Array(maxNamesOpen);
+let open = 0;
+
+/** What is counted while it is read. */
+const counts = { names: 0, containers: 0, items: 0 };
+
+/** Lent to who asked for the pass. */
+const notes = new BodyNotes();
+
+/** Bounds of the text at hand. */
+const limit = { depth: 0, names: 0, containers: 0 };
+
+/**
+ * What is noted of the text that is loaded, where it is JSON of that shape; lent until the next is loaded. Undefined as
+ * well where this cannot be vouched for: it is too deep, an object has too many members, one twice, or one whose name hides
+ * behind escapes or may be taken for another, or its prompt cannot be counted. Bytes above 127 are taken as they are.
+ * `length`: of the text. At most so many levels deep, and with so many names, and objects and arrays, altogether: each of
+ * those costs whoever parses it later many times its bytes. No text that fits in here has too many values.
+ */
+export function scanBody(
+  rule: ValueRule,
+  length: number,
+  depth: number,
+  mass: { readonly names: number; readonly containers: number },
+): BodyNotes | undefined {
+  limit.depth = Math.min(depth, deepest);
+  limit.names = mass.names;
+  limit.containers = mass.containers;
+  notes.clear();
+  counts.names = counts.containers = open = 0;
+  const start = afterSpace(0);
+  if (kindAt(start) !== objectKind) return undefined;
+  const end = afterObject(rule, start, 1);
+  return end !== fault && afterSpace(end) === length ? notes : undefined;
+}
+
+function afterValue(rule: ValueRule, at: number, depth: number): number {
+  switch (kindAt(at)) {
+    case textKind:
+      return afterText(rule, at);
+    case numberKind: {
+      const end = afterNumber(at);
+      if (!rule.readsAnything && !fitsAnyNumber(rule.numbers, numberPassed())) return fault;
+      if (rule.isPrompt) notes.promptTokens++;
+      return end;
+    }
+    case objectKind:
+      return afterObject(rule, at, depth);
+    case arrayKind:
+      return afterArray(rule, at, depth);
+    case trueKind:
+      if (rule.isShown) notes.promptTokens++;
+      return rule.allowsTrue ? afterWord("true", at) : fault;
+    case falseKind:
+      if (rule.isShown) notes.promptTokens++;
+      return rule.allowsFalse ? afterWord("false", at) : fault;
+    case nullKind:
+      return rule.allowsNull ? afterWord("null", at) : fault;
+    default:
+      return fault;
+  }
+}
+
+function afterText(rule: ValueRule, at: number): number {
+  const escapes = passed.escapes;
+  const end = afterString(at);
+  if (end === fault) return fault;
+  if (!rule.readsAnything && !fitsAnyText(rule.texts, at + 1, end - 1)) return fault;
+  if (rule.isType && (passed.escapes !== escapes || isMediaType(at + 1, end - 1))) return fault;
+  if (rule.isPrompt) notes.promptTokens += estimateTokens(end - at - 2 - (passed.escapes - escapes));
+  return end;
+}
+
+const mediaNames = [...mediaTypes].map((type) => Buffer.from(String(type)));
+
+function isMediaType(start: number, end: number): boolean {
+  for (let i = 0; i < mediaNames.length; i++) if (isSame(mediaNames[i] as Uint8Array, start, end)) return true;
+  return false;
+}
+
+function fitsAnyText(rules: readonly TextRule[], start: number, end: number): boolean {
+  for (let i = 0; i < rules.length; i++) if (fitsText(rules[i] as TextRule, start, end)) return true;
+  return false;
+}
+
+function fitsText({ least, maxBytes, written }: TextRule, start: number, end: number): boolean {
+  if (written === undefined) return end - start >= least && end - start <= maxBytes;
+  for (let i = 0; i < written.length; i++) if (isSame(written[i] as Uint8Array, start, end)) return true;
+  return false;
+}
+
+function afterArray(rule: ValueRule, start: number, depth: number): number {
+  const { arrays } = rule;
+  if (arrays === undefined || depth > limit.depth || ++counts.containers > limit.containers) return fault;
+  let at = afterSpace(start + 1);
+  const { least, most, items } = arrays[kindAt(at)] as ArrayRule;
+  let count = 0;
+  if (bytes[at] !== closeBracket) {
+    for (; ; at = afterSpace(at + 1)) {
+      at = afterValue(items, at, depth + 1);
+      if (at === fault) return fault;
+      count++;
+      at = afterSpace(at);
+      if (bytes[at] !== comma) break;
+    }
+    if (bytes[at] !== closeBracket) return fault;
+  }
+  counts.items = count;
+  return count >= least && count <= most ? at + 1 : fault;
+}
+
+function afterObject({ object, tag }: ValueRule, start: number, depth: number): number {
+  if (depth > limit.depth || ++counts.containers > limit.containers) return fault;
+  const rule = tag === undefined ? object : taggedRule(tag, start, depth);
+  if (rule === undefined || !rule.isReadable) return fault;
+  if (rule.isMedia) {
+    notes.promptTokens += mediaTokens;
+    notes.hasMedia = true;
+  }
+  const firstName = open;
+  let missing = rule.required.length;
+  let isTold = !rule.isTold;
+  let at = afterSpace(start + 1);
+  if (bytes[at] !== closeBrace) {
+    for (; ; at = afterSpace(at + 1)) {
+      const nameEnd = afterName(at);
+      if (nameEnd === fault || !isNewName(firstName, passed.hash)) return fault;
+      const member = rule.find(passed.hash, at + 1, nameEnd - 1);
+      if (rule.names !== undefined && !fitsAnyText(rule.names.texts, at + 1, nameEnd - 1)) return fault;
+      const value = afterColon(nameEnd);
+      if (value === fault) return fault;
+      if (member === undefined) {
+        if (rule.isNamed && !isClearName(rule, at + 1, nameEnd - 1)) return fault;
+        if (depth === 1) notes.hasUnknown = true;
+        const { other } = rule;
+        const isCounted = other.isJson || other.isShown;
+        at = isCounted ? afterMember(other, value, depth + 1) : afterValue(other.value, value, depth + 1);
+      } else {
+        if (member.isTelling) isTold ||= kindAt(value) !== nullKind;
+        at = afterMember(member, value, depth + 1);
+        if (member.isRequired) missing--;
+      }
+      if (at === fault) return fault;
+      at = afterSpace(at);
+      if (bytes[at] !== comma) break;
+    }
+    if (bytes[at] !== closeBrace) return fault;
+  }
+  open = firstName;
+  return missing === 0 && isTold ? at + 1 : fault;
+}
+
+/** Whether no parser takes a name, which is none of the members', for another that is looked at here. */
+function isClearName(rule: ObjectRule, start: number, end: number): boolean {
+  return rule.isDecisive ? isPlainWithBareHash(start, end) && !rule.mayDecide(passed.hash) : isPlainName(start, end);
+}
+
+/** Whether the object whose names begin at `first` has none like it yet. Two names may have the same hash: that is for the other way as well. */
+function isNewName(first: number, hash: number): boolean {
+  if (open - first === maxNamesEach || open === maxNamesOpen || ++counts.names > limit.names) return false;
+  for (let i = first; i < open; i++) if (hashes[i] === hash) return false;
+  hashes[open++] = hash;
+  return true;
+}
+
+function afterMember({ value, isJson, isShown, note }: MemberRule, start: number, depth: number): number {
+  const { space, unusual } = passed;
+  const end = afterValue(value, start, depth);
+  if (end === fault) return fault;
+  if (isShown) notes.promptTokens++;
+  if (isJson && kindAt(start) !== nullKind) {
+    // The form that JSON.stringify would write.
+    if (passed.unusual !== unusual) return fault;
+    notes.promptTokens += estimateTokens(end - start - (passed.space - space));
+  }
+  if (note >= 0) notes.add(note, start, end, counts.items);
+  return end;
+}
+
+/** The rule of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
+function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
+  const { space, unusual } = passed;
+  const { names, containers } = counts;
+  let result: ObjectRule | undefined;
+  for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
+    const nameEnd = afterName(at);
+    if (nameEnd === fault) return undefined;
+    const isTag = passed.hash === tag.hash && isSame(tag.bytes, at + 1, nameEnd - 1);
+    const value = afterColon(nameEnd);
+    if (value === fault) return undefined;
+    if (isTag) {
+      result = taggedBy(tag, value);
+      break;
+    }
+    at = afterValue(anyValue, value, depth + 1);
+    if (at === fault) return undefined;
+    at = afterSpace(at);
+    if (bytes[at] !== comma) return undefined;
+  }
+  passed.space = space;
+  passed.unusual = unusual;
+  counts.names = names;
+  counts.containers = containers;
+  return result;
+}
+
+function taggedBy({ written }: TagRule, start: number): ObjectRule | undefined {
+  const end = bytes[start] === quote ? afterString(start) : fault;
+  if (end === fault) return undefined;
+  for (const { value, rule } of written) if (isSame(value, start + 1, end - 1)) return rule;
+  return undefined;
+}

@@ -1,0 +1,343 @@
+// Looks through a whole answer without making anything of it: most can go to the client as the engine wrote them.
+import type { ByteSpan } from "../../base/bytes/byte-span.ts";
+import {
+  afterColon,
+  afterName,
+  afterNumber,
+  afterSpace,
+  afterString,
+  afterWord,
+  bytes,
+  closeBrace,
+  closeBracket,
+  comma,
+  fault,
+  isDigit,
+  isSame,
+  load,
+  minus,
+  numberPassed,
+  openBrace,
+  openBracket,
+  quote,
+} from "../../base/text/json-bytes.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import { areWholeParts, beginParts, isNamed, notePart, partBegins } from "./scanned-parts.ts";
+
+/** Names of the members that the scan finds, of all formats. */
+const names = [
+  ...(["id", "object", "created", "model", "usage", "error", "service_tier"] as const),
+  ...(["status", "store", "previous_response_id", "conversation"] as const),
+  ...(["type", "content", "stop_reason"] as const),
+  ...(["created_at", "completed_at", "incomplete_details", "instructions", "tool_choice", "truncation"] as const),
+  ...([
+    "parallel_tool_calls",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "top_logprobs",
+  ] as const),
+  ...(["max_output_tokens", "max_tool_calls", "background", "metadata", "safety_identifier"] as const),
+  ...(["prompt_cache_key"] as const),
+  // Members from `choices` on are also searched within (scanned-parts.ts).
+  ...(["choices", "output", "tools", "text", "reasoning"] as const),
+] as const;
+export type AnswerMember = (typeof names)[number];
+
+/** Bits of a number hold what encloses a value. */
+const maxDepth = 30;
+
+/** The index of each member in the list of places. */
+const placeOf = Object.fromEntries(names.map((name, at) => [name, 2 * at])) as Readonly<Record<AnswerMember, number>>;
+/** The first of the members that are searched within, and the depth of the objects that are noted at most. */
+const firstWithin = placeOf.choices;
+const deepestNoted = 5;
+/** The names by their length, each with where its place stands. */
+const namesOfLength = Array.from({ length: 1 + Math.max(...names.map(({ length }) => length)) }, (_, length) =>
+  names.filter((name) => name.length === length).map((name) => ({ name: Buffer.from(name), place: placeOf[name] })),
+);
+const [backslash, space, letterN] = [0x5c, 0x20, 0x6e];
+const other = -2;
+
+/**
+ * What is found in an answer that is a JSON object without any fault; undefined where it is not one. Undefined as well
+ * where it is too long, too deep, or has a member of these twice or a name with escapes: what cannot be vouched for here
+ * is for JSON.parse. A byte above 127 is taken as it is.
+ */
+export function scanAnswer(answer: ByteSpan): ScannedAnswer | undefined {
+  if (!load(answer)) return undefined;
+  const places = new Int32Array(2 * names.length);
+  choices = 0;
+  messages = 0;
+  ends = 0;
+  isOddChoice = false;
+  beginParts();
+  return isJsonObject(answer.length, places) ? new ScannedAnswer(answer, places) : undefined;
+}
+
+/** Places in an answer are counted from where it begins. */
+export class ScannedAnswer {
+  /** The usage, where it tells the three whole numbers of a chat completion, and nothing else; undefined where it is to be parsed. */
+  readonly usage: TokenUsage | undefined;
+  /** True if each choice has a message with a text and no calls, and ended by `stop` or `length`. */
+  readonly hasPlainMessages: boolean;
+  /** Reports whether the items, the tools, `text` and `reasoning` of a response have all members that clients need. */
+  readonly hasWholeParts: boolean;
+  readonly #answer: ByteSpan;
+  /** Start and end of the value of each member, in the order of their names; both 0 where there is none. */
+  readonly #places: Int32Array;
+
+  /** The answer is the text that is loaded. */
+  constructor(answer: ByteSpan, places: Int32Array) {
+    this.#answer = answer;
+    this.#places = places;
+    this.hasPlainMessages = choices > 0 && isCompleteSoFar() && !isOddChoice;
+    this.hasWholeParts = areWholeParts();
+    this.usage = countedUsage(this.startOf("usage"));
+  }
+
+  /** Where the value of the member begins and ends; both 0 where there is none. */
+  startOf(member: AnswerMember): number {
+    return this.#places[placeOf[member]] as number;
+  }
+
+  endOf(member: AnswerMember): number {
+    return this.#places[placeOf[member] + 1] as number;
+  }
+
+  /** The first byte of its value; 0 where there is none. */
+  firstByteOf(member: AnswerMember): number {
+    const start = this.startOf(member);
+    return start === 0 ? 0 : this.#byteAt(start);
+  }
+
+  /** Whether its value is this text; false also where it is written with escapes, or is not ASCII. */
+  isText(member: AnswerMember, expected: string): boolean {
+    const start = this.startOf(member);
+    const { length } = expected;
+    if (this.firstByteOf(member) !== quote || this.endOf(member) - start !== length + 2) return false;
+    for (let i = 0; i < length; i++) {
+      const code = expected.charCodeAt(i);
+      if (this.#byteAt(start + 1 + i) !== code || code === backslash || code > 0x7f) return false;
+    }
+    return true;
+  }
+
+  /** Reports whether the member is missing or null. */
+  isNothing(member: AnswerMember): boolean {
+    const first = this.firstByteOf(member);
+    return first === 0 || first === letterN;
+  }
+
+  /** Reports whether the member is a list that begins with an object. */
+  hasObjects(member: AnswerMember): boolean {
+    if (this.firstByteOf(member) !== openBracket) return false;
+    let at = this.startOf(member) + 1;
+    while (this.#byteAt(at) <= space) at++;
+    return this.#byteAt(at) === openBrace;
+  }
+
+  /** Whether there are such bytes anywhere in its value. */
+  holds(member: AnswerMember, bytes: Buffer): boolean {
+    const { buffer, start: from } = this.#answer;
+    return buffer.subarray(from + this.startOf(member), from + this.endOf(member)).includes(bytes);
+  }
+
+  /** Returns the place of the first member. */
+  get within(): number {
+    let at = 0;
+    while (this.#byteAt(at) !== openBrace) at++;
+    return at + 1;
+  }
+
+  parsedValueOf(member: AnswerMember): unknown {
+    const start = this.startOf(member);
+    if (start === 0) return undefined;
+    const { buffer, start: from } = this.#answer;
+    // Not as byte text: the name of a tier is kept, and prices go by it.
+    return JSON.parse(buffer.toString("utf8", from + start, from + this.endOf(member)));
+  }
+
+  #byteAt(place: number): number {
+    return this.#answer.buffer[this.#answer.start + place] as number;
+  }
+}
+
+const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"].map((name) => Buffer.from(name));
+
+/** `start`: where it begins in the text that is loaded; 0 where there is none. */
+function countedUsage(start: number): TokenUsage | undefined {
+  if (start === 0 || bytes[start] !== openBrace) return undefined;
+  const counts = countNames.map(() => -1);
+  for (let at = afterSpace(start + 1); ; at = afterSpace(at + 1)) {
+    const nameEnd = afterName(at);
+    if (nameEnd === fault) return undefined;
+    const value = afterColon(nameEnd);
+    if (!isDigit(bytes[value] as number)) return undefined;
+    const end = afterNumber(value);
+    const count = numberPassed();
+    if (!Number.isSafeInteger(count)) return undefined;
+    let isKnown = false;
+    for (let i = 0; i < countNames.length; i++) {
+      if (!isSame(countNames[i] as Uint8Array, at + 1, nameEnd - 1)) continue;
+      counts[i] = count;
+      isKnown = true;
+    }
+    // It may tell of a part, as DeepSeek does.
+    if (!isKnown) return undefined;
+    at = afterSpace(end);
+    if (bytes[at] !== comma) break;
+  }
+  const promptTokens = counts[0] as number;
+  const completionTokens = counts[1] as number;
+  const totalTokens = counts[2] as number;
+  if (promptTokens < 0 || completionTokens < 0 || totalTokens < 0) return undefined;
+  // What was thought may stand beside both.
+  if (totalTokens > promptTokens + completionTokens) return undefined;
+  return { promptTokens, completionTokens, estimated: false };
+}
+
+/** The choices of the loaded text, their messages and usual ends, and whether a choice has not one of each, or more than a text. */
+let choices = 0;
+let messages = 0;
+let ends = 0;
+let isOddChoice = false;
+const choiceDepth = 3;
+const [messageName, errorName, endName] = [Buffer.from("message"), Buffer.from("error"), Buffer.from("finish_reason")];
+const [callsName, contentName] = [Buffer.from("tool_calls"), Buffer.from("content")];
+
+function isCompleteSoFar(): boolean {
+  return messages === choices && ends === choices;
+}
+
+/** Notes the begin of a value that is within `member`, or is that member's own. */
+function beginsWithin(member: number, depth: number, first: number): void {
+  if (member !== placeOf.choices) partBegins((member - firstWithin) / 2, depth, first);
+  else if (depth === choiceDepth - 1) {
+    isOddChoice ||= !isCompleteSoFar();
+    choices++;
+  }
+}
+
+/** Notes a member of an object within `member`: its name opens at `at`, its value begins at `value`. */
+function noteWithin(member: number, depth: number, at: number, value: number): void {
+  if (member === placeOf.choices) noteChoice(depth, at, value);
+  else notePart((member - firstWithin) / 2, depth, at, value);
+}
+
+/** Notes a member of a choice or of its message. */
+function noteChoice(depth: number, at: number, value: number): void {
+  const first = bytes[value] as number;
+  if (depth === choiceDepth) {
+    if (isNamed(messageName, at)) {
+      if (first === openBrace) messages++;
+      else isOddChoice = true;
+    } else if (isNamed(errorName, at)) isOddChoice ||= first !== letterN;
+    else if (isNamed(endName, at)) {
+      if (first === quote && usualEnds.some((end) => isNamed(end, value))) ends++;
+      else isOddChoice = true;
+    }
+  } else if (depth !== choiceDepth + 1) return;
+  else if (isNamed(callsName, at)) {
+    isOddChoice ||= first === openBracket && bytes[afterSpace(value + 1)] !== closeBracket;
+  } else if (isNamed(contentName, at)) isOddChoice ||= first === openBracket;
+}
+
+const usualEnds = ["stop", "length"].map((end) => Buffer.from(end));
+
+/** Strict JSON; notes the places of the members as it goes. */
+function isJsonObject(length: number, places: Int32Array): boolean {
+  let at = afterSpace(0);
+  if (bytes[at] !== openBrace) return false;
+  let depth = 0;
+  /** A bit for each level, the innermost last: 1 in an object. */
+  let objects = 0;
+  /** Index of the member of the first level at hand in `places`, or `other`. */
+  let member = other;
+  for (;;) {
+    const first = bytes[at] as number;
+    if (member >= firstWithin) beginsWithin(member, depth, first);
+    if (first === openBrace || first === openBracket) {
+      const isObject = first === openBrace;
+      if (++depth > maxDepth) return false;
+      objects = (objects << 1) | (isObject ? 1 : 0);
+      at = afterSpace(at + 1);
+      if (bytes[at] !== (isObject ? closeBrace : closeBracket)) {
+        if (isObject) {
+          if (depth === 1) member = memberAt(at);
+          const nameAt = at;
+          at = valueAfterName(at);
+          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
+        }
+        continue;
+      }
+    } else {
+      at = afterScalar(first, at);
+      if (at < 0) return false;
+      if (depth === 1 && member >= 0) places[member + 1] = at;
+      at = afterSpace(at);
+    }
+    for (;;) {
+      const isObject = (objects & 1) === 1;
+      const next = bytes[at];
+      if (next === comma) {
+        at = afterSpace(at + 1);
+        if (isObject) {
+          if (depth === 1) member = memberAt(at);
+          const nameAt = at;
+          at = valueAfterName(at);
+          if (at < 0 || member === fault || !begins(places, member, depth, at)) return false;
+          if (member >= firstWithin && depth <= deepestNoted) noteWithin(member, depth, nameAt, at);
+        }
+        break;
+      }
+      if (next !== (isObject ? closeBrace : closeBracket)) return false;
+      at++;
+      objects >>>= 1;
+      if (--depth === 1 && member >= 0) places[member + 1] = at;
+      at = afterSpace(at);
+      if (depth === 0) return at === length;
+    }
+  }
+}
+
+/** False where the member was there before. */
+function begins(places: Int32Array, member: number, depth: number, at: number): boolean {
+  if (depth !== 1 || member < 0) return true;
+  if (places[member] !== 0) return false;
+  places[member] = at;
+  return true;
+}
+
+/** Index in `places` of the member whose name opens at `at`, `other`, or `fault` where the name hides behind escapes. */
+function memberAt(at: number): number {
+  let end = at + 1;
+  for (let code = bytes[end] as number; code !== quote; code = bytes[++end] as number) {
+    if (code < 0x20 || code === backslash) return fault;
+  }
+  const length = end - at - 1;
+  const candidates = length < namesOfLength.length ? namesOfLength[length] : undefined;
+  if (candidates === undefined) return other;
+  for (let i = 0; i < candidates.length; i++) {
+    const { name, place } = candidates[i] as (typeof candidates)[number];
+    if (isSame(name, at + 1, end)) return place;
+  }
+  return other;
+}
+
+/** Where the value of a member begins. */
+function valueAfterName(from: number): number {
+  if (bytes[from] !== quote) return fault;
+  const end = afterString(from);
+  return end < 0 ? fault : afterColon(end);
+}
+
+function afterScalar(first: number, at: number): number {
+  if (first === quote) return afterString(at);
+  if (first === minus || isDigit(first)) return afterNumber(at);
+  if (first === 0x74) return afterWord("true", at);
+  if (first === 0x66) return afterWord("false", at);
+  return first === 0x6e ? afterWord("null", at) : fault;
+}

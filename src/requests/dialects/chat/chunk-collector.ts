@@ -1,0 +1,210 @@
+// Makes of the chunks of a streamed chat completion the completion that they amount to.
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { AnswerCollector } from "../answer.ts";
+import { usageObject } from "../openai/usage.ts";
+
+type Json = Record<string, unknown>;
+
+interface CollectedCall {
+  id: unknown;
+  type: unknown;
+  /** Name and text of a `function` or a `custom` tool; the text arrives in pieces. */
+  name: string;
+  text: string;
+  rest: Map<string, unknown>;
+}
+
+interface CollectedChoice {
+  /** Texts that arrive in pieces. */
+  texts: Map<string, string>;
+  calls: CollectedCall[];
+  callIndexes: Map<unknown, CollectedCall>;
+  /** The first call of each id. */
+  callIds: Map<unknown, CollectedCall>;
+  functionCall: { name: string; arguments: string } | undefined;
+  logprobs: Map<string, unknown[]>;
+  finishReason: unknown;
+  /** Other members of the deltas and of the choices: the last that was said. */
+  message: Map<string, unknown>;
+  choice: Map<string, unknown>;
+}
+
+const pieceNames = ["content", "refusal", "reasoning_content", "reasoning"];
+/** Made anew, or of the stream and not of the completion: `obfuscation` is padding. */
+const chunkOnly = new Set(["object", "choices", "usage", "obfuscation"]);
+/** A choice or a call counts as this many characters at least. */
+const entrySize = 200;
+
+export class ChunkCollector implements AnswerCollector {
+  size = 0;
+  readonly #choices = new Map<unknown, CollectedChoice>();
+  readonly #head = new Map<string, unknown>();
+  #usage: unknown;
+
+  add(events: string): void {
+    for (const event of events.split("\n\n")) {
+      if (event.startsWith("data: {")) this.#addChunk(JSON.parse(event.slice("data: ".length)));
+    }
+  }
+
+  #addChunk(chunk: Json): void {
+    for (const [name, value] of Object.entries(chunk)) {
+      if (!chunkOnly.has(name) && isSaid(value)) this.#head.set(name, value);
+    }
+    if (isSaid(chunk["usage"])) this.#usage = chunk["usage"];
+    const { choices } = chunk;
+    for (const choice of Array.isArray(choices) ? choices : []) if (isObject(choice)) this.#addChoice(choice);
+  }
+
+  answer(usage: TokenUsage): Json | undefined {
+    if (this.#choices.size === 0) return undefined;
+    const choices = [...this.#choices]
+      .sort(([a], [b]) => Number(a) - Number(b))
+      .map(([index, choice]) => choiceToWire(index, choice));
+    return {
+      ...Object.fromEntries(this.#head),
+      object: "chat.completion",
+      choices,
+      usage: this.#usage ?? usageObject(usage, { generates: true }),
+    };
+  }
+
+  #addChoice({ index, delta, finish_reason, logprobs, ...others }: Json): void {
+    const choice = this.#choiceAt(index);
+    if (isSaid(finish_reason)) choice.finishReason = finish_reason;
+    if (isObject(logprobs)) this.#addLogprobs(choice, logprobs);
+    this.#addOthers(choice.choice, others);
+    if (!isObject(delta)) return;
+    const { tool_calls, function_call, ...rest } = delta;
+    for (const name of pieceNames) {
+      const piece = rest[name];
+      delete rest[name];
+      if (typeof piece !== "string") continue;
+      choice.texts.set(name, (choice.texts.get(name) ?? "") + piece);
+      this.size += piece.length;
+    }
+    for (const call of Array.isArray(tool_calls) ? tool_calls : []) if (isObject(call)) this.#addCall(choice, call);
+    if (isObject(function_call)) this.#addFunctionCall(choice, function_call);
+    this.#addOthers(choice.message, rest);
+  }
+
+  #choiceAt(index: unknown): CollectedChoice {
+    let choice = this.#choices.get(index);
+    if (!choice) {
+      this.size += entrySize;
+      choice = {
+        texts: new Map(),
+        calls: [],
+        callIndexes: new Map(),
+        callIds: new Map(),
+        functionCall: undefined,
+        logprobs: new Map(),
+        finishReason: undefined,
+        message: new Map(),
+        choice: new Map(),
+      };
+      this.#choices.set(index, choice);
+    }
+    return choice;
+  }
+
+  /** A call's name and the like come whole, its text in pieces. */
+  #addCall(choice: CollectedChoice, { index, id, type, function: called, custom, ...others }: Json): void {
+    const given = isObject(called) ? called : isObject(custom) ? custom : {};
+    const call = this.#callAt(choice, index, id, given["name"]);
+    if (isSaid(id)) {
+      call.id = id;
+      if (!choice.callIds.has(id)) choice.callIds.set(id, call);
+    }
+    if (isSaid(type)) call.type = type;
+    else if (isObject(custom)) call.type ??= "custom";
+    if (typeof given["name"] === "string" && given["name"] !== "") call.name = given["name"];
+    const text = given["arguments"] ?? given["input"];
+    if (typeof text === "string") {
+      call.text += text;
+      this.size += text.length;
+    }
+    this.#addOthers(call.rest, others);
+  }
+
+  /** Some servers give no index: then an id or a name begins a call, and what has neither goes on with the last. */
+  #callAt(choice: CollectedChoice, index: unknown, id: unknown, name: unknown): CollectedCall {
+    const { calls, callIndexes, callIds } = choice;
+    const known = isSaid(index)
+      ? callIndexes.get(index)
+      : isSaid(id)
+        ? callIds.get(id)
+        : isSaid(name)
+          ? undefined
+          : calls.at(-1);
+    if (known) return known;
+    const call: CollectedCall = { id: undefined, type: undefined, name: "", text: "", rest: new Map() };
+    calls.push(call);
+    if (isSaid(index)) callIndexes.set(index, call);
+    this.size += entrySize;
+    return call;
+  }
+
+  #addFunctionCall(choice: CollectedChoice, { name, arguments: text }: Json): void {
+    choice.functionCall ??= { name: "", arguments: "" };
+    if (typeof name === "string" && name !== "") choice.functionCall.name = name;
+    if (typeof text !== "string") return;
+    choice.functionCall.arguments += text;
+    this.size += text.length;
+  }
+
+  #addLogprobs(choice: CollectedChoice, logprobs: Json): void {
+    for (const [name, values] of Object.entries(logprobs)) {
+      if (!Array.isArray(values)) continue;
+      const all = choice.logprobs.get(name) ?? [];
+      for (const value of values) all.push(value);
+      choice.logprobs.set(name, all);
+      this.size += JSON.stringify(values).length;
+    }
+  }
+
+  /** Lists grow, anything else is replaced. */
+  #addOthers(target: Map<string, unknown>, others: Json): void {
+    for (const [name, value] of Object.entries(others)) {
+      if (!isSaid(value)) continue;
+      const before = target.get(name);
+      if (before === undefined || Array.isArray(value)) this.size += JSON.stringify(value).length;
+      if (Array.isArray(before) && Array.isArray(value)) for (const entry of value) before.push(entry);
+      else target.set(name, value);
+    }
+  }
+}
+
+/** The end of the stream says that a choice without a reason ended as it should. */
+function choiceToWire(index: unknown, choice: CollectedChoice): Json {
+  const { texts, calls, functionCall, logprobs } = choice;
+  return {
+    ...Object.fromEntries(choice.choice),
+    index,
+    message: {
+      role: "assistant",
+      content: null,
+      refusal: null,
+      ...Object.fromEntries(choice.message),
+      ...Object.fromEntries(texts),
+      ...(calls.length > 0 ? { tool_calls: calls.map(callToWire) } : {}),
+      ...(functionCall ? { function_call: functionCall } : {}),
+    },
+    logprobs: logprobs.size === 0 ? null : Object.fromEntries(logprobs),
+    finish_reason: choice.finishReason ?? "stop",
+  };
+}
+
+function callToWire({ id, type, name, text, rest }: CollectedCall): Json {
+  const others = Object.fromEntries(rest);
+  if (type === "custom") return { ...others, id, type, custom: { name, input: text } };
+  return { ...others, id, type: type ?? "function", function: { name, arguments: text } };
+}
+
+function isSaid(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,359 @@
+// A conversation becomes a chat request that local servers and their templates take, and nothing of it is lost in silence.
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { GatewayError } from "../../../base/errors.ts";
+import type { Conversation, Part, Thinking, Tool, Turn } from "../conversation/conversation.ts";
+import { readChatRequest } from "./read-request.ts";
+import { writeChatRequest } from "./write-request.ts";
+
+type Json = Record<string, unknown>;
+const text = (value: string) => [{ type: "text" as const, text: value }];
+const user: Turn = { role: "user", parts: text("Hello"), place: "input[0]" };
+const parameters = { type: "object", properties: { x: { type: "string" } } };
+const search: Tool = { kind: "function", name: "search", namespace: "web", parameters, place: "tools[0]" };
+const patch: Tool = { kind: "custom", name: "patch", place: "tools[1]" };
+
+function write(more: Partial<Conversation>, model = "qwen3") {
+  const conversation = { turns: [user], tools: [], sampling: {}, stream: false, hints: {}, others: {}, ...more };
+  const { body, ...rest } = writeChatRequest(conversation, model);
+  return { ...rest, body: JSON.parse(body) as Json };
+}
+
+function messagesOf(...turns: Turn[]): unknown {
+  return write({ turns }).body["messages"];
+}
+
+function refusal(more: Partial<Conversation>): unknown {
+  try {
+    write(more);
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "invalid_request") return error.param;
+    throw error;
+  }
+  return "taken";
+}
+
+test("the least conversation is a model and its messages", () => {
+  expect(write({})).toEqual({
+    body: { model: "qwen3", messages: [{ role: "user", content: "Hello" }] },
+    leftOut: [],
+    names: new Map(),
+  });
+});
+
+test("instructions that lead are one system message; later ones are told with the words of the next user", () => {
+  const system = (role: "system" | "developer", value: string): Turn => ({
+    role,
+    parts: text(value),
+    place: "input[0]",
+  });
+  const turns = [system("system", "One."), system("developer", "Two."), user, system("developer", "Three."), user];
+  expect(
+    messagesOf(...turns, { role: "assistant", parts: text("Yes"), place: "p" }, system("system", "Four.")),
+  ).toEqual([
+    { role: "system", content: "One.\n\nTwo." },
+    {
+      role: "user",
+      content: [...text("Hello"), ...text("\n\n<system>\nThree.\n</system>"), ...text("\n\nHello")],
+    },
+    { role: "assistant", content: "Yes" },
+    { role: "user", content: "<system>\nFour.\n</system>" },
+  ]);
+});
+
+test("users that follow each other are one message, with a paragraph for each; parts of one stay as close as they were", () => {
+  const parts = [...text("One, "), ...text("two.")];
+  expect(messagesOf({ role: "user", parts, place: "a" }, user)).toEqual([
+    { role: "user", content: [...text("One, "), ...text("two."), ...text("\n\nHello")] },
+  ]);
+});
+
+test("the turns of the assistant are one message with thoughts and calls, and results follow at once", () => {
+  const turns: Turn[] = [
+    user,
+    { role: "assistant", parts: [{ type: "reasoning", text: "Hm.", isSummary: false }], place: "a" },
+    { role: "assistant", parts: [...text("I "), ...text("look.")], place: "b" },
+    {
+      role: "assistant",
+      place: "c",
+      parts: [
+        { type: "call", callId: "1", kind: "function", name: "search", namespace: "web", input: '{"x":"y"}' },
+        { type: "call", callId: "2", kind: "custom", name: "patch", input: "+a" },
+        { type: "call", callId: "3", kind: "function", name: "gone", input: "" },
+        { type: "call", callId: "4", kind: "function", name: "gone", input: "{broken" },
+      ],
+    },
+    user,
+    { role: "tool", callId: "2", kind: "custom", parts: text("done"), failed: true, place: "d" },
+    { role: "tool", callId: "1", kind: "function", parts: text("found"), place: "e" },
+  ];
+  const { body, names } = write({ turns, tools: [search, patch] });
+  const call = (id: string, name: string, given: unknown) => ({
+    id,
+    type: "function",
+    function: { name, arguments: JSON.stringify(given) },
+  });
+  expect(body["messages"]).toEqual([
+    { role: "user", content: "Hello" },
+    {
+      role: "assistant",
+      content: "I look.",
+      reasoning_content: "Hm.",
+      reasoning: "Hm.",
+      tool_calls: [
+        call("1", "web__search", { x: "y" }),
+        call("2", "patch", { input: "+a" }),
+        call("3", "gone", {}),
+        call("4", "gone", { invalid_arguments: "{broken" }),
+      ],
+    },
+    { role: "tool", tool_call_id: "1", content: "found" },
+    { role: "tool", tool_call_id: "2", content: "The tool failed: done" },
+    { role: "tool", tool_call_id: "3", content: "[no result was given]" },
+    { role: "tool", tool_call_id: "4", content: "[no result was given]" },
+    { role: "user", content: "Hello" },
+  ]);
+  expect(body["tools"]).toMatchObject([
+    { type: "function", function: { name: "web__search", parameters } },
+    { type: "function", function: { name: "patch", parameters: { required: ["input"] } } },
+  ]);
+  expect([...names.keys()]).toEqual(["web__search", "patch"]);
+});
+
+test("images of results come behind all results, with the next words of the user", () => {
+  const image: Part = { type: "image", source: { kind: "data", mediaType: "image/png", data: "AA" }, place: "i" };
+  const call = (callId: string) => ({
+    type: "call" as const,
+    callId,
+    kind: "function" as const,
+    name: "f",
+    input: "{}",
+  });
+  const messages = messagesOf(
+    { role: "assistant", parts: [call("1"), call("2")], place: "a" },
+    { role: "tool", callId: "1", kind: "function", parts: [...text("seen"), image], place: "b" },
+    { role: "tool", callId: "2", kind: "function", parts: text("2"), place: "c" },
+    user,
+  );
+  expect(messages).toMatchObject([
+    { role: "assistant", content: null },
+    {
+      role: "tool",
+      tool_call_id: "1",
+      content: "seen\n[What else this result holds is in the next message of the user.]",
+    },
+    { role: "tool", tool_call_id: "2", content: "2" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: '[Part of the result of call "1":]' },
+        { type: "image_url", image_url: { url: "data:image/png;base64,AA" } },
+        { type: "text", text: "Hello" },
+      ],
+    },
+  ]);
+});
+
+test("files are sent as text where they are text, as data where they are not, and refused by name as ids and addresses", () => {
+  const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): Turn => ({
+    role: "user",
+    parts: [{ type: "file", source, name, place: "input[3].content[1]" }],
+    place: "input[3]",
+  });
+  expect(messagesOf(file({ kind: "text", text: "abc" }, "a.txt"))).toEqual([
+    { role: "user", content: '[File "a.txt":]\nabc' },
+  ]);
+  const plain = { kind: "data", mediaType: "text/plain", data: Buffer.from("äbc").toString("base64") } as const;
+  expect(messagesOf(file(plain))).toEqual([{ role: "user", content: "äbc" }]);
+  expect(messagesOf(file({ kind: "data", mediaType: "application/pdf", data: "AA" }, "a.pdf"))).toEqual([
+    {
+      role: "user",
+      content: [{ type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,AA" } }],
+    },
+  ]);
+  expect(refusal({ turns: [file({ kind: "id", id: "file-1" })] })).toBe("input[3].content[1]");
+  expect(refusal({ turns: [file({ kind: "url", url: "https://example.com/a.pdf" })] })).toBe("input[3].content[1]");
+});
+
+test("proofs of thoughts go back as OpenRouter has them", () => {
+  const proof = { kind: "signature", data: "sig" } as const;
+  const turn: Turn = {
+    role: "assistant",
+    parts: [{ type: "reasoning", text: "Hm.", isSummary: false, proof }, ...text("Yes")],
+    place: "a",
+  };
+  expect(messagesOf(user, turn)).toMatchObject([
+    {},
+    {
+      reasoning_details: [
+        { type: "reasoning.text", text: "Hm.", signature: "sig", format: "anthropic-claude-v1", index: 0 },
+      ],
+    },
+  ]);
+});
+
+test("tools that must not be called are not named; those that must but are not there are refused", () => {
+  expect(write({ tools: [search], toolChoice: { type: "none" }, parallelCalls: true }).body).not.toContainKeys([
+    "tools",
+  ]);
+  expect(write({ toolChoice: { type: "auto" }, parallelCalls: true }).body).not.toContainAnyKeys([
+    "tool_choice",
+    "parallel_tool_calls",
+  ]);
+  expect(refusal({ toolChoice: { type: "required" } })).toBe("tool_choice");
+  const chosen = write({
+    tools: [search],
+    toolChoice: { type: "tool", kind: "function", name: "search", namespace: "web" },
+    parallelCalls: false,
+  });
+  expect(chosen.body).toMatchObject({
+    tool_choice: { type: "function", function: { name: "web__search" } },
+    parallel_tool_calls: false,
+  });
+});
+
+test("how much to think is told so that the most servers understand it", () => {
+  const told = (thinking: Thinking, model?: string) => {
+    const { reasoning_effort, chat_template_kwargs } = write({ thinking }, model).body;
+    return chat_template_kwargs ? [reasoning_effort, chat_template_kwargs] : reasoning_effort;
+  };
+  const off = ["none", { enable_thinking: false }];
+  expect(told({ enabled: false })).toEqual(off);
+  expect(told({ effort: "none" })).toEqual(off);
+  expect(told({ enabled: false }, "gpt-5.4")).toBe("none");
+  expect(told({ enabled: false }, "openai/gpt-oss-120b")).toBe("low");
+  expect(told({ enabled: true })).toBeUndefined();
+  expect(["minimal", "low", "medium", "high", "xhigh", "max"].map((effort) => told({ effort }))).toEqual([
+    "low",
+    "low",
+    "medium",
+    "high",
+    "high",
+    "high",
+  ]);
+  expect(told({ effort: "xhigh" }, "gpt-5.4")).toBe("xhigh");
+  expect([1_024, 10_000, 31_999].map((budget) => told({ enabled: true, budget }))).toEqual(["low", "medium", "high"]);
+});
+
+test("OpenAI's models that cannot think are not told how much, nor that they shall not, as they refuse that", () => {
+  for (const model of ["gpt-4o", "gpt-4.1-mini", "openai/gpt-4o", "chatgpt-4o-latest", "gpt-3.5-turbo"]) {
+    for (const thinking of [{ enabled: false }, { effort: "none" }, { enabled: true }]) {
+      const { body, leftOut } = write({ thinking }, model);
+      expect([Object.keys(body), leftOut]).toEqual([["model", "messages"], []]);
+    }
+    for (const thinking of [{ effort: "high" }, { enabled: true, budget: 2_048 }]) {
+      const { body, leftOut } = write({ thinking }, model);
+      expect([Object.keys(body), leftOut]).toEqual([["model", "messages"], ["reasoning"]]);
+    }
+  }
+});
+
+test("the limit has the name that the server knows", () => {
+  for (const model of ["llama3", "gpt-4o", "gpt-oss-20b", "gpt-50"])
+    expect(write({ maxTokens: 9 }, model).body["max_tokens"]).toBe(9);
+  for (const model of ["o3", "gpt-5", "gpt-5.4-mini", "openai/o4-mini"]) {
+    expect(write({ maxTokens: 9 }, model).body).toMatchObject({ max_completion_tokens: 9 });
+  }
+});
+
+test("hints and members that mean nothing elsewhere are left out and named", () => {
+  const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: {} };
+  const cache = { type: "ephemeral" };
+  const { body, leftOut } = write({ hints, cache, others: { truncation: "auto" }, sampling: { verbosity: "low" } });
+  expect(leftOut).toEqual([
+    ...["truncation", "cache_control", "user", "service_tier", "prompt_cache_key", "metadata", "verbosity"],
+  ]);
+  expect(Object.keys(body)).toEqual(["model", "messages"]);
+});
+
+test("a stream asks for its usage", () => {
+  expect(write({ stream: true }).body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
+});
+
+/** Turns in which chat completions lose nothing: users and assistants in turns, each call with its result. */
+const words = fc.string({ minLength: 1 });
+const place = "any";
+const media: fc.Arbitrary<Part> = fc.oneof(
+  words.map((value) => ({ type: "text" as const, text: value })),
+  fc.base64String({ minLength: 4 }).map((data) => ({
+    type: "image" as const,
+    source: { kind: "data" as const, mediaType: "image/png", data },
+    place,
+  })),
+  fc.base64String({ minLength: 4 }).map((data) => ({ type: "audio" as const, data, format: "wav", place })),
+  fc.base64String({ minLength: 4 }).map((data) => ({
+    type: "file" as const,
+    name: "a",
+    source: { kind: "data" as const, mediaType: "application/pdf", data },
+    place,
+  })),
+);
+const exchange = fc.tuple(
+  fc.array(media, { minLength: 1 }),
+  words,
+  fc.option(words),
+  fc.array(fc.tuple(fc.uuid(), words)),
+);
+const toldConversation = fc.record({
+  exchanges: fc.array(exchange, { minLength: 1, maxLength: 4 }),
+  system: words,
+  tools: fc.uniqueArray(fc.stringMatching(/^[a-z]{1,9}$/)),
+  more: fc.record(
+    {
+      maxTokens: fc.nat().map((count) => count + 1),
+      thinking: fc.constantFrom("low", "medium", "high").map((effort) => ({ effort })),
+      output: fc.constantFrom(
+        { type: "json" as const },
+        { type: "schema" as const, name: "n", schema: { a: 1 }, strict: true },
+      ),
+      choices: fc.integer({ min: 2, max: 9 }),
+    },
+    { requiredKeys: [] },
+  ),
+  sampling: fc.record(
+    {
+      ...{
+        temperature: fc.constantFrom(0, 0.5),
+        topP: fc.constant(0.5),
+        topK: fc.nat(),
+        seed: fc.integer(),
+        logprobs: fc.nat(20),
+      },
+      ...{
+        stop: fc.array(words, { minLength: 1 }),
+        logitBias: fc.constant({ "5": -1 }),
+        frequencyPenalty: fc.constant(1),
+      },
+    },
+    { requiredKeys: [] },
+  ),
+  stream: fc.boolean(),
+});
+
+test("whatever chat completions can say is read again as it was written", () => {
+  fc.assert(
+    fc.property(toldConversation, ({ exchanges, system, tools, more, sampling, stream }) => {
+      const turns: Turn[] = [{ role: "system", parts: text(system), place }];
+      for (const [parts, answer, thought, calls] of exchanges) {
+        turns.push({ role: "user", parts, place });
+        const thoughts = thought === null ? [] : [{ type: "reasoning" as const, text: thought, isSummary: false }];
+        const made = calls.map(([callId]) => ({
+          type: "call" as const,
+          callId,
+          kind: "function" as const,
+          name: "f",
+          input: '{"a":1}',
+        }));
+        turns.push({ role: "assistant", parts: [...thoughts, ...text(answer), ...made], place });
+        for (const [callId, given] of calls)
+          turns.push({ role: "tool", callId, kind: "function", parts: text(given), place });
+      }
+      const offered = tools.map((name): Tool => ({ kind: "function", name, parameters, place }));
+      const conversation = { turns, tools: offered, sampling, stream, hints: {}, others: {}, ...more };
+      const read = readChatRequest(JSON.parse(writeChatRequest(conversation, "m").body));
+      const placeless = (value: unknown) =>
+        JSON.parse(JSON.stringify(value, (name, one) => (name === "place" ? undefined : one)));
+      expect(placeless(read)).toEqual(placeless(conversation));
+    }),
+  );
+});

@@ -1,0 +1,136 @@
+// Writes a conversation as a chat request for any server that speaks chat completions.
+import { fieldError } from "../../../base/errors.ts";
+import { EngineTools } from "../conversation/call-names.ts";
+import type {
+  Conversation,
+  OutputForm,
+  Sampling,
+  Thinking,
+  ToolChoice,
+  WrittenRequest,
+} from "../conversation/conversation.ts";
+import type { Json } from "./json-value.ts";
+import { writeMessages } from "./write-messages.ts";
+
+/** Models of OpenAI that think: they refuse `max_tokens`, which is the only name that Ollama, LM Studio, Mistral and DeepSeek know. */
+const openaiThinker = /^(?:openai\/)?(?:o[1-9]|gpt-[5-9])(?![0-9])/;
+/** Models of OpenAI that cannot think: they refuse to be told how much, and that they shall not. */
+const neverThinks = /^(?:openai\/)?(?:chatgpt-|gpt-[34](?![0-9]))/;
+/** OpenAI's open models, which cannot but think. */
+const alwaysThinks = /gpt-oss/i;
+/** The least budgets in tokens for which more than a low, and more than a medium effort is asked. */
+const [mediumBudget, highBudget] = [4_096, 16_384];
+
+/** Whether a model wants `max_completion_tokens`, and not by its older name. */
+export function refusesOlderLimit(model: string): boolean {
+  return openaiThinker.test(model);
+}
+
+/**
+ * Writes what most servers take, as nothing is known of the one that it is for. Throws `invalid_request`, naming the place,
+ * for files that cannot be sent along, and for tools that must be called but are not there.
+ */
+export function writeChatRequest(conversation: Conversation, model: string): WrittenRequest {
+  const { turns, sampling, stream, maxTokens, choices, output } = conversation;
+  const tools = new EngineTools(conversation.tools);
+  const isThinker = refusesOlderLimit(model);
+  const body = {
+    model,
+    messages: writeMessages(turns, tools),
+    ...toolMembers(conversation, tools),
+    response_format: output && formatOf(output),
+    ...thinkingMembers(conversation.thinking, model),
+    [isThinker ? "max_completion_tokens" : "max_tokens"]: maxTokens,
+    ...samplingMembers(sampling),
+    verbosity: isThinker ? sampling.verbosity : undefined,
+    n: choices === 1 ? undefined : choices,
+    stream: stream || undefined,
+    stream_options: stream ? { include_usage: true } : undefined,
+  };
+  return { body: JSON.stringify(body), leftOut: leftOut(conversation, model), names: tools.names };
+}
+
+function toolMembers(conversation: Conversation, tools: EngineTools): Json {
+  const { toolChoice, parallelCalls } = conversation;
+  if (toolChoice?.type === "none") return {};
+  if (conversation.tools.length === 0) {
+    if (toolChoice === undefined || toolChoice.type === "auto") return {};
+    throw fieldError("tool_choice", "asks for a call, but there are no tools; name them in `tools`, or leave it out.");
+  }
+  return {
+    tools: conversation.tools.map((tool) => {
+      const { name, description, parameters, strict } = tools.functionOf(tool);
+      const described = { name, description, parameters, strict: strict || undefined };
+      return { type: "function", function: described };
+    }),
+    tool_choice: toolChoice && choiceOf(toolChoice, tools),
+    parallel_tool_calls: parallelCalls,
+  };
+}
+
+function choiceOf(choice: ToolChoice, tools: EngineTools): string | Json {
+  if (choice.type !== "tool") return choice.type;
+  return { type: "function", function: { name: tools.nameOf(choice) } };
+}
+
+function formatOf(output: OutputForm): Json | undefined {
+  if (output.type === "text") return undefined;
+  if (output.type === "json") return { type: "json_object" };
+  const { name, description, schema, strict } = output;
+  return { type: "json_schema", json_schema: { name, description, schema, strict } };
+}
+
+/**
+ * Ollama, LM Studio and the built-in engine are told by `reasoning_effort` not to think; vLLM, SGLang and llama-server by
+ * what their templates are told. OpenAI refuses members that it does not know.
+ */
+function thinkingMembers(thinking: Thinking | undefined, model: string): Json {
+  if (!thinking || neverThinks.test(model)) return {};
+  const isThinker = openaiThinker.test(model);
+  const isOff = thinking.enabled === false || thinking.effort === "none";
+  if (isOff && alwaysThinks.test(model)) return { reasoning_effort: "low" };
+  if (isOff) {
+    return { reasoning_effort: "none", ...(isThinker ? {} : { chat_template_kwargs: { enable_thinking: false } }) };
+  }
+  const { effort, budget } = thinking;
+  if (effort !== undefined) return { reasoning_effort: isThinker ? effort : commonEffort(effort) };
+  if (budget === undefined) return {};
+  return { reasoning_effort: budget < mediumBudget ? "low" : budget < highBudget ? "medium" : "high" };
+}
+
+/** The three that every server knows which knows efforts: Ollama and LM Studio refuse the others. */
+function commonEffort(effort: string): string {
+  if (effort === "minimal") return "low";
+  return effort === "xhigh" || effort === "max" ? "high" : effort;
+}
+
+function samplingMembers(sampling: Sampling): Json {
+  const { logprobs } = sampling;
+  return {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    seed: sampling.seed,
+    stop: sampling.stop,
+    logit_bias: sampling.logitBias,
+    logprobs: logprobs === undefined ? undefined : true,
+    top_logprobs: logprobs || undefined,
+  };
+}
+
+/** Cloud servers refuse members that they do not know, and hints are not worth that. */
+function leftOut({ cache, hints, others, sampling, thinking }: Conversation, model: string): string[] {
+  const names = Object.keys(others);
+  const { effort, budget } = thinking ?? {};
+  const isAsked = budget !== undefined || (effort !== undefined && effort !== "none");
+  if (isAsked && neverThinks.test(model)) names.push("reasoning");
+  if (cache) names.push("cache_control");
+  if (hints.user !== undefined) names.push("user");
+  if (hints.serviceTier !== undefined) names.push("service_tier");
+  if (hints.promptCacheKey !== undefined) names.push("prompt_cache_key");
+  if (hints.metadata !== undefined) names.push("metadata");
+  if (!openaiThinker.test(model) && sampling.verbosity !== undefined) names.push("verbosity");
+  return names;
+}

@@ -1,0 +1,161 @@
+// Tools as an engine knows them that has functions alone and no groups of them, and the way back of its calls.
+import { toolSchema } from "../../../domain/tools/tool-schema.ts";
+import type { CallNames, CallPart, Tool } from "./conversation.ts";
+import type { ReplyCall, ReplySink } from "./reply.ts";
+import { UnwrappedInput, wrappedInput } from "./wrapped-input.ts";
+
+type Named = Pick<Tool, "kind" | "name" | "namespace">;
+
+/** OpenAI and most servers bound the name of a function so: letters, digits, `_` and `-`. */
+const maxNameLength = 64;
+const separator = "__";
+const foreign = /[^A-Za-z0-9_-]/g;
+
+/** A tool as a function. */
+export interface EngineFunction {
+  readonly name: string;
+  readonly description?: string | undefined;
+  /** A schema that `toolSchema` gives. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly strict?: boolean | undefined;
+}
+
+/**
+ * The tools of one request. Calls of the conversation so far are given the same names, whether their tools are still there
+ * or not.
+ */
+export class EngineTools {
+  readonly #byName = new Map<string, Named>();
+  readonly #names = new Map<string, string>();
+  readonly #taken = new Set<string>();
+  /** The number that the next tool of a name begins to look from, so that many of one name cost no more than few. */
+  readonly #numbers = new Map<string, number>();
+
+  constructor(tools: readonly Tool[]) {
+    // Functions that keep their names go first, so that no other tool takes one.
+    for (const tool of tools) if (tool.namespace === undefined && tool.kind === "function") this.nameOf(tool);
+    for (const tool of tools) this.nameOf(tool);
+  }
+
+  /** Those whose calls have to be told back under another name, or as another kind. */
+  get names(): CallNames {
+    return this.#byName;
+  }
+
+  nameOf({ kind, name, namespace }: Named): string {
+    const key = JSON.stringify([kind, namespace ?? null, name]);
+    const known = this.#names.get(key);
+    if (known !== undefined) return known;
+    const wanted = namespace === undefined ? name : `${namespace}${separator}${name}`;
+    // A function of the client's own keeps a name with characters that only some servers take: they say so themselves.
+    const isOwn = namespace === undefined && kind === "function";
+    const keepsName = isOwn && name.length <= maxNameLength && !this.#taken.has(name);
+    const given = keepsName ? name : this.#free(wanted);
+    this.#names.set(key, given);
+    this.#taken.add(given);
+    if (given !== name || kind === "custom") this.#byName.set(given, { kind, name, namespace });
+    return given;
+  }
+
+  functionOf(tool: Tool): EngineFunction {
+    const name = this.nameOf(tool);
+    if (tool.kind === "function") {
+      const { description, parameters, strict } = tool;
+      return { name, description, parameters: toolSchema(parameters, strict), strict };
+    }
+    return { name, description: customDescription(tool), parameters: inputSchema };
+  }
+
+  /** The arguments of a call as an engine gets them: JSON text. */
+  argumentsOf({ kind, input }: Pick<CallPart, "kind" | "input">): string {
+    return kind === "custom" ? wrappedInput(input) : input;
+  }
+
+  /** A name within the bounds, like the wanted one, that no other tool has. */
+  #free(wanted: string): string {
+    const plain = wanted.replace(foreign, "_");
+    // The name itself says more than its group, which stands before it: that is what is cut.
+    const base = plain.slice(-maxNameLength);
+    for (let number = this.#numbers.get(base) ?? 1; ; number++) {
+      const end = number === 1 ? "" : `_${number}`;
+      const candidate = plain.slice(end.length - maxNameLength) + end;
+      if (this.#taken.has(candidate)) continue;
+      this.#numbers.set(base, number + 1);
+      return candidate;
+    }
+  }
+}
+
+const inputSchema = {
+  type: "object",
+  properties: { input: { type: "string", description: "The whole input of the tool, as plain text." } },
+  required: ["input"],
+  additionalProperties: false,
+} as const;
+
+/** A model that cannot be held to a grammar is told of it. */
+function customDescription({ description, format }: Tool): string {
+  const parts = [description, "Its `input` is plain text, not JSON."];
+  if (format?.["type"] === "grammar") {
+    parts.push(`It must follow this ${String(format["syntax"])} grammar:\n${String(format["definition"])}`);
+  }
+  return parts.filter((part) => part !== undefined && part !== "").join("\n\n");
+}
+
+/** Tells the calls of an engine to `sink` as the client knows its tools; everything else as it is. */
+export class ClientCalls implements ReplySink {
+  readonly #sink: ReplySink;
+  readonly #names: CallNames;
+  /** The inputs of calls of custom tools, by their index. */
+  readonly #inputs = new Map<number, UnwrappedInput>();
+
+  constructor(sink: ReplySink, names: CallNames) {
+    this.#sink = sink;
+    this.#names = names;
+  }
+
+  call(index: number, call: ReplyCall): void {
+    const named = this.#names.get(call.name);
+    // What the engine calls a custom tool itself has its input as it is.
+    if (named?.kind === "custom" && call.kind === "function") this.#inputs.set(index, new UnwrappedInput());
+    this.#sink.call(index, named ? { ...call, ...named } : call);
+  }
+
+  arguments(index: number, text: string): void {
+    const input = this.#inputs.get(index);
+    const given = input ? input.add(text) : text;
+    if (given !== "") this.#sink.arguments(index, given);
+  }
+
+  end(end: Parameters<ReplySink["end"]>[0]): void {
+    for (const [index, input] of this.#inputs) {
+      const rest = input.end();
+      if (rest !== "") this.#sink.arguments(index, rest);
+    }
+    this.#sink.end(end);
+  }
+
+  block(): void {
+    this.#sink.block();
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    this.#sink.text(text, logprobs);
+  }
+
+  refusal(text: string): void {
+    this.#sink.refusal(text);
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    this.#sink.reasoning(text, isSummary);
+  }
+
+  proof(proof: Parameters<ReplySink["proof"]>[0]): void {
+    this.#sink.proof(proof);
+  }
+
+  usage(usage: Parameters<ReplySink["usage"]>[0]): void {
+    this.#sink.usage(usage);
+  }
+}

@@ -1,0 +1,373 @@
+// What two formats can both say is the same once it went from the one into the other, and back.
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Seal } from "../../../domain/seal.ts";
+import { chatFormat } from "../chat/format.ts";
+import { messageFormat } from "../message/format.ts";
+import { responseFormat } from "../response/format.ts";
+import { CollectedReply } from "./collected-reply.ts";
+import type { AnswerPart, Conversation, Part, Tool, Turn } from "./conversation.ts";
+import type { ConversationFormat } from "./format.ts";
+import type { ReplyEnd, ReplyHead, ReplySink, ReplyUsage } from "./reply.ts";
+
+type Json = Record<string, unknown>;
+type FormatName = "chat" | "response" | "message";
+
+const formats: Readonly<Record<FormatName, ConversationFormat>> = {
+  chat: chatFormat,
+  response: responseFormat,
+  message: messageFormat,
+};
+
+/**
+ * What one of two formats has nothing for, or says in a way that is another thing when it is read. The rest of what is left
+ * out here is left out of all pairs: chat completions know one thought, one text and then calls in a message, and its
+ * writer keeps user names, hints, `tool_choice: "none"`, verbosity and file addresses from servers that refuse them; Messages
+ * must be told a limit; sampling beside temperature and top_p is said in one format each; proofs are each maker's own.
+ */
+const cannotSay: Readonly<Record<string, ReadonlySet<string>>> = {
+  // Responses have no stop texts.
+  "chat response": new Set(["stop"]),
+  // Messages take no thought without a proof, tell a refusal as a text, a filter as a refusal, and effort as thinking.
+  "chat message": new Set(["thought", "refusal", "filter", "effort"]),
+  "message response": new Set(["thought", "refusal", "filter", "effort", "stop"]),
+};
+const pairs = (["chat", "response", "message"] as const).flatMap((a) =>
+  (["chat", "response", "message"] as const).flatMap((b) => (a === b ? [] : [[a, b] as const])),
+);
+
+function mayHave(a: FormatName, b: FormatName, what: string): boolean {
+  return !cannotSay[[a, b].sort().join(" ")]?.has(what);
+}
+
+const seal: Seal = { seal: (text) => `own.${Buffer.from(text).toString("base64url")}`, open: () => undefined };
+const place = "p";
+/** Blanks alone are refused by Anthropic. */
+const words = fc.string({ minLength: 1, unit: "grapheme" }).filter((text) => text.isWellFormed() && text.trim() !== "");
+const name = fc.stringMatching(/^[a-zA-Z][a-zA-Z0-9_-]{0,20}$/);
+const json = fc.dictionary(
+  fc.string().filter((key) => key !== "__proto__"),
+  fc.oneof(words, fc.integer(), fc.boolean(), fc.constant(null)),
+  { maxKeys: 3 },
+);
+const base64 = fc.uint8Array({ minLength: 1, maxLength: 9 }).map((bytes) => Buffer.from(bytes).toString("base64"));
+const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+
+const text = words.map((said): Part & AnswerPart => ({ type: "text", text: said }));
+const part: fc.Arbitrary<Part> = fc.oneof(
+  text,
+  fc.webUrl().map((url): Part => ({ type: "image", source: { kind: "url", url }, place })),
+  base64.map((data): Part => ({ type: "image", source: { kind: "data", mediaType: "image/png", data }, place })),
+  fc.tuple(base64, words).map(([data, named]): Part => {
+    return { type: "file", source: { kind: "data", mediaType: "application/pdf", data }, name: named, place };
+  }),
+);
+const call = fc.record({ name, input: json.map((input) => JSON.stringify(input)) });
+
+interface Round {
+  asked: Part[];
+  thought: string | undefined;
+  said: (Part & AnswerPart) | undefined;
+  calls: { name: string; input: string; result: string | undefined }[];
+}
+
+const round = fc.record({
+  asked: fc.array(part, { minLength: 1, maxLength: 3 }),
+  thought: maybe(words),
+  said: maybe(text),
+  calls: fc.array(
+    fc.tuple(call, maybe(words)).map(([called, result]) => ({ ...called, result })),
+    { maxLength: 3 },
+  ),
+});
+
+/** Users and assistants take turns, and each call has its result. */
+function turnsOf(rounds: readonly Round[], withThoughts: boolean): Turn[] {
+  let calls = 0;
+  return rounds.flatMap(({ asked, thought, said, calls: called }): Turn[] => {
+    const numbered = called.map((one) => ({ ...one, callId: `call_${calls++}` }));
+    const parts: AnswerPart[] = [
+      ...(thought !== undefined && withThoughts
+        ? [{ type: "reasoning" as const, text: thought, isSummary: false }]
+        : []),
+      ...(said ? [said] : []),
+      ...numbered.map(({ callId, name: of, input }) => ({
+        type: "call" as const,
+        callId,
+        kind: "function" as const,
+        name: of,
+        input,
+      })),
+    ];
+    const user: Turn = { role: "user", parts: asked, place };
+    if (!said && numbered.length === 0)
+      return [{ ...user }, { role: "assistant", parts: [...parts, { type: "text", text: "." }], place }];
+    const results = numbered.map(
+      ({ callId, result }): Turn => ({
+        role: "tool",
+        kind: "function",
+        callId,
+        parts: result === undefined ? [] : [{ type: "text", text: result }],
+        place,
+      }),
+    );
+    return [user, { role: "assistant", parts, place }, ...results];
+  });
+}
+
+const tools: fc.Arbitrary<Tool[]> = fc.uniqueArray(
+  fc.record({
+    kind: fc.constant("function" as const),
+    name,
+    description: maybe(words),
+    parameters: json.map((properties) => ({ type: "object", properties })),
+    strict: fc.constantFrom(true, undefined),
+    place: fc.constant(place),
+  }),
+  { maxLength: 3, selector: (tool) => tool.name },
+);
+
+function conversations(a: FormatName, b: FormatName): fc.Arbitrary<Conversation> {
+  const whereSaid = <T>(what: string, arbitrary: fc.Arbitrary<T>) =>
+    mayHave(a, b, what) ? maybe(arbitrary) : fc.constant(undefined);
+  const below = fc.double({ min: 0, max: 0.99, noNaN: true }).map((value) => value + 0);
+  return fc
+    .record({
+      system: maybe(words),
+      rounds: fc.array(round, { maxLength: 3 }),
+      last: fc.array(part, { minLength: 1, maxLength: 2 }),
+      tools,
+      choice: fc.constantFrom("auto", "required", "tool", undefined),
+      single: fc.boolean(),
+      output: maybe(json.map((schema) => ({ type: "schema" as const, name: "answer", schema, strict: true }))),
+      effort: whereSaid("effort", fc.constantFrom("low", "medium", "high")),
+      stop: whereSaid("stop", fc.array(words, { minLength: 1, maxLength: 2 })),
+      maxTokens: fc.integer({ min: 1, max: 100_000 }),
+      temperature: maybe(below),
+      topP: maybe(below),
+      stream: fc.boolean(),
+    })
+    .map(({ system, rounds, last, choice, single, effort, stop, temperature, topP, ...rest }): Conversation => {
+      const [first] = rest.tools;
+      const chosen = first && choice;
+      return {
+        turns: [
+          ...(system === undefined
+            ? []
+            : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),
+          ...turnsOf(rounds, mayHave(a, b, "thought")),
+          { role: "user", parts: last, place },
+        ],
+        toolChoice:
+          first && chosen === "tool"
+            ? { type: "tool", kind: "function", name: first.name }
+            : chosen && chosen !== "tool"
+              ? { type: chosen }
+              : undefined,
+        parallelCalls: chosen && single ? false : undefined,
+        thinking: effort === undefined ? undefined : { effort },
+        sampling: { temperature, topP, stop },
+        hints: {},
+        others: {},
+        ...rest,
+      };
+    });
+}
+
+/** Without places, ids of items and members that say what is so anyway. */
+function plain(conversation: Conversation): unknown {
+  return JSON.parse(
+    JSON.stringify(conversation, (key, value: unknown) => {
+      if (key === "place" || key === "shown" || (key === "id" && value !== undefined)) return undefined;
+      return key === "strict" && value === false ? undefined : value;
+    }),
+  );
+}
+
+function written(format: ConversationFormat, conversation: Conversation): Conversation {
+  const { body, leftOut } = format.writeRequest(conversation, "tiny");
+  expect(leftOut).toEqual([]);
+  return format.readRequest(JSON.parse(body), seal);
+}
+
+type Step = (sink: ReplySink) => void;
+
+interface Told {
+  steps: Step[];
+  usage: ReplyUsage;
+}
+
+/** Arguments of several calls come side by side, in pieces. */
+function answers(a: FormatName, b: FormatName): fc.Arbitrary<Told> {
+  const ends: ReplyEnd["reason"][] = ["stop", "length", ...(mayHave(a, b, "filter") ? (["filter"] as const) : [])];
+  return fc
+    .record({
+      thought: maybe(fc.array(words, { minLength: 1, maxLength: 3 })),
+      said: fc.array(words, { maxLength: 3 }),
+      refused: mayHave(a, b, "refusal") ? maybe(words) : fc.constant(undefined),
+      calls: fc.array(call, { maxLength: 3 }),
+      cut: fc.nat(5),
+      reason: fc.constantFrom(...ends),
+      usage: fc.record({
+        promptTokens: fc.integer({ min: 100, max: 1000 }),
+        cachedTokens: fc.nat(50),
+        cacheWriteTokens: fc.nat(50),
+        completionTokens: fc.integer({ min: 100, max: 1000 }),
+        reasoningTokens: fc.nat(100),
+      }),
+    })
+    .map(({ thought = [], said, refused, calls, cut, reason, usage }): Told => {
+      const steps: Step[] = [
+        ...thought.map(
+          (piece): Step =>
+            (sink) =>
+              sink.reasoning(piece, false),
+        ),
+        ...said.map(
+          (piece): Step =>
+            (sink) =>
+              sink.text(piece),
+        ),
+        ...(refused === undefined ? [] : [(sink: ReplySink) => sink.refusal(refused)]),
+        ...calls.map(
+          ({ name: of }, index): Step =>
+            (sink) => {
+              sink.call(index, { callId: `call_${index}`, kind: "function", name: of });
+            },
+        ),
+        ...calls.map(
+          ({ input }, index): Step =>
+            (sink) =>
+              sink.arguments(index, input.slice(0, cut)),
+        ),
+        ...calls.map(
+          ({ input }, index): Step =>
+            (sink) =>
+              sink.arguments(index, input.slice(cut)),
+        ),
+        (sink) => sink.usage(usage),
+        (sink) =>
+          sink.end({
+            reason:
+              reason !== "stop" ? reason : calls.length > 0 ? "calls" : refused === undefined ? "stop" : "refusal",
+          }),
+      ];
+      return { steps, usage };
+    });
+}
+
+function headOf(stream: boolean): ReplyHead {
+  const request = { stream, ...(stream ? { stream_options: { include_usage: true } } : {}) };
+  return { id: "answer_1", model: "tiny", created: 7, promptTokens: 10, request, seal };
+}
+
+/** What `tell` tells is written as `format` streams it, and told to the sink by its reader. */
+function streamedThrough(format: ConversationFormat, usage: ReplyUsage, tell: (sink: ReplySink) => void) {
+  return (sink: ReplySink) => {
+    const writer = format.writer(headOf(true));
+    tell(writer);
+    const stream = writer.take() + writer.ending(usage);
+    const reader = format.reader(new Map());
+    for (const event of stream.split("\n\n")) {
+      const data = event.slice(event.indexOf("data: ") + "data: ".length);
+      if (data === "[DONE]") reader.done?.(sink);
+      else if (event !== "") reader.event(JSON.parse(data), sink);
+    }
+  };
+}
+
+function wholeThrough(format: ConversationFormat, usage: ReplyUsage, tell: (sink: ReplySink) => void) {
+  return (sink: ReplySink) => {
+    const writer = format.writer(headOf(false));
+    tell(writer);
+    const answer: Json = JSON.parse(JSON.stringify(writer.whole(usage)));
+    format.reader(new Map()).whole(answer, sink);
+  };
+}
+
+/** Without proofs and ids of items, which are each format's own. */
+function collected(tell: (sink: ReplySink) => void) {
+  const reply = new CollectedReply();
+  tell(reply);
+  const { parts, ended, used } = reply;
+  return {
+    parts: JSON.parse(JSON.stringify(parts.map((one) => ({ ...one, id: undefined, proof: undefined })))),
+    ended,
+    used,
+  };
+}
+
+describe.each(pairs)("from %s to %s", (a, b) => {
+  const [from, to] = [formats[a], formats[b]];
+
+  test("a conversation stays what it is", () => {
+    fc.assert(
+      fc.property(conversations(a, b), (conversation) => {
+        const first = written(from, conversation);
+        expect(plain(first)).toEqual(plain(conversation));
+        const second = written(to, first);
+        expect(plain(second)).toEqual(plain(conversation));
+        expect(plain(written(from, second))).toEqual(plain(conversation));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test.each([
+    ["stream", streamedThrough],
+    ["whole answer", wholeThrough],
+  ] as const)("a %s stays what it is", (_, through) => {
+    fc.assert(
+      fc.property(answers(a, b), ({ steps, usage }) => {
+        const tell = (sink: ReplySink) => {
+          for (const step of steps) step(sink);
+        };
+        const told = collected(tell);
+        expect(collected(through(from, usage, tell))).toEqual(told);
+        expect(collected(through(to, usage, through(from, usage, tell)))).toEqual(told);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("a tool without arguments", () => {
+  const schemas = [
+    "left out",
+    null,
+    {},
+    [],
+    { type: "object" },
+    { type: "object", properties: null },
+    { properties: [] },
+  ];
+  const requestOf: Readonly<Record<FormatName, (schema: unknown) => Json>> = {
+    chat: (parameters) => ({
+      ...{ model: "m", messages: [{ role: "user", content: "a" }] },
+      tools: [{ type: "function", function: { name: "now", parameters } }],
+    }),
+    response: (parameters) => ({
+      ...{ model: "m", input: "a" },
+      tools: [{ type: "function", name: "now", parameters }],
+    }),
+    message: (inputSchema) => ({
+      ...{ model: "m", max_tokens: 9, messages: [{ role: "user", content: "a" }] },
+      tools: [{ name: "now", input_schema: inputSchema }],
+    }),
+  };
+  const schemaOf: Readonly<Record<FormatName, (tool: Json) => unknown>> = {
+    chat: (tool) => (tool["function"] as Json)["parameters"],
+    response: (tool) => tool["parameters"],
+    message: (tool) => tool["input_schema"],
+  };
+
+  test.each(pairs)("of %s is an object with properties to a server of %s", (from, to) => {
+    for (const schema of schemas) {
+      const request = requestOf[from](schema === "left out" ? undefined : schema);
+      const body = JSON.parse(JSON.stringify(request)) as Json;
+      const written = formats[to].writeRequest(formats[from].readRequest(body, seal), "m").body;
+      const [tool] = (JSON.parse(written) as { tools: Json[] }).tools;
+      expect([schema, schemaOf[to](tool as Json)]).toEqual([schema, { type: "object", properties: {} }]);
+    }
+  });
+});

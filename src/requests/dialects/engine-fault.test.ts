@@ -1,0 +1,86 @@
+// Whose fault it is what a model server tells in an answer of status 200.
+import { describe, expect, test } from "bun:test";
+import { BlamelessError } from "../../base/errors.ts";
+import { tellsFault, toldCode, toldFault } from "./engine-fault.ts";
+
+const engine = { redact: (text: string) => text.replace("KEY", "[key]") };
+const told = (error: unknown) => toldFault(JSON.stringify({ error }), engine, "It failed.");
+
+describe("an error that a model server tells", () => {
+  test.each([
+    ["by a code", { code: "content_filter", message: "Stopped." }],
+    ["in OpenAI's words", { message: "This model's maximum context length is 8 tokens." }],
+    ["in Anthropic's words", { type: "invalid_request_error", message: "prompt is too long: 9 tokens > 8 maximum" }],
+    ["in Gemini's words", { message: "The input token count (9) exceeds the maximum number of tokens allowed (8)." }],
+  ])("of the request, %s, is no fault of the server", (_, error) => {
+    const fault = told(error);
+    expect(fault).toBeInstanceOf(BlamelessError);
+    expect(fault).toMatchObject({ code: "invalid_request", message: error.message });
+    expect(toldCode(fault)).toBe(fault.engineCode ?? "none");
+  });
+
+  test.each<[unknown, string]>([
+    [{ type: "overloaded_error", message: "Wait." }, "service_unavailable"],
+    [{ code: "slow_down", message: "Wait." }, "service_unavailable"],
+    [{ code: 503, message: "Wait." }, "service_unavailable"],
+    [{ type: "rate_limit_error", message: "Wait." }, "rate_limit_exceeded"],
+    [{ code: "rate_limit_exceeded", message: "Wait." }, "rate_limit_exceeded"],
+    [{ code: 429, message: "Wait." }, "rate_limit_exceeded"],
+  ])("of too much work may be asked again: %j", (error, code) => {
+    const fault = told(error);
+    expect(fault).toMatchObject({ code: "service_unavailable", message: "Wait." });
+    expect(toldCode(fault)).toBe(code);
+  });
+
+  test("of anything else is the server's fault, in its own words without secrets", () => {
+    expect(told({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
+    expect(told("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
+    expect(told({})).toMatchObject({ code: "upstream_error", message: "It failed." });
+    const { code, message } = toldFault('{"error":"KEY"}', undefined, "It failed.");
+    expect({ code, message }).toEqual({ code: "upstream_error", message: "It failed." });
+  });
+});
+
+describe("an object in the place of an answer", () => {
+  const told = [
+    ...[{ code: 200, message: "success" }, { status: "ok", message: "" }, { errors: [] }, { detail: "ok" }],
+    ...[{ success: false }, { code: 500, message: "slow" }],
+  ];
+
+  test.each(told)("is one beside a filled list, whatever else it says: %j", (more) => {
+    expect(tellsFault({ object: "list", data: [{ embedding: [1] }], ...more }, "data")).toBe(false);
+    expect(tellsFault({ object: "response", output: [{ type: "message" }], ...more })).toBe(false);
+    expect(tellsFault({ content: [{ type: "text" }], ...more })).toBe(false);
+    expect(tellsFault({ choices: [{ index: 0 }], ...more })).toBe(false);
+  });
+
+  test.each([
+    { detail: "no" },
+    { detail: [{ msg: "no" }] },
+    { errors: ["no"] },
+    { success: false },
+    { code: 500, message: "no" },
+    { code: null, message: "no" },
+    { code: 200, status: "failed", message: "no" },
+  ])("is a fault without one, or beside an empty one: %j", (fault) => {
+    expect(tellsFault(fault)).toBe(true);
+    expect(tellsFault({ data: [], ...fault }, "data")).toBe(true);
+    expect(tellsFault({ data: ["a trace"], ...fault })).toBe(true);
+  });
+
+  test.each([{ error: "no" }, { object: "error", message: "no" }, { type: "error" }])(
+    "is a fault beside any list: %j",
+    (fault) => {
+      expect(tellsFault({ data: [1], ...fault }, "data")).toBe(true);
+    },
+  );
+
+  test.each([
+    { code: 200, message: "success" },
+    { code: 0, message: "" },
+    { code: "0", status: "SUCCESS", message: "" },
+    { errors: [], message: "Hello" },
+  ])("is no fault by a message with the code of a success: %j", (said) => {
+    expect(tellsFault(said)).toBe(false);
+  });
+});

@@ -1,0 +1,112 @@
+// What a model server says of a fault, whatever format it was asked in.
+import { BlamelessError, type EngineErrorCode, engineErrorCodes, GatewayError } from "../../base/errors.ts";
+import type { Engine } from "../../domain/models/engine.ts";
+import { toldReason } from "./told-reason.ts";
+
+/** Characters of a message; it is cut before anything is searched for in it. */
+const maxMessageLength = 1_000;
+
+/** What an engine says of a fault, as far as a client may know it. */
+export interface PublicFault {
+  message: string | undefined;
+  engineCode: EngineErrorCode | undefined;
+  param: string | undefined;
+}
+
+/**
+ * Servers that have no code for it say so in words: OpenAI's (vLLM, SGLang), Anthropic's, with and without the tokens of the
+ * answer, and Gemini's.
+ */
+const contextWords =
+  /\bmaximum context length\b|\bprompt is too long\b|\bexceed context limit\b|\binput token count\b.{0,32}\bexceeds the maximum\b/i;
+/** Codes and types of a server that has too much to do, and of one that holds the gateway to a rate; some have the status. */
+const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
+const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
+/** Where nobody says when to ask again. */
+const busySeconds = 5;
+
+/**
+ * Returns what an engine said about a bad request, fit for a client: the reason without addresses and without anything that looks
+ * like a credential, and those of its codes that clients act upon.
+ */
+export function publicFault(text: string, engine: Pick<Engine, "redact">): PublicFault {
+  const { message, place, code, type } = toldReason(text);
+  const shown = message === undefined ? undefined : withoutSecrets(message, engine);
+  const isPublic = place !== undefined && withoutSecrets(place, engine) === place;
+  return { message: shown, engineCode: engineCodeOf(code, type, shown), param: isPublic ? place : undefined };
+}
+
+/**
+ * Reports whether an object that stands in the place of an answer, or of an event, is an error: OpenAI's `error`, vLLM's
+ * `object`, Anthropic's `type`, FastAPI's `detail`, or a bare message with a code or a status. Beside an answer only the first
+ * three tell one. `list`: the member that holds the answer, where it is not that of a conversation.
+ */
+export function tellsFault(data: Readonly<Record<string, unknown>>, list = "choices"): boolean {
+  const { error, object, type } = data;
+  if (object === "error" || type === "error") return true;
+  // A response has an `error` of its own.
+  if (error !== undefined && error !== null && object !== "response") return true;
+  if (data["choices"] !== undefined || [list, "output", "content"].some((name) => isFilledList(data[name])))
+    return false;
+  if (typeof type === "string" && !/error|fail/i.test(type)) return false;
+  const { detail, errors, message, success } = data;
+  if (typeof detail === "string" || Array.isArray(detail) || isFilledList(errors) || success === false) return true;
+  return typeof message === "string" && codeMembers.some((name) => tellsFailure(data[name]));
+}
+
+const codeMembers = ["code", "status", "status_code", "statusCode", "error_code", "errorCode"] as const;
+
+function isFilledList(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0;
+}
+
+function tellsFailure(code: unknown): boolean {
+  return code !== undefined && !/^(?:0|200|ok|success)$/i.test(String(code));
+}
+
+/**
+ * An error that an engine told in an answer of status 200, whole or in the middle of its stream. What is wrong with the
+ * request is nobody's fault but the client's; what is too much for the engine now may be asked again. `otherwise`: the message
+ * where it has none. Without an engine nothing keeps secrets out of its words: they are not told.
+ */
+export function toldFault(
+  text: string,
+  engine: Pick<Engine, "redact"> | undefined,
+  otherwise: string,
+  detail?: string,
+): GatewayError {
+  const options = detail === undefined ? {} : { detail };
+  if (!engine) return new GatewayError("upstream_error", otherwise, options);
+  const { message = otherwise, engineCode, param } = publicFault(text, engine);
+  if (engineCode !== undefined)
+    return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
+  const { code, type } = toldReason(text);
+  const engineLimited = limitKinds.has(code) || limitKinds.has(type);
+  if (engineLimited || busyKinds.has(code) || busyKinds.has(type)) {
+    const retryAfterSeconds = busySeconds;
+    return new GatewayError("service_unavailable", message, { ...options, retryAfterSeconds, engineLimited });
+  }
+  return new GatewayError("upstream_error", message, { ...options, param });
+}
+
+/** The code by which clients of OpenAI's formats tell in a stream what failed. */
+export function toldCode({ code, engineCode, engineLimited }: GatewayError): string {
+  return engineLimited ? "rate_limit_exceeded" : (engineCode ?? code);
+}
+
+function engineCodeOf(code: unknown, type: unknown, message = ""): EngineErrorCode | undefined {
+  const known = engineErrorCodes.find((one) => one === code);
+  // llama.cpp has the status for a code, and tells the kind by the type.
+  if (known === undefined && (type === "exceed_context_size_error" || contextWords.test(message))) {
+    return "context_length_exceeded";
+  }
+  return known;
+}
+
+function withoutSecrets(text: string, engine: Pick<Engine, "redact">): string {
+  return engine
+    .redact(text)
+    .slice(0, maxMessageLength)
+    .replace(/[a-z0-9+.-]{1,40}:\/\/\S+/gi, "[address]")
+    .replace(/\b(?:sk|pk|key|hf|gsk|AIza)[-_][\w-]{8,}|\bBearer\s+\S+|\b[A-Za-z0-9_-]{40,}\b/g, "[redacted]");
+}

@@ -1,0 +1,150 @@
+// Puts the blocks of an answer one after the other, where a model server tells the arguments of several calls side by side.
+import type { Seal } from "../../../domain/seal.ts";
+import type { ReplyCall } from "../conversation/reply.ts";
+import type { BlockOutput } from "./block-output.ts";
+import { isObject, type Json, parsed } from "./json.ts";
+
+interface Block {
+  readonly kind: "text" | "thinking" | "redacted" | "call";
+  readonly start: Json;
+  /** The number by which the model server knows a call. */
+  readonly index: number | undefined;
+  /** What was told of it and not written yet; of a call, all of it, until it is known whether it is whole. */
+  pieces: string[];
+  /** The proof of thinking. */
+  signature: string | undefined;
+  /** More may come of a call, though another block began. */
+  isUnfinished: boolean;
+}
+
+/**
+ * The first block that is not over is written as it is told; those after it wait. A text is over once another block begins.
+ * A call is, if its arguments are one object by then: what else would come of it could only spoil that, and is left out.
+ * Else it is over at the end of the answer, and the others wait until then.
+ */
+export class BlockQueue {
+  readonly #out: BlockOutput;
+  readonly #seal: Seal;
+  readonly #omitsThinking: boolean;
+  /** The one that is being written. */
+  #live: Block | undefined;
+  readonly #waiting: Block[] = [];
+  readonly #calls = new Map<number, Block>();
+  #startsAnew = false;
+
+  constructor(out: BlockOutput, seal: Seal, omitsThinking: boolean) {
+    this.#out = out;
+    this.#seal = seal;
+    this.#omitsThinking = omitsThinking;
+  }
+
+  startAnew(): void {
+    this.#startsAnew = true;
+  }
+
+  /** Whether a text is being written that goes on: the common case, one text, piece by piece. */
+  get isInText(): boolean {
+    return this.#live?.kind === "text" && this.#waiting.length === 0 && !this.#startsAnew;
+  }
+
+  text(text: string): void {
+    if (this.isInText) this.#out.delta("text", text);
+    // Anthropic leaves `citations` out of a text without any, and AI SDK 6 and earlier refuse a null.
+    else this.#add(this.#blockFor("text", { type: "text", text: "" }), text);
+  }
+
+  thinking(text: string): void {
+    this.#add(this.#blockFor("thinking", emptyThinking), text);
+  }
+
+  /** Thinking is over with this; undefined: with a proof of our own. */
+  signature(signature: string | undefined): void {
+    this.#blockFor("thinking", emptyThinking).signature = signature;
+    this.#startsAnew = true;
+  }
+
+  redacted(data: string): void {
+    this.#startsAnew = true;
+    this.#blockFor("redacted", { type: "redacted_thinking", data });
+    this.#startsAnew = true;
+  }
+
+  call(index: number, { callId, name }: ReplyCall): void {
+    const start = { type: "tool_use", id: callId, name, input: {}, caller: { type: "direct" } };
+    this.#startsAnew = true;
+    this.#calls.set(index, this.#blockFor("call", start, index));
+  }
+
+  arguments(index: number, text: string): void {
+    const block = this.#calls.get(index);
+    if (block) this.#add(block, text);
+  }
+
+  end(): void {
+    this.#closeLive();
+    for (const block of this.#waiting.splice(0)) {
+      this.#begin(block);
+      this.#closeLive();
+    }
+    this.#calls.clear();
+  }
+
+  #blockFor(kind: Block["kind"], start: Json, index?: number): Block {
+    const last = this.#waiting.at(-1) ?? this.#live;
+    if (last?.kind === kind && !this.#startsAnew) return last;
+    this.#startsAnew = false;
+    const block: Block = { kind, start, index, pieces: [], signature: undefined, isUnfinished: false };
+    if (this.#live && !this.#live.isUnfinished && isOver(this.#live)) this.#closeLive();
+    if (this.#live === undefined) {
+      this.#begin(block);
+    } else {
+      this.#live.isUnfinished = true;
+      // Its arguments were looked at once, and are written: nobody needs them any more.
+      this.#live.pieces = [];
+      this.#waiting.push(block);
+    }
+    return block;
+  }
+
+  #add(block: Block, text: string): void {
+    const isLive = block === this.#live;
+    const isHeld = block.kind === "thinking" && this.#omitsThinking;
+    if (isLive && !isHeld) this.#write(block, text);
+    if (!isLive || isHeld || (block.kind === "call" && !block.isUnfinished)) block.pieces.push(text);
+  }
+
+  #write({ kind }: Block, text: string): void {
+    if (kind !== "redacted") this.#out.delta(kind, text);
+  }
+
+  #begin(block: Block): void {
+    this.#live = block;
+    this.#out.start(block.start);
+    if (block.pieces.length > 0 && !(block.kind === "thinking" && this.#omitsThinking)) {
+      this.#write(block, block.pieces.join(""));
+    }
+  }
+
+  /** Thinking always ends with a signature: Claude Code gives up answers without one. */
+  #closeLive(): void {
+    const block = this.#live;
+    if (!block) return;
+    if (block.kind === "thinking") {
+      const kept = this.#omitsThinking ? block.pieces.join("") : "";
+      this.#out.delta("signature", block.signature ?? this.#seal.seal(kept));
+    }
+    this.#out.stop();
+    if (block.index !== undefined) this.#calls.delete(block.index);
+    this.#live = undefined;
+  }
+}
+
+const emptyThinking = { type: "thinking", thinking: "", signature: "" };
+
+/** `{}` may be what a server sends before the arguments. */
+function isOver({ kind, pieces }: Block): boolean {
+  if (kind !== "call") return true;
+  const text = pieces.join("");
+  const value = text.trimEnd().endsWith("}") ? parsed(text) : undefined;
+  return isObject(value) && Object.keys(value).length > 0;
+}

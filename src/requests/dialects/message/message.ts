@@ -1,0 +1,150 @@
+// Messages: Anthropic's format, in which each message is a list of blocks.
+import { generates } from "../../../domain/models/operation.ts";
+import { messageCountRequest, messageRequest } from "../../../wire/messages.ts";
+import type { AnswerStream } from "../answer.ts";
+import { isObject, itemsSaid, saidIn } from "../conversation/said.ts";
+import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
+import type { Dialect } from "../dialect.ts";
+import { choicesSaid, piecesSaid, readTold as readToldOfChunk } from "../openai/said.ts";
+import type { Said, SaidPiece, ToldAnswer } from "../said.ts";
+import { type PassedWhole, passedAnswer } from "../translation/passed-answer.ts";
+import { type PassedEvents, PassedStream } from "../translation/passed-stream.ts";
+import { messageFormat } from "./format.ts";
+import { isPlain } from "./plain-request.ts";
+import { openedMessages } from "./read-messages.ts";
+import { FollowedMessage } from "./stopped-message.ts";
+import { StrictMessage, strictMessage } from "./strict-message.ts";
+import { UsageReading } from "./usage.ts";
+
+/** Claude Code gives a stream up after minutes without a byte. */
+const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
+
+/** Members that a model is shown. */
+const shown = ["system", "messages", "tools", "output_config"];
+
+const events: PassedEvents = {
+  format: messageFormat,
+  holder: "message",
+  last: new Set(["message_stop", "error"]),
+  forgotten: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+  errorEvent,
+  repair: (head) => new StrictMessage(head),
+  follower: () => new FollowedMessage(),
+};
+
+const call = Buffer.from('"tool_use"');
+
+const whole: PassedWhole = {
+  format: messageFormat,
+  list: "content",
+  strict: (answer, head) => strictMessage(answer, head.usage()),
+  isUsual: (found) =>
+    found.isText("type", "message") &&
+    // The two reasons of most answers; any other may be a word that Anthropic's API does not have.
+    (found.isText("stop_reason", "end_turn") || found.isText("stop_reason", "max_tokens")) &&
+    !found.holds("content", call) &&
+    found.isNothing("error") &&
+    // Errors of other servers have one.
+    found.isNothing("object"),
+  usage: (found) => new UsageReading().add(found.parsedValueOf("usage")),
+};
+
+export const message: Dialect = {
+  operation: "message",
+  endpoint: "Messages",
+  capability: "chat",
+  spanName: "chat",
+
+  maker: "anthropic",
+  format: messageFormat,
+  task: undefined,
+  schema: messageRequest,
+  countSchema: messageCountRequest,
+  shownMembers: shown,
+  promptTokens: (body) => shownTokens(body, shown),
+  isPlain,
+  opened: openedMessages,
+  namesUserInMetadata: true,
+  isKeptUnlessTold: false,
+  asksForUsage: false,
+  limitMembers: ["max_tokens"],
+  minLimit,
+  isLimitRequired: true,
+  promptMember: "messages",
+  isConversation: true,
+  generates: generates.message,
+  knowsNewerLimit: true,
+  width: () => 1,
+  hasMedia: hasMediaPart,
+
+  answerList: "content",
+  answerObject: "message",
+  chunkObject: "",
+  itemBytes: 0,
+  idOf: (requestId) => `msg_${requestId.replace(/^req_/, "")}`,
+  encode: () => false,
+  readAnswer: (bytes, request, serving, names) => passedAnswer(whole, bytes, request, serving, names),
+  long: undefined,
+  stream: (request, names): AnswerStream => new PassedStream(events, request, names),
+  tellsPromptFirst: true,
+  keepAlive: ping,
+  errorEvent,
+  kept: undefined,
+  namesKept: undefined,
+
+  asked: itemsSaid,
+  answered,
+  streamed,
+  readTold,
+};
+
+/** What a model is to think is a part of its answer: Anthropic refuses a limit that leaves nothing for the rest. */
+function minLimit({ thinking }: Readonly<Record<string, unknown>>): number {
+  const budget = isObject(thinking) ? thinking["budget_tokens"] : undefined;
+  return typeof budget === "number" ? budget + 1 : 1;
+}
+
+function errorEvent(rendered: string): string {
+  return `event: error\ndata: ${rendered}\n\n`;
+}
+
+/** An engine's own answer, or, where that was translated, its chat completion. */
+function answered(answer: unknown): readonly Said[] {
+  if (!isObject(answer) || !Array.isArray(answer["content"])) return choicesSaid(answer);
+  return [{ ...saidIn(answer), role: "assistant", reason: answer["stop_reason"] }];
+}
+
+function streamed(event: unknown): readonly SaidPiece[] {
+  if (!isObject(event)) return [];
+  const { type, delta, index, content_block: block } = event;
+  if (type === "content_block_start" && isObject(block) && block["type"] === "tool_use") {
+    return [piece(undefined, [{ index, id: block["id"], name: block["name"], text: "" }])];
+  }
+  if (type === undefined) return piecesSaid(event);
+  if (!isObject(delta)) return [];
+  if (delta["type"] === "text_delta") return [piece(delta["text"], [])];
+  if (delta["type"] === "input_json_delta") {
+    return [piece(undefined, [{ index, id: undefined, name: undefined, text: delta["partial_json"] }])];
+  }
+  return type === "message_delta" ? [piece(undefined, [], delta["stop_reason"])] : [];
+}
+
+function piece(text: unknown, calls: SaidPiece["calls"], reason?: unknown): SaidPiece {
+  return { index: 0, text, calls, reason };
+}
+
+function readTold(told: ToldAnswer, value: unknown): void {
+  if (!isObject(value) || value["choices"] !== undefined) {
+    readToldOfChunk(told, value);
+    return;
+  }
+  const held = isObject(value["message"]) ? value["message"] : value;
+  const { id, model, usage } = held;
+  if (typeof id === "string") told.id = id;
+  if (typeof model === "string") told.model = model;
+  const reason = isObject(value["delta"]) ? value["delta"]["stop_reason"] : held["stop_reason"];
+  if (typeof reason === "string") told.finishReasons.set(0, reason);
+  if (isObject(usage) && typeof usage["cache_read_input_tokens"] === "number") {
+    told.cachedTokens = usage["cache_read_input_tokens"];
+  }
+}

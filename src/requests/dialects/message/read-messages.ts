@@ -1,0 +1,188 @@
+// The turns of a conversation as a Messages request has them: one message may hold several.
+import { fieldError } from "../../../base/errors.ts";
+import type { Seal } from "../../../domain/seal.ts";
+import type {
+  AnswerPart,
+  CallPart,
+  Part,
+  Place,
+  ReasoningPart,
+  ResultTurn,
+  Turn,
+} from "../conversation/conversation.ts";
+import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
+import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
+
+/**
+ * Claude Code puts its version and kind of session into the first block of `system`. Anthropic takes that away before the
+ * prompt is kept in its cache; shown to another model, it would make every session's prompt another one from its first words on.
+ */
+const attribution = /^x-anthropic-billing-header:[^\n]*\n*/;
+
+export interface ReadTurns {
+  readonly turns: readonly Turn[];
+  /** Tools that a `tool_reference` names: of those that are not loaded at once, only they are offered. */
+  readonly loaded: ReadonlySet<string>;
+  /**
+   * Kinds of blocks that only Anthropic's own servers wrote and can read, with the place of the first of each; and members of
+   * blocks that mean nothing elsewhere.
+   */
+  readonly leftOut: Readonly<Record<string, Place>>;
+}
+
+/** Throws `invalid_request` for a message or block that means nothing to any other model server. */
+export function readTurns(body: Json, seal: Seal): ReadTurns {
+  const reading = new TurnReading(seal);
+  reading.system(body["system"]);
+  for (const [i, message] of objectsOf(body["messages"]).entries()) reading.message(message, `messages[${i}]`);
+  return reading;
+}
+
+class TurnReading implements ReadTurns {
+  readonly turns: Turn[] = [];
+  readonly loaded = new Set<string>();
+  readonly leftOut: Record<string, Place> = {};
+  readonly #seal: Seal;
+
+  constructor(seal: Seal) {
+    this.#seal = seal;
+  }
+
+  system(system: unknown): void {
+    const parts = withoutAttribution(contentParts(system, "system"));
+    if (parts.length > 0) this.turns.push({ role: "system", parts, place: "system" });
+  }
+
+  message({ role, content }: Json, place: Place): void {
+    if (role === "user") this.#user(content, place);
+    else if (role === "assistant") this.#assistant(content, place);
+    else if (role === "system") this.turns.push({ role, parts: contentParts(content, place), place });
+    else throw fieldError(`${place}.role`, "it is one of `user`, `assistant` and `system`.");
+  }
+
+  /** Results stand before everything else: other formats know them as messages of their own, right after the calls. */
+  #user(content: unknown, place: Place): void {
+    if (typeof content === "string") {
+      this.turns.push({ role: "user", parts: contentParts(content, place), place });
+      return;
+    }
+    const parts: Part[] = [];
+    for (const [i, block] of objectsOf(content).entries()) {
+      const blockPlace = `${place}.content[${i}]`;
+      if (block["type"] === "tool_result") this.turns.push(this.#result(block, blockPlace));
+      else if (!this.#isServers(block, blockPlace)) parts.push(...partsOf(block, blockPlace));
+      this.#noteCitations(block, blockPlace);
+    }
+    if (parts.length > 0) this.turns.push({ role: "user", parts, place });
+  }
+
+  #result(block: Json, place: Place): ResultTurn {
+    for (const [i, inner] of objectsOf(block["content"]).entries()) {
+      const { type, tool_name } = inner;
+      if (type === "tool_reference" && typeof tool_name === "string") this.loaded.add(tool_name);
+      this.#noteCitations(inner, `${place}.content[${i}]`);
+    }
+    return {
+      role: "tool",
+      callId: textOf(block["tool_use_id"]) ?? "",
+      parts: contentParts(block["content"], place),
+      kind: "function",
+      failed: block["is_error"] === true || undefined,
+      cache: cacheOf(block),
+      place,
+    };
+  }
+
+  #assistant(content: unknown, place: Place): void {
+    const parts: AnswerPart[] = typeof content === "string" ? [{ type: "text", text: content }] : [];
+    for (const [i, block] of objectsOf(content).entries()) {
+      const blockPlace = `${place}.content[${i}]`;
+      if (!this.#isServers(block, blockPlace)) parts.push(this.#answerPart(block, blockPlace));
+    }
+    if (parts.length > 0) this.turns.push({ role: "assistant", parts, place });
+  }
+
+  #answerPart(block: Json, place: Place): AnswerPart {
+    switch (block["type"]) {
+      case "text":
+        return { type: "text", text: textOf(block["text"]) ?? "", cache: cacheOf(block) };
+      case "thinking":
+        return this.#reasoning(textOf(block["thinking"]) ?? "", textOf(block["signature"]));
+      case "redacted_thinking": {
+        const data = textOf(block["data"]) ?? "";
+        return { type: "reasoning", text: "", isSummary: false, proof: { kind: "redacted", data } };
+      }
+      case "tool_use":
+        return callOf(block);
+      default:
+        throw unknownBlock(block, place);
+    }
+  }
+
+  /** A signature of ours proves nothing to anyone, but may hold the thinking that the client wanted omitted. */
+  #reasoning(shown: string, signature: string | undefined): ReasoningPart {
+    const reasoning = { type: "reasoning", text: shown, isSummary: false } as const;
+    if (!signature) return reasoning;
+    const kept = this.#seal.open(signature);
+    if (kept === undefined) return { ...reasoning, proof: { kind: "signature", data: signature } };
+    return shown === "" ? { ...reasoning, text: kept } : reasoning;
+  }
+
+  /** Only Anthropic's models say which part of a document each of their words is from. */
+  #noteCitations({ citations }: Json, place: Place): void {
+    if (objectOf(citations)["enabled"] === true) this.leftOut[`${place}.citations`] = place;
+  }
+
+  /** Whether a tool at Anthropic was called by the block, or gave it: no other server can read what it holds. */
+  #isServers(block: Json, place: Place): boolean {
+    const type = textOf(block["type"]) ?? "";
+    if (type !== "server_tool_use" && type !== "mcp_tool_use" && !/.._tool_result$/.test(type)) return false;
+    for (const { tool_name } of objectsOf(objectOf(block["content"])["tool_references"])) {
+      if (typeof tool_name === "string") this.loaded.add(tool_name);
+    }
+    this.leftOut[type] ??= place;
+    return true;
+  }
+}
+
+/**
+ * Gives `messages` as JSON where a thought in them has a signature of ours, in place of one that its model has none for: the
+ * maker of another model would refuse it as forged. The thought is left out, as the makers themselves do with thoughts of
+ * turns before; what others signed is theirs, and stays.
+ */
+export function openedMessages({ messages }: Json, seal: Seal): { messages: string } | undefined {
+  if (!Array.isArray(messages)) return undefined;
+  let isChanged = false;
+  const opened = messages.flatMap((message: unknown) => {
+    if (!isObject(message) || message["role"] !== "assistant" || !Array.isArray(message["content"])) return [message];
+    const content = message["content"].filter((block: unknown) => !isSignedByUs(block, seal));
+    if (content.length === message["content"].length) return [message];
+    isChanged = true;
+    return content.length === 0 ? [] : [{ ...message, content }];
+  });
+  return isChanged ? { messages: JSON.stringify(opened) } : undefined;
+}
+
+function isSignedByUs(block: unknown, seal: Seal): boolean {
+  if (!isObject(block) || block["type"] !== "thinking") return false;
+  const signature = textOf(block["signature"]) || undefined;
+  return signature !== undefined && seal.open(signature) !== undefined;
+}
+
+function callOf(block: Json): CallPart {
+  return {
+    type: "call",
+    callId: textOf(block["id"]) ?? "",
+    kind: "function",
+    name: textOf(block["name"]) ?? "",
+    input: JSON.stringify(block["input"] ?? {}),
+    cache: cacheOf(block),
+  };
+}
+
+function withoutAttribution([first, ...rest]: readonly Part[]): readonly Part[] {
+  if (first === undefined) return rest;
+  if (first.type !== "text" || !attribution.test(first.text)) return [first, ...rest];
+  const text = first.text.replace(attribution, "");
+  return text === "" ? rest : [{ ...first, text }, ...rest];
+}

@@ -1,0 +1,233 @@
+// Reads the answers of a server that speaks Messages, streamed and whole.
+import type { GatewayError } from "../../../base/errors.ts";
+import { ClientCalls } from "../conversation/call-names.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { EngineWords } from "../conversation/format.ts";
+import type { ReplyReader, ReplySink } from "../conversation/reply.ts";
+import { toldFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
+import { countOf } from "../told-parts.ts";
+import { isObject, type Json, objectOf, textOf } from "./json.ts";
+import { endOf } from "./stop-reasons.ts";
+import { blocksOf, CallIds, inputPiece, strictBlock } from "./strict-block.ts";
+import { UsageReading } from "./usage.ts";
+
+/** A block of which more may come. */
+interface OpenBlock {
+  readonly type: string;
+  readonly id: unknown;
+  /** The call that it is. */
+  readonly call: number;
+  /** The input that a call began with, told at its end unless it came in pieces. */
+  readonly input: unknown;
+  hasArguments: boolean;
+  signature: string;
+}
+
+/**
+ * For one answer. What tools at the server itself were asked and gave is left out: the text says what the model made of it.
+ * `engine`: takes its own credentials out of errors; without it only the kind of an error is told.
+ */
+export class MessageReader implements ReplyReader {
+  readonly #names: CallNames;
+  readonly #engine: EngineWords | undefined;
+  readonly #blocks = new Map<number, OpenBlock>();
+  readonly #usage = new UsageReading();
+  #sink: { readonly told: ReplySink; readonly calls: ReplySink } | undefined;
+  readonly #ids = new CallIds();
+  #calls = 0;
+  /** The content that the message began with, told at its end unless blocks came. */
+  #firstContent: unknown;
+  #hasBlocks = false;
+  /** Claude shows summaries of what it thinks; what other models have behind this format is their thinking itself. */
+  #isSummary = false;
+  /** True once the model server has said why the answer ended. */
+  #hasEnded = false;
+  isOver = false;
+
+  constructor(names: CallNames, engine?: EngineWords) {
+    this.#names = names;
+    this.#engine = engine;
+  }
+
+  event(data: Json, sink: ReplySink): void {
+    const told = this.#sinkFor(sink);
+    switch (data["type"]) {
+      case "message_start":
+        this.#begin(objectOf(data["message"]), told);
+        this.#firstContent ??= objectOf(data["message"])["content"];
+        break;
+      case "content_block_start":
+        this.#start(indexOf(data), blockOf(data["content_block"]), told);
+        break;
+      case "content_block_delta":
+        this.#delta(this.#blockAt(indexOf(data), objectOf(data["delta"]), told), objectOf(data["delta"]), told);
+        break;
+      case "content_block_stop":
+        this.#stop(indexOf(data), told);
+        break;
+      case "message_delta":
+        if (isObject(data["usage"])) told.usage(this.#usage.add(data["usage"]));
+        this.#end(isObject(data["delta"]) ? data["delta"] : data, told);
+        break;
+      case "message_stop":
+        this.#close(told);
+        this.isOver = true;
+        break;
+      case "error":
+        throw this.#fault(data);
+      default:
+        if (typeof data["type"] !== "string") throw malformed("an event without a type");
+    }
+  }
+
+  isPart({ type }: Json): boolean {
+    return typeof type === "string" && parts.test(type);
+  }
+
+  whole(answer: Json, sink: ReplySink): void {
+    const told = this.#sinkFor(sink);
+    if (answer["type"] === "error") throw this.#fault(answer);
+    const content = blocksOf(answer["content"]);
+    if (!content) throw malformed("a message without content");
+    this.#begin(answer, told);
+    this.#tellBlocks(content, told);
+    this.#end(answer, told);
+    this.#close(told);
+  }
+
+  #tellBlocks(blocks: readonly unknown[], sink: ReplySink): void {
+    for (const [index, block] of blocks.entries()) {
+      this.#start(index, blockOf(block), sink);
+      this.#stop(index, sink);
+    }
+  }
+
+  #sinkFor(sink: ReplySink): ReplySink {
+    if (this.#names.size === 0) return sink;
+    if (this.#sink?.told !== sink) this.#sink = { told: sink, calls: new ClientCalls(sink, this.#names) };
+    return this.#sink.calls;
+  }
+
+  #begin({ model, usage }: Json, sink: ReplySink): void {
+    this.#isSummary = typeof model === "string" && model.includes("claude");
+    if (isObject(usage)) sink.usage(this.#usage.add(usage));
+  }
+
+  #start(index: number, told: Json, sink: ReplySink): void {
+    const type = textOf(told["type"]) ?? "";
+    const before = this.#blocks.get(index);
+    if (before?.type === type && before.id === told["id"]) return;
+    this.#hasBlocks = true;
+    const block = strictBlock(told, this.#ids);
+    const signature = textOf(block["signature"]) ?? "";
+    const open = { type, id: told["id"], call: this.#calls, input: block["input"], hasArguments: false, signature };
+    this.#blocks.set(index, open);
+    if (type === "text") {
+      sink.block();
+      this.#tellText(textOf(block["text"]), sink);
+    } else if (type === "thinking") {
+      sink.block();
+      this.#tellThinking(textOf(block["thinking"]), sink);
+    } else if (type === "redacted_thinking") {
+      sink.block();
+      sink.proof({ kind: "redacted", data: textOf(block["data"]) ?? "" });
+    } else if (type === "tool_use") {
+      const { id, name } = block;
+      if (typeof name !== "string") throw malformed("a call without a name");
+      sink.call(this.#calls++, { callId: String(id), kind: "function", name });
+    }
+  }
+
+  #delta(block: OpenBlock, delta: Json, sink: ReplySink): void {
+    if (block.type === "text") {
+      this.#tellText(textOf(delta["text"]), sink);
+    } else if (block.type === "tool_use") {
+      const piece = inputPiece(delta["partial_json"]);
+      if (!piece) return;
+      block.hasArguments = true;
+      sink.arguments(block.call, piece);
+    } else if (block.type === "thinking") {
+      this.#tellThinking(textOf(delta["thinking"]), sink);
+      block.signature = textOf(delta["signature"]) ?? block.signature;
+    }
+  }
+
+  /** A call without pieces has the input that it began with, which is empty where the tool takes none. */
+  #stop(index: number, sink: ReplySink): void {
+    const block = this.#blocks.get(index);
+    if (!block) return;
+    this.#blocks.delete(index);
+    if (block.type === "thinking" && block.signature !== "") {
+      sink.proof({ kind: "signature", data: block.signature });
+    } else if (block.type === "tool_use" && !block.hasArguments) {
+      sink.arguments(block.call, JSON.stringify(block.input ?? {}));
+    }
+  }
+
+  #tellText(text: string | undefined, sink: ReplySink): void {
+    if (text) sink.text(text);
+  }
+
+  #tellThinking(text: string | undefined, sink: ReplySink): void {
+    if (text) sink.reasoning(text, this.#isSummary);
+  }
+
+  /** The answer is over as soon as the reason is told: some servers end there, and with blocks that they did not end. */
+  #end({ stop_reason, stop_sequence, stop_details }: Json, sink: ReplySink): void {
+    const reason = textOf(stop_reason);
+    if (!reason || this.#hasEnded) return;
+    this.#hasEnded = true;
+    if (!this.#hasBlocks) this.#tellBlocks(blocksOf(this.#firstContent) ?? [], sink);
+    for (const index of this.#blocks.keys()) this.#stop(index, sink);
+    const explanation = textOf(objectOf(stop_details)["explanation"]);
+    if (reason === "refusal" && explanation) sink.refusal(explanation);
+    const end = endOf(reason, textOf(stop_sequence));
+    sink.end(end.reason === "stop" && this.#calls > 0 ? { reason: "calls" } : end);
+  }
+
+  #close(sink: ReplySink): void {
+    this.#end({ stop_reason: this.#calls > 0 ? "tool_use" : "end_turn" }, sink);
+  }
+
+  /** A text or a thought may begin with its first piece. */
+  #blockAt(index: number, delta: Json, sink: ReplySink): OpenBlock {
+    const known = this.#blocks.get(index);
+    if (known) return known;
+    const block = begunBy(delta);
+    if (!block) throw malformed("a piece of a block that did not begin");
+    this.#start(index, block, sink);
+    return this.#blockAt(index, delta, sink);
+  }
+
+  #fault(data: Json): GatewayError {
+    const { type } = objectOf(data["error"]);
+    const detail = `the model server told an error of the type ${textOf(type)?.slice(0, 64)}`;
+    return toldFault(
+      JSON.stringify(data),
+      this.#engine,
+      "The model server failed in the middle of the answer.",
+      detail,
+    );
+  }
+}
+
+const parts = /^(?:message_(?:start|delta|stop)|content_block_(?:start|delta|stop))$/;
+
+function indexOf(data: Json): number {
+  const index = countOf(data["index"]);
+  if (index === undefined) throw malformed("an event of a block without its index");
+  return index;
+}
+
+function blockOf(value: unknown): Json {
+  if (!isObject(value) || typeof value["type"] !== "string") throw malformed("a block without a type");
+  return value;
+}
+
+/** The block that a piece belongs to; undefined of a call, whose name it does not tell. */
+export function begunBy({ type }: Json): Json | undefined {
+  if (type === "text_delta") return { type: "text", text: "" };
+  const isThought = type === "thinking_delta" || type === "signature_delta";
+  return isThought ? { type: "thinking", thinking: "", signature: "" } : undefined;
+}

@@ -1,0 +1,135 @@
+// The turns of a conversation as `system` and `messages`, in which users and assistants take turns.
+import { fieldError } from "../../../base/errors.ts";
+import type { EngineTools } from "../conversation/call-names.ts";
+import type { Conversation, InstructionTurn, ResultTurn, Turn } from "../conversation/conversation.ts";
+import { pairedCalls } from "../conversation/paired-calls.ts";
+import { type Json, textOf } from "./json.ts";
+import { answerBlocks, CallIds, marked, promptBlocks, textBlock, withoutBlanks } from "./write-blocks.ts";
+
+export interface WrittenTurns {
+  readonly system: string | readonly Json[] | undefined;
+  readonly messages: readonly Json[];
+}
+
+/** For a server that has no other way of being held to JSON. */
+const jsonOnly =
+  "Answer with one JSON object and nothing else: no words before or after it, and no code fence around it.";
+
+/** Where a conversation begins with the assistant, as Anthropic takes none whose first message is not the user's. */
+const begins = "[You began this conversation:]";
+
+/**
+ * Instructions before anybody spoke become `system`. Later ones stand where they were said, in a user's message and between
+ * tags: Anthropic takes `role: "system"` there of its newest models alone, and other servers refuse it. Throws
+ * `invalid_request` for a part that the format does not know.
+ */
+export function writeTurns({ turns, output }: Conversation, tools: EngineTools): WrittenTurns {
+  const start = turns.findIndex((turn) => !isInstruction(turn));
+  const leading = (start < 0 ? turns : turns.slice(0, start)).filter(isInstruction);
+  const messages = new Messages(turns, tools);
+  const system = leading.flatMap(({ parts }) => promptBlocks(parts));
+  if (output?.type === "json") system.push(textBlock(jsonOnly));
+  if (start >= 0) for (const turn of pairedCalls(turns.slice(start))) messages.add(turn);
+  const told = withoutBlanks(system);
+  const written = messages.written();
+  if (written.length > 0) return { system: told.length > 0 ? joined(told) : undefined, messages: written };
+  // One message there has to be: instructions alone are what the model is to answer.
+  if (told.length > 0) return { system: undefined, messages: [{ role: "user", content: shortest(told) }] };
+  throw fieldError(turns[0]?.place ?? "messages", "says nothing that the model could answer; send a text.");
+}
+
+interface Message {
+  readonly role: "user" | "assistant";
+  /** The results of tools that a user brings; they have to stand before everything else. */
+  readonly results: Json[];
+  readonly blocks: Json[];
+}
+
+class Messages {
+  readonly #all: Message[] = [];
+  readonly #ids: CallIds;
+  readonly #tools: EngineTools;
+
+  constructor(turns: readonly Turn[], tools: EngineTools) {
+    this.#ids = new CallIds(turns.flatMap(callIdsOf));
+    this.#tools = tools;
+  }
+
+  add(turn: Turn): void {
+    if (turn.role === "tool") {
+      this.#of("user").results.push(this.#result(turn));
+      return;
+    }
+    const message = this.#of(turn.role === "assistant" ? "assistant" : "user");
+    for (const block of this.#blocksOf(turn)) message.blocks.push(block);
+  }
+
+  #blocksOf(turn: Exclude<Turn, ResultTurn>): Json[] {
+    if (turn.role === "assistant") return answerBlocks(turn.parts, this.#ids, this.#tools);
+    const blocks = promptBlocks(turn.parts);
+    return isInstruction(turn) ? blocks.map(reminder) : blocks;
+  }
+
+  /** Messages of which nothing is left, as of reasoning without proof, are not sent: an empty one is refused. */
+  written(): Json[] {
+    const messages = this.#all.flatMap(({ role, results, blocks }) => {
+      const content = [...results, ...withoutBlanks(blocks)];
+      return content.length === 0 ? [] : [{ role, content: shortest(content) }];
+    });
+    return messages[0]?.role === "assistant" ? [{ role: "user", content: begins }, ...messages] : messages;
+  }
+
+  #of(role: Message["role"]): Message {
+    const last = this.#all.at(-1);
+    // An empty message stands between no others.
+    if (last && last.role !== role && last.blocks.length + last.results.length === 0) this.#all.pop();
+    const before = this.#all.at(-1);
+    if (before?.role === role) return before;
+    const message: Message = { role, results: [], blocks: [] };
+    this.#all.push(message);
+    return message;
+  }
+
+  #result({ parts, failed, cache }: ResultTurn): Json {
+    const blocks = withoutBlanks(promptBlocks(parts));
+    return {
+      type: "tool_result",
+      tool_use_id: this.#ids.ofResult(),
+      ...(blocks.length > 0 ? { content: shortest(blocks) } : {}),
+      ...(failed ? { is_error: true } : {}),
+      ...marked(cache),
+    };
+  }
+}
+
+function callIdsOf(turn: Turn): readonly string[] {
+  if (turn.role === "tool") return [turn.callId];
+  if (turn.role !== "assistant") return [];
+  return turn.parts.flatMap((part) => (part.type === "call" ? [part.callId] : []));
+}
+
+function isInstruction(turn: Turn): turn is InstructionTurn {
+  return turn.role === "system" || turn.role === "developer";
+}
+
+/** Claude Code marks instructions within the words of a user so, and Claude knows them by it. */
+function reminder(block: Json): Json {
+  const text = textOf(block["text"]);
+  return text === undefined ? block : { ...block, text: `<system-reminder>\n${text}\n</system-reminder>` };
+}
+
+/** One text without a mark is its own content. */
+function shortest(blocks: readonly Json[]): string | readonly Json[] {
+  const [first] = blocks;
+  const text = blocks.length === 1 && first && isPlainText(first) ? textOf(first["text"]) : undefined;
+  return text ?? blocks;
+}
+
+/** Texts without marks are one text: not every server takes blocks there. */
+function joined(system: readonly Json[]): string | readonly Json[] {
+  return system.every(isPlainText) ? system.map(({ text }) => text).join("\n\n") : system;
+}
+
+function isPlainText(block: Json): boolean {
+  return block["type"] === "text" && block["cache_control"] === undefined;
+}

@@ -1,0 +1,152 @@
+// Chunks that are only recognised become, byte for byte, what they would become if each were parsed.
+import { describe, expect, test } from "bun:test";
+import { decodedRequest } from "../../../../tests/support/decoded-request.ts";
+import { bodies, cut, faults, outcomeOf, Random, streamOf } from "../../../../tests/support/random-chunks.ts";
+import { encodeByteText } from "../../../base/bytes/byte-text.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import { type Escapes, stringEnd } from "../../../base/text/json-string.ts";
+import { SseReader } from "../../../base/text/sse.ts";
+import type { Operation } from "../../../domain/models/operation.ts";
+import { ChunkTranslator } from "./chunks.ts";
+
+interface Setting {
+  operation: Operation;
+  model: string;
+  includeUsage: boolean;
+  ownId: boolean;
+}
+
+function translatorFor({ operation, model, includeUsage, ownId }: Setting): ChunkTranslator {
+  const body = {
+    model,
+    stream: true,
+    messages: [],
+    ...(includeUsage ? { stream_options: { include_usage: true } } : {}),
+  };
+  return new ChunkTranslator(decodedRequest(body, operation), { id: "chatcmpl-own", created: 7, ownId });
+}
+
+test("streams of any kind, cut anywhere, give the same bytes, counts, usage and errors as when each chunk is parsed", () => {
+  let [asText, inPlace] = [0, 0];
+  for (let seed = 1; seed <= 1_500; seed++) {
+    const random = new Random(seed);
+    const setting: Setting = {
+      operation: random.of(["chat", "chat", "completion"]),
+      model: random.of(["upstream-model", "public-model", "modèle"]),
+      includeUsage: random.chance(0.3),
+      ownId: random.chance(0.2),
+    };
+    const pieces = cut(streamOf(random), random);
+    const { recognised: none, inPlace: _, ...slow } = outcomeOf(translatorFor(setting), pieces, "parsed");
+    expect(none).toBe(0);
+    for (const way of ["as text", "in place"] as const) {
+      const { recognised: some, inPlace: others, ...fast } = outcomeOf(translatorFor(setting), pieces, way);
+      if (JSON.stringify(fast) !== JSON.stringify(slow)) {
+        expect({ seed, way, ...fast }).toEqual({ seed, way, ...slow });
+      }
+      if (others > 0) inPlace++;
+      else if (some > 0) asText++;
+    }
+  }
+  expect([asText > 300, inPlace > 50]).toEqual([true, true]);
+});
+
+describe("which chunks are only recognised", () => {
+  const setting: Setting = { operation: "chat", model: "m", includeUsage: false, ownId: false };
+  const chunk = (content: string, more: object = {}, choice: object = {}) =>
+    encodeByteText(
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta: { content }, finish_reason: null, ...choice }], ...more })}\n\n`,
+    );
+  const first = chunk("", {}, { delta: { role: "assistant", content: "" } });
+
+  function recognisedOf(events: readonly string[], other: Partial<Setting> = {}): string {
+    const chunks = translatorFor({ ...setting, ...other });
+    const reader = new SseReader();
+    let seen = "";
+    for (const event of events) {
+      reader.feed(event);
+      const alike = chunks.takeAlike(reader);
+      seen += alike === "" ? "-" : "+";
+      const start = reader.position;
+      const data = reader.next();
+      if (data !== undefined) chunks.translate(data, reader.text.slice(start, reader.position));
+    }
+    return seen;
+  }
+
+  test("chunks of a usual stream are only recognised from the third on, until it tells its reason", () => {
+    const events = [
+      first,
+      chunk("a"),
+      chunk("b"),
+      chunk("é\n\"'"),
+      chunk(""),
+      chunk("", {}, { delta: {}, finish_reason: "stop" }),
+    ];
+    expect(recognisedOf(events)).toBe("--+++-");
+    expect(recognisedOf(events, { model: "public" })).toBe("--+++-");
+    expect(recognisedOf(events, { includeUsage: true, ownId: true })).toBe("--+++-");
+  });
+
+  test("a chunk with usage is always parsed", () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 2 };
+    expect(recognisedOf([first, chunk("a"), chunk("b"), chunk("c", { usage }), chunk("d")])).toBe("--+--");
+    const every = [1, 2, 3, 4].map((count) => chunk("a", { usage: { ...usage, completion_tokens: count } }));
+    expect(recognisedOf(every)).toBe("----");
+  });
+
+  test("a chunk whose text is not the one that was found is parsed", () => {
+    const beside = (text: string) => chunk("a").replace("{", `{"text":"${text}",`);
+    for (const text of ["fifteen letters", "other"]) expect(recognisedOf([beside(text), beside("b")])).toBe("--");
+    const events = [chunk("a", { id: "~headrace-text~" }), chunk("b", { id: "~headrace-text~" })];
+    expect(recognisedOf(events)).toBe("--");
+  });
+
+  test("chunks behind a change, such as the next second of `created`, are recognised again", () => {
+    const events = [1, 1, 2, 2, 2, 3, 3].map((created) => chunk("a", { created }));
+    expect(recognisedOf(events)).toBe("-+-++-+");
+  });
+
+  test("what changes with every chunk is not studied again and again", () => {
+    const events = Array.from({ length: 20 }, (_, created) => chunk("a", { created }));
+    expect(recognisedOf([...events, chunk("a", { created: 19 })])).toBe("-".repeat(21));
+  });
+});
+
+test("the end of a JSON string is found for exactly those bodies that a parser takes and that are UTF-8", () => {
+  const escapes: Escapes = { bytes: 0 };
+  for (const body of bodies) expect(stringEnd(`x${body}"`, 1, escapes)).toBe(body.length + 1);
+  for (const body of faults) if (body !== '"') expect(stringEnd(`x${body}"`, 1, escapes)).toBe(-1);
+  for (const body of bodies) expect(stringEnd(body, 0, escapes)).toBe(-1);
+  for (let code = 0; code < 0x10000; code++) {
+    const character = String.fromCharCode(code >> 8, code & 0xff, 0x80, 0x80);
+    const bytes = Buffer.from(character, "latin1");
+    for (const length of [1, 2, 3, 4]) {
+      const text = bytes.subarray(0, length).toString("latin1");
+      if (text.includes('"') || text.includes("\\")) continue;
+      const isString =
+        Buffer.from(bytes.subarray(0, length).toString("utf8")).equals(bytes.subarray(0, length)) &&
+        [...text].every((one) => one >= " ");
+      if (stringEnd(`${text}"`, 0, escapes) !== (isString ? length : -1))
+        throw new Error(`Wrong for ${JSON.stringify(text)}`);
+    }
+  }
+});
+
+test("a chunk that names a field twice, so that it cannot be edited, is a malformed event", () => {
+  const chunks = translatorFor({ operation: "chat", model: "m", includeUsage: false, ownId: false });
+  const received = '{"x":1,"x":2,"choices":[{"index":0,"delta":{"content":"a"}}]}';
+  expect(() => chunks.translate(received, undefined)).toThrow(GatewayError);
+});
+
+test("choices that have ended are not ended again by a stop, and one that ends twice leaves the others open", () => {
+  const body = { model: "m", n: 3, stream: true, messages: [] };
+  const stream = new ChunkTranslator(decodedRequest(body, "chat"), { id: "chatcmpl-own", created: 7, ownId: false });
+  const end = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: "tool_calls" }] });
+  const second = JSON.stringify({ choices: [{ index: 2, delta: {}, finish_reason: "stop" }] });
+  for (const chunk of [end, second, end]) stream.translate(chunk, undefined);
+  expect(stream.isOpen).toBe(true);
+  const [last = ""] = stream.stopped({} as never).split("\n\n");
+  const { choices } = JSON.parse(last.slice("data: ".length));
+  expect(choices).toEqual([{ index: 1, delta: {}, logprobs: null, finish_reason: "length" }]);
+});

@@ -1,0 +1,471 @@
+// Makes of each chunk that an engine streams what the client was promised, and counts what passes.
+
+import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import { stringEnd } from "../../../base/text/json-string.ts";
+import { editObject, scanObject } from "../../../base/text/json-text.ts";
+import type { SseReader } from "../../../base/text/sse.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import { dataStart, frameOf, TemplateTrials } from "../alike-events.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
+import { failedMidway, type Mended, requireNoFailure, StrictChoices } from "../chat/strict-choices.ts";
+import { endMark, isEndMark } from "../end-mark.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
+import { lastPart, streamUsage } from "../stream-usage.ts";
+import { ChunkTemplate } from "./chunk-template.ts";
+import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+import { readAnswer } from "./whole-answer.ts";
+
+interface Chunk {
+  [member: string]: unknown;
+  choices?: unknown;
+}
+
+interface StreamedChoice {
+  index?: unknown;
+  delta?: Record<string, unknown>;
+  finish_reason?: unknown;
+}
+
+interface Rendered {
+  /** Text of the event for the client. */
+  event: string;
+  /** Whether the choices were written anew, and not kept as the engine wrote them. */
+  rewritten: boolean;
+}
+
+const usageNull = ',"usage":null}';
+/** Texts that grow from chunk to chunk, where one that is not empty is the first to look for. */
+const growing = /"(?:content|text|reasoning_content|reasoning|arguments)": ?"(?!")/;
+const plainText = /^"(?:content|text)"/;
+/** Stand for a chunk's text while it is found out what becomes of the rest. */
+const probes = ["~headrace-text~", "~headrace-other-text~"] as const;
+
+/** A streamed answer of these formats. */
+export function streamChunks(request: AskedRequest, names: AnswerNames): AnswerStream {
+  return new ChunkTranslator(request, names);
+}
+
+/**
+ * Keeps the engine's bytes, except: the public model id, members that every client expects, the role of each choice's
+ * first delta, and usage, which only a client that asked for it sees, in one last chunk.
+ */
+export class ChunkTranslator implements AnswerStream {
+  reported: TokenUsage | undefined;
+  deliveredBytes = 0;
+  deliveredPieces = 0;
+  finishSeen = false;
+  isOver = false;
+  /** Indices of the choices that have ended: a server may say so twice. */
+  readonly #finished = new Set<unknown>();
+  /** Reasons of choices whose calls have no arguments yet, by their index: the client gets them at the end. */
+  #heldReasons: Map<unknown, unknown> | undefined;
+  /** What is told of usage at the end is of all of it; not where we end it. */
+  #isStopped = false;
+  cut: CutPart[] | undefined;
+  readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
+  context: number | undefined;
+  /** Whether the next chunk is the first of a server that goes on. */
+  #goesOn = false;
+  /** Public id of the model that serves the request. */
+  #model: string;
+  #serving: Serving | undefined;
+  readonly #request: AskedRequest;
+  readonly #names: AnswerNames;
+  readonly #wantsUsage: boolean;
+  #hasCalls = false;
+  #strict: StrictChoices | undefined;
+  /** Index of the first choice that had a delta; mostly there is no other. */
+  #firstIndex: unknown;
+  #otherIndices: Set<unknown> | undefined;
+  #usageText: string | undefined;
+  #lastChunk: { id: unknown; created: unknown } | undefined;
+  #template: ChunkTemplate | undefined;
+  readonly #trials = new TemplateTrials();
+
+  constructor(request: AskedRequest, names: AnswerNames) {
+    this.#model = request.model;
+    this.#request = request;
+    this.#names = names;
+    this.#wantsUsage = request.streamOptions === "usage";
+    this.countedPrompts = names.said?.countedPrompts;
+  }
+
+  servedBy(serving: Serving): void {
+    this.#serving = serving;
+    this.#model = serving.model.id;
+    this.context = serving.model.context;
+  }
+
+  /** Another server goes on in the middle of it: to the client it is the same answer. */
+  goOn(serving: Serving): void {
+    const part = lastPart(this);
+    this.cut ??= [];
+    this.cut.push(part);
+    this.reported = undefined;
+    this.#usageText = undefined;
+    this.#serving = serving;
+    this.#template = undefined;
+    this.#goesOn = true;
+  }
+
+  /** Takes an event that is like the one before it but for its text. */
+  get isOpen(): boolean {
+    return this.#finished.size < this.#request.width;
+  }
+
+  takeInPlace(bytes: Buffer, start: number, end: number): ChunkTemplate | undefined {
+    const template = this.#template;
+    const { deliveredPieces } = this;
+    if (!template?.takeInPlace(bytes, start, end, this)) return undefined;
+    this.#trials.spared(this.deliveredPieces - deliveredPieces);
+    return template;
+  }
+
+  /** Takes those that are like the one before, but for their text. */
+  takeAlike(reader: SseReader): string {
+    const template = this.#template;
+    if (!template || !reader.betweenEvents) return "";
+    const { deliveredPieces } = this;
+    const events = template.take(reader, this, this.#names.said);
+    if (events !== "") this.#trials.spared(this.deliveredPieces - deliveredPieces);
+    return events;
+  }
+
+  isEnd(data: string): boolean {
+    return isEndMark(data);
+  }
+
+  translate(received: string, raw: string | undefined): string {
+    const text = decodeByteText(received);
+    const chunk = parseChunk(text);
+    if (tellsFault(chunk)) {
+      throw toldFault(text, this.#serving?.deployment.engine, failedMidway);
+    }
+    this.#serving?.trace?.chunk(chunk);
+    const said = chunk["usage"] ?? vendorUsage(chunk);
+    const usage = reportedUsage(said, chunk["service_tier"]);
+    if (usage) {
+      this.reported = usage;
+      this.#usageText = JSON.stringify(hasTotal(said) ? said : withTotal(said, usage));
+    }
+    const { choices } = chunk;
+    // Chunks without a choice break clients that did not ask for usage; the one with usage is made at the end.
+    if (!Array.isArray(choices) || choices.length === 0) {
+      // Some servers forget the mark behind it.
+      this.isOver = usage !== undefined && !this.isOpen;
+      return "";
+    }
+    let mended = this.#mend(choices);
+    if (this.finishSeen && choices.every((choice, position) => this.#isRepeatedEnd(choice, position))) return "";
+    this.#observe(choices);
+    if (this.finishSeen && this.#holdReasons(choices)) mended = "once";
+    if (!this.cut) this.#lastChunk = { id: chunk["id"], created: chunk["created"] };
+    const { event } = this.#render(text, chunk, choices, mended !== "not");
+    this.#template = undefined;
+    const listener = this.#names.said;
+    if (listener) for (const choice of choices) tellSaid(choice as Record<string, unknown>, listener);
+    const isAlike = raw !== undefined && !usage && choices.length === 1 && mended !== "once";
+    if (isAlike) this.#learn(received, raw, choices[0]);
+    return encodeByteText(event);
+  }
+
+  /** Throws for a choice that its server gave up. */
+  #mend(choices: readonly unknown[]): Mended {
+    if (!this.#request.dialect.isConversation) return "not";
+    for (const choice of choices) requireNoFailure(choice, this.#serving?.deployment.engine);
+    this.#strict ??= new StrictChoices(this.#names.id);
+    return this.#strict.chunk(choices);
+  }
+
+  #isRepeatedEnd(choice: StreamedChoice | null, position: number): boolean {
+    const isRepeated = choice?.finish_reason && this.#finished.has(choice.index ?? position);
+    return isRepeated ? deliveredBytes(choice) === 0 : false;
+  }
+
+  #observe(choices: readonly unknown[]): void {
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice | null;
+      if (typeof choice !== "object" || choice === null) throw malformed("a choice that is no object");
+      const bytes = deliveredBytes(choice);
+      this.deliveredBytes += bytes;
+      if (bytes > 0) this.deliveredPieces++;
+      this.#hasCalls ||= choice.delta?.["tool_calls"] !== undefined;
+      if (!choice.finish_reason) continue;
+      this.finishSeen = true;
+      this.#finished.add(choice.index ?? position);
+    }
+  }
+
+  /**
+   * Takes out the reasons of choices whose calls have no arguments yet; reports whether there were any. Some servers give a
+   * reason with each piece, so that arguments may still come.
+   */
+  #holdReasons(choices: readonly unknown[]): boolean {
+    let areHeld = false;
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice;
+      const { finish_reason: reason, index = position } = choice;
+      if (!reason) continue;
+      this.#heldReasons?.delete(index);
+      if (!this.#strict?.lacksArguments(index, reason)) continue;
+      this.#heldReasons ??= new Map();
+      this.#heldReasons.set(index, reason);
+      choice.finish_reason = null;
+      areHeld = true;
+    }
+    return areHeld;
+  }
+
+  #render(text: string, chunk: Chunk, choices: unknown[], isMended: boolean): Rendered {
+    // JSON over several data lines: one line has to do for clients that read line by line.
+    const data = text.includes("\n") ? JSON.stringify(chunk) : this.#withoutUsageNull(text, chunk);
+    const rewritten = this.#complete(choices) || isMended;
+    const edits = this.#edits(chunk);
+    if (rewritten) edits["choices"] = JSON.stringify(choices);
+    return { event: `data: ${Object.keys(edits).length === 0 ? data : edited(data, edits)}\n\n`, rewritten };
+  }
+
+  /** The usage that we asked for makes most servers end every chunk with this: the common case needs no scan. */
+  #withoutUsageNull(text: string, chunk: Chunk): string {
+    if (this.#wantsUsage || chunk["usage"] !== null || !text.endsWith(usageNull)) return text;
+    chunk["usage"] = undefined;
+    return `${text.slice(0, -usageNull.length)}}`;
+  }
+
+  /**
+   * Gives each choice its index and its finish_reason (null until the last), and the first delta of each its role, where
+   * the engine left them out; says whether it did.
+   */
+  #complete(choices: readonly unknown[]): boolean {
+    let changed = false;
+    for (let position = 0; position < choices.length; position++) {
+      const choice = choices[position] as StreamedChoice;
+      if (choice.finish_reason === undefined || choice.index === undefined) {
+        choice.finish_reason ??= null;
+        choice.index ??= position;
+        changed = true;
+      }
+      const { delta, index } = choice;
+      if (typeof delta !== "object" || delta === null) continue;
+      if (this.cut && delta["role"] !== undefined) {
+        const { role: _, ...others } = delta;
+        choice.delta = others;
+        changed = true;
+      }
+      if (!this.#isFirstOf(index)) continue;
+      if (delta["role"] === undefined) {
+        choice.delta = { role: "assistant", ...delta };
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /** Whether this is the first delta of the choice. */
+  #isFirstOf(index: unknown): boolean {
+    if (this.#firstIndex === undefined) {
+      this.#firstIndex = index;
+      return true;
+    }
+    if (this.#firstIndex === index || this.#otherIndices?.has(index)) return false;
+    this.#otherIndices ??= new Set();
+    this.#otherIndices.add(index);
+    return true;
+  }
+
+  /**
+   * Keeps what becomes of all but the text of this chunk, for those that follow. One string of the JSON is put in the
+   * place of another: where that changes how much is delivered, any other string would be delivered there as well.
+   */
+  #learn(received: string, raw: string, choice: unknown): void {
+    if (!this.#trials.areLeft) return;
+    const lead = dataStart(raw, received);
+    if (lead < 0) return;
+    const found = growing.exec(received);
+    if (!found) return;
+    const start = found.index + found[0].length;
+    const end = stringEnd(received, start, { bytes: 0 });
+    if (end < 0) return;
+    this.#trials.take();
+    const value: unknown = JSON.parse(decodeByteText(received.slice(start - 1, end + 1)));
+    const bytes = deliveredBytes({ text: value });
+    // A probe of another length than the text, or its place could not be told by what is delivered.
+    const probe = bytes === probes[0].length ? probes[1] : probes[0];
+    const text = decodeByteText(received.slice(0, start) + probe + received.slice(end));
+    const chunk = parseChunk(text);
+    const choices = chunk.choices as unknown[];
+    const isMended = this.#mend(choices) !== "not";
+    const otherBytes = deliveredBytes(choices[0]) - probe.length;
+    if (bytes + otherBytes !== deliveredBytes(choice)) return;
+    // Whoever is told what was said is told of the text that grows, as the answer.
+    if (this.#names.said && (otherBytes > 0 || !plainText.test(found[0]))) return;
+    const { event, rewritten } = this.#render(text, chunk, choices, isMended);
+    const sent = encodeByteText(event);
+    const at = sent.indexOf(probe);
+    if (at < 0 || sent.includes(probe, at + 1)) return;
+    this.#template = new ChunkTemplate(frameOf(raw, lead + start, lead + end), frameOf(sent, at, at + probe.length), {
+      keepsEscapes: !rewritten,
+      otherBytes,
+    });
+  }
+
+  #edits(chunk: Chunk): Record<string, string | null> {
+    const edits: Record<string, string | null> = {};
+    if (chunk["model"] !== this.#model) edits["model"] = JSON.stringify(this.#model);
+    if (this.cut) this.#keepHead(edits);
+    else {
+      if (this.#names.ownId || chunk["id"] === undefined) edits["id"] = JSON.stringify(this.#names.id);
+      if (chunk["created"] === undefined) edits["created"] = String(this.#names.created);
+    }
+    if (chunk["object"] !== this.#objectName()) edits["object"] = JSON.stringify(this.#objectName());
+    if (this.#wantsUsage) {
+      if (chunk["usage"] !== null) edits["usage"] = "null";
+    } else if (chunk["usage"] !== undefined) {
+      edits["usage"] = null;
+    }
+    return edits;
+  }
+
+  /** Names and moment stay those of the first server. */
+  #keepHead(edits: Record<string, string | null>): void {
+    const { id, created } = this.#head();
+    edits["id"] = JSON.stringify(id);
+    edits["created"] = JSON.stringify(created);
+    if (this.#goesOn) edits["headrace"] = JSON.stringify({ continued: this.cut?.length });
+    this.#goesOn = false;
+  }
+
+  whole(bytes: ByteSpan): string {
+    const { text } = readAnswer(bytes, this.#request, this.#serving as Serving, this.#names);
+    return this.translate(encodeByteText(wholeAsChunk(text, this.#objectName())), undefined);
+  }
+
+  ending(): string {
+    const held = [...(this.#heldReasons ?? [])].map(([index, reason]) => this.#lastOf([index], reason, undefined));
+    return `${held.join("")}${this.#unsaidReasons()}${this.#wantsUsage ? encodeByteText(this.#usageChunk()) : ""}data: ${endMark}\n\n`;
+  }
+
+  stopped(mark: StopMark | undefined): string {
+    const open = Array.from({ length: this.#request.width }, (_, index) => index);
+    const last = this.#lastOf(
+      open.filter((index) => !this.#finished.has(index)),
+      "length",
+      mark,
+    );
+    this.#isStopped = true;
+    return `${last}${this.ending()}`;
+  }
+
+  /** The reasons of choices that a server ended with the mark alone: clients take an answer without one for cut off. */
+  #unsaidReasons(): string {
+    if (this.#isStopped || this.deliveredPieces === 0) return "";
+    const begun = this.#firstIndex === undefined ? [0] : [this.#firstIndex, ...(this.#otherIndices ?? [])];
+    const open = begun.filter((index) => !this.#finished.has(index));
+    return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
+  }
+
+  /** The chunk that tells why these choices ended. */
+  #lastOf(indices: readonly unknown[], reason: unknown, mark: StopMark | undefined): string {
+    const isWhole = reason !== "length";
+    const said = (index: unknown) =>
+      this.#request.dialect.isConversation
+        ? { delta: (isWhole && this.#strict?.unsaidArguments(index)) || {} }
+        : { text: "" };
+    const choices = indices.map((index) => ({ index, ...said(index), logprobs: null, finish_reason: reason }));
+    const usage = this.#wantsUsage ? { usage: null } : {};
+    const last = JSON.stringify({ ...this.#head(), choices, ...usage, ...(mark && { headrace: mark }) });
+    return `data: ${encodeByteText(last)}\n\n`;
+  }
+
+  errorEvent(error: string): string {
+    return `data: ${encodeByteText(error)}\n\n`;
+  }
+
+  #usageChunk(): string {
+    const counted = streamUsage(this.#request, this, !this.#isStopped);
+    const isReported = this.#usageText !== undefined && counted === this.reported;
+    const usage = isReported ? this.#usageText : JSON.stringify(usageObject(counted, this.#request.dialect));
+    const head = { ...this.#head(), choices: [] };
+    return `data: ${JSON.stringify(head).slice(0, -1)},"usage":${usage}}\n\n`;
+  }
+
+  /** What a chunk of ours begins with. */
+  #head(): Record<string, unknown> {
+    return {
+      id: this.#names.ownId ? this.#names.id : (this.#lastChunk?.id ?? this.#names.id),
+      object: this.#objectName(),
+      created: this.#lastChunk?.created ?? this.#names.created,
+      model: this.#model,
+    };
+  }
+
+  #objectName(): string {
+    return this.#request.dialect.chunkObject;
+  }
+}
+
+/** Whoever goes on with it knows the text of the first choice alone. */
+function tellSaid(choice: Record<string, unknown>, said: SaidListener): void {
+  const { index = 0, delta, text, logprobs, finish_reason: _, ...others } = choice;
+  const { role: __, content, reasoning_content, reasoning, ...beside } = (delta ?? {}) as Record<string, unknown>;
+  if (isSaid(reasoning_content) || isSaid(reasoning)) said.thought();
+  for (const piece of [content, text]) {
+    if (typeof piece === "string") said.text(piece);
+    else if (isSaid(piece)) said.other();
+  }
+  if (index !== 0 || isSaid(logprobs) || [...Object.values(others), ...Object.values(beside)].some(isSaid))
+    said.other();
+}
+
+function isSaid(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+}
+
+/** A whole answer as the only chunk of a stream. */
+function wholeAsChunk(text: string, name: string): string {
+  const { choices, object, ...rest } = JSON.parse(text) as { choices: Record<string, unknown>[]; object: string };
+  const asDelta = ({ message, ...choice }: Record<string, unknown>) =>
+    message ? { ...choice, delta: withIndices(message as Record<string, unknown>) } : choice;
+  return JSON.stringify({ ...rest, object: name, choices: choices.map(asDelta) });
+}
+
+/** Pieces of calls say which call they belong to; whole calls do not. */
+function withIndices(message: Record<string, unknown>): Record<string, unknown> {
+  const { tool_calls: calls } = message;
+  if (!Array.isArray(calls)) return message;
+  return { ...message, tool_calls: calls.map((call: object, index) => ({ index, ...call })) };
+}
+
+/** Returns the usage that Groq tells in a member of its own, and Moonshot in the last choice. */
+function vendorUsage({ x_groq: own, choices }: Chunk): unknown {
+  return memberOf(own, "usage") ?? (Array.isArray(choices) ? memberOf(choices[0], "usage") : undefined);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Chunk)[name] : undefined;
+}
+
+function parseChunk(data: string): Chunk {
+  try {
+    const value: unknown = JSON.parse(data);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Chunk;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw malformed(`${data.length} characters`);
+}
+
+function edited(data: string, edits: Readonly<Record<string, string | null>>): string {
+  try {
+    return editObject(data, scanObject(data), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
+}
+
+function malformed(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The model server sent a malformed event.", { detail });
+}

@@ -1,0 +1,71 @@
+// Token usage as answers tell it, and how much text they deliver.
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { AnswerFormat } from "../answer.ts";
+import { chatUsage } from "../chat/reply-usage.ts";
+import { partsOf } from "../told-parts.ts";
+
+/**
+ * The usage object of a response or chunk, or undefined where it is absent or not whole numbers. `tier`: in which the answer
+ * says that it was served. `generates`: whether there is more to an answer than its prompt.
+ */
+export function reportedUsage(value: unknown, tier?: unknown, generates = true): TokenUsage | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const found = value as Record<string, unknown>;
+  const { estimated, completion_tokens } = found;
+  const told = chatUsage(generates ? found : { ...found, total_tokens: undefined }, tier);
+  const { promptTokens, completionTokens = completion_tokens == null ? 0 : undefined } = told;
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
+  // Said by ourselves of a whole answer that becomes a stream, or by another Headrace behind this one.
+  return { promptTokens, completionTokens, estimated: estimated === true, parts: partsOf(told) };
+}
+
+/** A reported usage object with its sum, which some servers leave out; its other members stay. */
+export function withTotal(reported: unknown, usage: TokenUsage): Record<string, unknown> {
+  return { ...(reported as object), total_tokens: usage.promptTokens + usage.completionTokens };
+}
+
+export function hasTotal(reported: unknown): boolean {
+  return typeof (reported as { total_tokens?: unknown } | null)?.total_tokens === "number";
+}
+
+/** The usage object as clients read it. */
+export function usageObject(
+  usage: TokenUsage,
+  { generates }: Pick<AnswerFormat, "generates">,
+): Record<string, number | boolean> {
+  return {
+    prompt_tokens: usage.promptTokens,
+    ...(generates ? { completion_tokens: usage.completionTokens } : {}),
+    total_tokens: usage.promptTokens + usage.completionTokens,
+    ...(usage.estimated ? { estimated: true } : {}),
+  };
+}
+
+/** UTF-8 bytes of everything that a choice delivers, in a chunk (`delta`), a whole answer (`message`) or legacy `text`. */
+export function deliveredBytes(choice: unknown): number {
+  if (typeof choice !== "object" || choice === null) return 0;
+  const { text, delta, message } = choice as { text?: unknown; delta?: unknown; message?: unknown };
+  return bytesOf(text) + bytesOfReply(delta) + bytesOfReply(message);
+}
+
+function bytesOfReply(reply: unknown): number {
+  if (typeof reply !== "object" || reply === null) return 0;
+  const { content, reasoning_content, reasoning, refusal, tool_calls, function_call } = reply as Record<
+    string,
+    unknown
+  >;
+  let bytes = bytesOf(content) + bytesOf(reasoning_content) + bytesOf(reasoning) + bytesOf(refusal);
+  const calls = Array.isArray(tool_calls) ? tool_calls : [];
+  for (const call of calls) bytes += bytesOfCall((call as { function?: unknown } | null)?.function);
+  return bytes + bytesOfCall(function_call);
+}
+
+function bytesOfCall(call: unknown): number {
+  if (typeof call !== "object" || call === null) return 0;
+  const { name, arguments: values } = call as { name?: unknown; arguments?: unknown };
+  return bytesOf(name) + bytesOf(values);
+}
+
+function bytesOf(text: unknown): number {
+  return typeof text === "string" ? Buffer.byteLength(text) : 0;
+}

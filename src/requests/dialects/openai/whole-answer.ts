@@ -1,0 +1,133 @@
+// Reads a whole (not streamed) answer of an engine and makes it what the client was promised.
+
+import { type ByteSpan, PatchedSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
+import { isDigit } from "../../../base/text/json-bytes.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
+import { scanAnswer } from "../answer-scan.ts";
+import { mendWhole, requireNoFailure } from "../chat/strict-choices.ts";
+import { tellsFault, toldFault } from "../engine-fault.ts";
+import { comparedUsage, needsComparison } from "../least-usage.ts";
+import type { LongModel } from "../long-answer.ts";
+import { malformed } from "../malformed.ts";
+import { modelNameJson } from "../model-names.ts";
+import { estimateTokens } from "../prompt-tokens.ts";
+import { edited, parseObject, ReadAnswer } from "../read-answer.ts";
+import { servedOf } from "../told-parts.ts";
+import { deliveredBytes, hasTotal, reportedUsage, usageObject, withTotal } from "./usage.ts";
+
+const quote = 0x22;
+
+/**
+ * The engine's bytes, unless something must change: the model's public id, usage that was not reported, members that
+ * every client expects, the encoding of embeddings. Throws `upstream_error` on anything that is not a usable answer.
+ */
+export function readAnswer(all: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
+  // Some servers begin with one.
+  const bytes = withoutMark(all);
+  serving.trace?.answer(bytes);
+  return plainAnswer(bytes, request, serving.model, names) ?? parsedAnswer(bytes, request, serving, names);
+}
+
+/** The usual answer: nothing is to be changed but the name of the model. Undefined where there is more to it. */
+function plainAnswer(
+  bytes: ByteSpan,
+  request: AskedRequest,
+  { id: model, context }: Serving["model"],
+  names: AnswerNames,
+): Answer | undefined {
+  const { dialect } = request;
+  if (!dialect.generates || names.ownId) return undefined;
+  const found = scanAnswer(bytes);
+  if (!found) return undefined;
+  if (!found.isNothing("error") || !found.hasObjects("choices")) return undefined;
+  if (found.firstByteOf("id") !== quote || !isDigit(found.firstByteOf("created"))) return undefined;
+  if (!found.isText("object", dialect.answerObject)) return undefined;
+  // Calls may have to be completed, and a choice without a message is none.
+  if (dialect.isConversation && !found.hasPlainMessages) return undefined;
+  const tier = found.firstByteOf("service_tier") === quote ? found.parsedValueOf("service_tier") : undefined;
+  const isPlain = found.usage && servedOf(tier) === undefined;
+  const usage = isPlain ? found.usage : wholeUsage(found.parsedValueOf("usage"), tier);
+  const choicesBytes = found.endOf("choices") - found.startOf("choices");
+  if (!usage || needsComparison(usage, choicesBytes, request, context)) return undefined;
+  if (found.isText("model", model)) return new ReadAnswer(bytes, usage);
+  const start = found.startOf("model");
+  if (start === 0) return undefined;
+  return new ReadAnswer(new PatchedSpan(bytes, start, found.endOf("model"), modelNameJson(model)), usage);
+}
+
+/** Makes choices strict in place; reports whether one changed. Throws for a choice without a message, or one that was given up. */
+function strictWhole(choices: readonly unknown[], engine: Serving["deployment"]["engine"], id: string): boolean {
+  for (const choice of choices) {
+    if (!isObject((choice as { message?: unknown }).message)) throw malformed("a chat completion without a message");
+    requireNoFailure(choice, engine);
+  }
+  return mendWhole(choices, id);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Undefined where something of it is missing. */
+function wholeUsage(said: unknown, tier: unknown): TokenUsage | undefined {
+  return hasTotal(said) ? reportedUsage(said, tier) : undefined;
+}
+
+/** Whatever the answer is. */
+function parsedAnswer(bytes: ByteSpan, request: AskedRequest, serving: Serving, names: AnswerNames): Answer {
+  const { text } = bytes;
+  const body = parseObject(text);
+  const { dialect } = request;
+  if (tellsFault(body, dialect.answerList)) {
+    throw toldFault(text, serving.deployment.engine, "The model server failed.", "error in a 200 answer");
+  }
+  const list = body[dialect.answerList];
+  if (!Array.isArray(list)) throw malformed("neither choices nor data");
+  if (list.length === 0) throw malformed("no choice and no embedding");
+  if (dialect.generates && !list.every(isObject)) throw malformed("a choice that is no object");
+  const isMended = dialect.isConversation && strictWhole(list, serving.deployment.engine, names.id);
+
+  const edits: Record<string, string | null> = {};
+  const { id: model } = serving.model;
+  if (body["model"] !== model) edits["model"] = JSON.stringify(model);
+  const reported = reportedUsage(body["usage"], body["service_tier"], dialect.generates);
+  const usage = usageOf(reported, request, list, serving.model.context);
+  if (usage !== reported) edits["usage"] = JSON.stringify(usageObject(usage, dialect));
+  else if (!hasTotal(body["usage"])) edits["usage"] = JSON.stringify(withTotal(body["usage"], usage));
+  if (names.ownId || typeof body["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+  if (dialect.generates && typeof body["created"] !== "number") edits["created"] = String(names.created);
+  if (body["object"] !== dialect.answerObject) edits["object"] = JSON.stringify(dialect.answerObject);
+  if (dialect.encode(list, request) || isMended) edits[dialect.answerList] = JSON.stringify(list);
+  return new ReadAnswer(Object.keys(edits).length === 0 ? bytes : edited(text, edits), usage);
+}
+
+/** The JSON that a member of a long list of embeddings gets, as `parsedAnswer` gives it to a short one. */
+export function editedMember(
+  name: string,
+  value: unknown,
+  request: AskedRequest,
+  { id, context, answerId }: LongModel,
+): string | undefined {
+  const { dialect } = request;
+  // OpenAI's API has no id here; Mistral's SDKs refuse an answer without one.
+  if (name === "id") return typeof value === "string" ? undefined : JSON.stringify(answerId);
+  if (name === "model") return JSON.stringify(id);
+  if (name === "object") return JSON.stringify(dialect.answerObject);
+  if (name !== "usage") return undefined;
+  const reported = reportedUsage(value, undefined, dialect.generates);
+  const usage = usageOf(reported, request, [], context);
+  if (usage !== reported) return JSON.stringify(usageObject(usage, dialect));
+  return hasTotal(value) ? undefined : JSON.stringify(withTotal(value, usage));
+}
+
+/** What was reported, as far as it can be; else an estimate. */
+export function usageOf(
+  reported: TokenUsage | undefined,
+  request: AskedRequest,
+  choices: readonly unknown[],
+  context: number | undefined,
+): TokenUsage {
+  const bytes = choices.reduce<number>((sum, choice) => sum + deliveredBytes(choice), 0);
+  return comparedUsage(reported, request, { bytes, tokens: estimateTokens(bytes) }, context);
+}

@@ -1,0 +1,41 @@
+// A whole answer that was read, and the JSON that it is made of.
+import type { Bytes } from "../../base/bytes/byte-span.ts";
+import { editObject, scanObject } from "../../base/text/json-text.ts";
+import type { TokenUsage } from "../../domain/usage/usage.ts";
+import type { Answer } from "./answer.ts";
+import { malformed } from "./malformed.ts";
+
+export class ReadAnswer implements Answer {
+  readonly body: Bytes | string;
+  readonly usage: TokenUsage;
+
+  constructor(body: Bytes | string, usage: TokenUsage) {
+    this.body = body;
+    this.usage = usage;
+  }
+
+  get text(): string {
+    return typeof this.body === "string" ? this.body : this.body.solid.text;
+  }
+}
+
+/** Throws `upstream_error` where it cannot be. */
+export function edited(text: string, edits: Readonly<Record<string, string | null>>): string {
+  try {
+    return editObject(text, scanObject(text), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
+}
+
+/** Throws `upstream_error` on what is none. */
+export function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch {
+    // Falls through: the same refusal for what is no JSON and what is no object.
+  }
+  throw malformed(`${text.length} characters that are no JSON object`);
+}

@@ -1,0 +1,139 @@
+// MCP servers that a request for a response names (`tools: [{type: "mcp"}]`), whose tools are run for it.
+import { fieldError } from "../../../../base/errors.ts";
+import { isObject, type Json, objectsOf, textOf } from "../json.ts";
+
+/** Which tools are meant: by name, and by whether they change nothing. Undefined members bound nothing. */
+export interface ToolFilter {
+  readonly names: ReadonlySet<string> | undefined;
+  readonly readOnly: boolean | undefined;
+}
+
+export interface AskedServer {
+  readonly label: string;
+  /** Where the client says it is, or which connector of the vendor's it is; undefined: it can only be one of the gateway's. */
+  readonly url: string | undefined;
+  /** Undefined: all. */
+  readonly allowed: ToolFilter | undefined;
+  /** Those of whose calls the client wants to be asked first, and those of which it does not. */
+  readonly approval:
+    | { readonly always: ToolFilter | undefined; readonly never: ToolFilter | undefined }
+    | "always"
+    | "never";
+  /** Whether it brings a credential for it. */
+  readonly hasCredential: boolean;
+  /** Where it stands in the request. */
+  readonly place: string;
+}
+
+/** What a server says of one of its tools. */
+export interface HostedTool {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly inputSchema: Json;
+  readonly isReadOnly: boolean;
+}
+
+const hostedType = "mcp";
+/** Each is listed, at once. */
+const maxServers = 32;
+
+export function namesServers({ tools }: Json): boolean {
+  return objectsOf(tools).some(({ type }) => type === hostedType);
+}
+
+export function isHosted({ type }: Json): boolean {
+  return type === hostedType;
+}
+
+/** Throws `invalid_request` for what cannot be meant. */
+export function askedServers({ tools }: Json): AskedServer[] {
+  if (!Array.isArray(tools)) return [];
+  const labels = new Set<string>();
+  const count = tools.filter((tool) => isObject(tool) && isHosted(tool)).length;
+  if (count > maxServers) throw fieldError("tools", `must name at most ${maxServers} servers (got ${count}).`);
+  return tools.flatMap((tool, index) => {
+    if (!isObject(tool) || !isHosted(tool)) return [];
+    const asked = askedServer(tool, `tools[${index}]`);
+    if (labels.has(asked.label))
+      throw fieldError(`${asked.place}.server_label`, `must be of one server only: \`${asked.label}\` is there twice.`);
+    labels.add(asked.label);
+    return [asked];
+  });
+}
+
+const labelForm = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+
+function askedServer(tool: Json, place: string): AskedServer {
+  const label = textOf(tool["server_label"]);
+  if (label === undefined || !labelForm.test(label)) {
+    const rule = "is required: a letter, then at most 63 letters, digits, `_` and `-`.";
+    throw fieldError(`${place}.server_label`, rule);
+  }
+  return {
+    ...{ label, place, url: textOf(tool["server_url"]) ?? textOf(tool["connector_id"]) },
+    allowed: filterOf(tool["allowed_tools"], `${place}.allowed_tools`),
+    approval: approvalOf(tool["require_approval"], `${place}.require_approval`),
+    hasCredential: isSet(tool["authorization"]) || hasMembers(tool["headers"]),
+  };
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function hasMembers(value: unknown): boolean {
+  return isSet(value) && !(isObject(value) && Object.keys(value).length === 0);
+}
+
+function filterOf(value: unknown, place: string): ToolFilter | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Array.isArray(value)) return { names: namesOf(value, place), readOnly: undefined };
+  const { tool_names: names, read_only: readOnly } = isObject(value) ? value : {};
+  // One that is misspelt must not be one that bounds nothing.
+  if (!isSet(names) && !isSet(readOnly))
+    throw fieldError(place, "must be a list of names, or an object with `tool_names` or `read_only`.");
+  if (isSet(readOnly) && typeof readOnly !== "boolean")
+    throw fieldError(`${place}.read_only`, "must be true or false.");
+  return {
+    names: isSet(names) ? namesOf(names, `${place}.tool_names`) : undefined,
+    readOnly: typeof readOnly === "boolean" ? readOnly : undefined,
+  };
+}
+
+function namesOf(value: unknown, place: string): ReadonlySet<string> {
+  if (!Array.isArray(value) || !value.every((name) => typeof name === "string"))
+    throw fieldError(place, "must be a list of names of tools.");
+  return new Set(value);
+}
+
+function approvalOf(value: unknown, place: string): AskedServer["approval"] {
+  // The API asks unless it is told otherwise.
+  if (value === undefined || value === null || value === "always") return "always";
+  if (value === "never") return "never";
+  if (!isObject(value)) throw fieldError(place, "must be `always`, `never`, or an object with either.");
+  const of = (name: string) => filterOf(value[name], `${place}.${name}`);
+  return { always: of("always"), never: of("never") };
+}
+
+/** Whether it is one that the client wants of its server: no others are listed. */
+export function isAllowed({ allowed }: AskedServer, tool: HostedTool): boolean {
+  return !allowed || fits(allowed, tool);
+}
+
+/** Whether what was listed for an earlier request has all that this one names: that may have wanted others. */
+export function hasAllowed({ allowed }: AskedServer, listed: readonly HostedTool[]): boolean {
+  const names = new Set(listed.map(({ name }) => name));
+  return [...(allowed?.names ?? [])].every((name) => names.has(name));
+}
+
+function fits(filter: ToolFilter, { name, isReadOnly }: Pick<HostedTool, "name" | "isReadOnly">): boolean {
+  if (filter.names && !filter.names.has(name)) return false;
+  return filter.readOnly === undefined || filter.readOnly === isReadOnly;
+}
+
+/** Whether the client wants to be asked before it is called. */
+export function needsApproval({ approval }: AskedServer, tool: HostedTool): boolean {
+  if (approval === "always" || approval === "never") return approval === "always";
+  if (approval.always && fits(approval.always, tool)) return true;
+  return !(approval.never && fits(approval.never, tool));
+}

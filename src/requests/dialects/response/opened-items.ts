@@ -1,0 +1,32 @@
+// The items of a request without the gateway's seals, for a server that speaks Responses itself: it cannot open them.
+import type { Seal } from "../../../domain/seal.ts";
+import { isObject, type Json, textOf } from "./json.ts";
+import { openReasoning } from "./sealed-reasoning.ts";
+
+/** Gives `input` as JSON where an item of it is sealed by us; what others sealed is theirs, and stays. */
+export function openedInput({ input }: Json, seal: Seal): { input: string } | undefined {
+  if (!Array.isArray(input)) return undefined;
+  let isChanged = false;
+  const items = input.map((item: unknown) => {
+    const opened = isObject(item) ? openedItem(item, seal) : undefined;
+    isChanged ||= opened !== undefined;
+    return opened ?? item;
+  });
+  return isChanged ? { input: JSON.stringify(items) } : undefined;
+}
+
+/** Undefined where it has no seal of ours. */
+function openedItem(item: Json, seal: Seal): Json | undefined {
+  const { type, encrypted_content: content, ...members } = item;
+  const sealed = textOf(content) || undefined;
+  if (sealed === undefined) return undefined;
+  if (type === "compaction") {
+    const summary = seal.open(sealed);
+    return summary === undefined ? undefined : { type: "message", role: "user", content: summary };
+  }
+  const ours = type === "reasoning" ? openReasoning(seal, sealed) : undefined;
+  if (!ours) return undefined;
+  // What another server had encrypted itself goes back to it as it was.
+  if (ours.proof?.kind === "encrypted") return { type, ...members, encrypted_content: ours.proof.data };
+  return { type, ...members, content: [{ type: "reasoning_text", text: ours.text }] };
+}

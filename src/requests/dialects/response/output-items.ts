@@ -1,0 +1,346 @@
+// The items of a response as they grow: each knows its events, and what it is once it is done.
+
+import type { Seal } from "../../../domain/seal.ts";
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import type { ReplyCall } from "../conversation/reply.ts";
+import { isObject, type Json } from "./json.ts";
+import { sealReasoning } from "./sealed-reasoning.ts";
+
+/** Takes the events of an item; `members` are those beside its type and number, as JSON without braces. */
+export interface EventSink {
+  event(type: string, members: string): void;
+}
+
+interface ItemPlace {
+  /** The id of the item, and its place in the output. */
+  id: string;
+  index: number;
+}
+
+function at({ id, index }: ItemPlace): string {
+  return `"item_id":${JSON.stringify(id)},"output_index":${index}`;
+}
+
+export abstract class OpenItem {
+  protected readonly place: ItemPlace;
+  protected readonly events: EventSink;
+
+  constructor(place: ItemPlace, events: EventSink) {
+    this.place = place;
+    this.events = events;
+  }
+
+  /** Its place in the output. */
+  get index(): number {
+    return this.place.index;
+  }
+
+  /** Ends it; gives what it became. `isWhole`: the answer was not cut off in it. */
+  abstract done(isWhole?: boolean): Json;
+
+  /** What there is of it, where nothing more comes and it is no item to act upon. */
+  abstract cut(): Json;
+
+  protected added(item: Json): void {
+    this.events.event(
+      "response.output_item.added",
+      `"output_index":${this.place.index},"item":${JSON.stringify(item)}`,
+    );
+  }
+
+  protected ended(item: Json): Json {
+    this.events.event("response.output_item.done", `"output_index":${this.place.index},"item":${JSON.stringify(item)}`);
+    return item;
+  }
+}
+
+/** What is there at once, as it is of no use in parts. */
+export class WholeItem extends OpenItem {
+  readonly #item: Json;
+
+  constructor(place: ItemPlace, events: EventSink, item: Json) {
+    super(place, events);
+    this.#item = item;
+    this.added(item);
+  }
+
+  done(): Json {
+    return this.ended(this.#item);
+  }
+
+  cut(): Json {
+    return this.#item;
+  }
+}
+
+/** The type of an event with a piece of text. */
+export const textDelta = "response.output_text.delta";
+
+type PartKind = "output_text" | "refusal";
+
+export class OpenMessage extends OpenItem {
+  readonly #content: Json[] = [];
+  #kind: PartKind | undefined;
+  #text = "";
+  #logprobs: unknown[] = [];
+  /** What the events of the part at hand begin with. */
+  #at = "";
+
+  constructor(place: ItemPlace, events: EventSink) {
+    super(place, events);
+    this.added(this.#item("in_progress", []));
+  }
+
+  text(text: string, logprobs: readonly unknown[] | undefined): void {
+    this.#open("output_text");
+    this.#text += text;
+    const own = (logprobs ?? []).map(logprobToWire);
+    for (const one of own) this.#logprobs.push(one);
+    const told = own.length === 0 ? "[]" : JSON.stringify(own);
+    this.events.event(textDelta, `${this.#at},"delta":${JSON.stringify(text)},"logprobs":${told}`);
+  }
+
+  /** What the events of its text begin with, where a text is open. */
+  get openText(): string | undefined {
+    return this.#kind === "output_text" ? this.#at : undefined;
+  }
+
+  /** A piece of the open text whose event somebody else tells. */
+  takeText(text: string): void {
+    this.#text += text;
+  }
+
+  refusal(text: string): void {
+    this.#open("refusal");
+    this.#text += text;
+    this.events.event("response.refusal.delta", `${this.#at},"delta":${JSON.stringify(text)}`);
+  }
+
+  /** What comes next is a part of its own. */
+  endPart(): void {
+    if (this.#kind === undefined) return;
+    const text = JSON.stringify(this.#text);
+    if (this.#kind === "refusal") this.events.event("response.refusal.done", `${this.#at},"refusal":${text}`);
+    else {
+      const logprobs = JSON.stringify(this.#logprobs);
+      this.events.event("response.output_text.done", `${this.#at},"text":${text},"logprobs":${logprobs}`);
+    }
+    const part = this.#part(this.#kind, this.#text);
+    this.events.event("response.content_part.done", `${this.#at},"part":${JSON.stringify(part)}`);
+    this.#content.push(part);
+    this.#kind = undefined;
+    this.#text = "";
+    this.#logprobs = [];
+  }
+
+  done(isWhole = true): Json {
+    this.endPart();
+    return this.ended(this.#item(isWhole ? "completed" : "incomplete", this.#content));
+  }
+
+  cut(): Json {
+    const part = this.#kind === undefined ? [] : [this.#part(this.#kind, this.#text)];
+    return this.#item("incomplete", [...this.#content, ...part]);
+  }
+
+  #item(status: string, content: readonly Json[]): Json {
+    return { id: this.place.id, type: "message", status, role: "assistant", content };
+  }
+
+  #open(kind: PartKind): void {
+    if (this.#kind === kind) return;
+    this.endPart();
+    this.#kind = kind;
+    this.#at = `${at(this.place)},"content_index":${this.#content.length}`;
+    this.events.event("response.content_part.added", `${this.#at},"part":${JSON.stringify(this.#part(kind, ""))}`);
+  }
+
+  #part(kind: PartKind, text: string): Json {
+    if (kind === "refusal") return { type: "refusal", refusal: text };
+    return { type: "output_text", annotations: [], logprobs: this.#logprobs, text };
+  }
+}
+
+/** Servers of chat completions may leave out what clients of Responses are promised. */
+function logprobToWire(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { bytes, top_logprobs: top } = value;
+  const others = Array.isArray(top) ? top.map(likelyTokenToWire) : [];
+  return { ...value, bytes: bytes ?? [], top_logprobs: others };
+}
+
+function likelyTokenToWire(value: unknown): unknown {
+  return isObject(value) ? { ...value, bytes: value["bytes"] ?? [] } : value;
+}
+
+export interface ReasoningOptions {
+  /** Whether it is told as a summary, which clients show that ask for one; else as the thoughts themselves. */
+  asSummary: boolean;
+  /** Whether the client keeps it sealed. */
+  isSealed: boolean;
+  seal: Seal;
+}
+
+export class OpenReasoning extends OpenItem {
+  /** Whether the model server tells it as a summary. */
+  readonly isSummary: boolean;
+  readonly #options: ReasoningOptions;
+  readonly #at: string;
+  #text = "";
+  #proof: ReasoningProof | undefined;
+
+  constructor(place: ItemPlace, events: EventSink, options: ReasoningOptions, isSummary: boolean) {
+    super(place, events);
+    this.isSummary = isSummary;
+    this.#options = options;
+    this.#at = `${at(place)},"${options.asSummary ? "summary" : "content"}_index":0`;
+    this.added({ id: place.id, type: "reasoning", summary: [] });
+  }
+
+  text(text: string): void {
+    if (this.#text === "") this.#begin();
+    this.#text += text;
+    const type = this.#options.asSummary ? "response.reasoning_summary_text.delta" : "response.reasoning_text.delta";
+    this.events.event(type, `${this.#at},"delta":${JSON.stringify(text)}`);
+  }
+
+  prove(proof: ReasoningProof): void {
+    this.#proof = proof;
+  }
+
+  done(): Json {
+    if (this.#text !== "") this.#end();
+    return this.ended(this.cut());
+  }
+
+  cut(): Json {
+    const { asSummary } = this.#options;
+    const parts = this.#text === "" ? [] : [this.#part(this.#text)];
+    const sealed = this.#sealed();
+    return {
+      id: this.place.id,
+      type: "reasoning",
+      summary: asSummary ? parts : [],
+      ...(asSummary ? {} : { content: parts }),
+      ...(sealed === "" ? {} : { encrypted_content: sealed }),
+    };
+  }
+
+  /**
+   * What a maker wants to see again goes along in any case: without it the conversation could not go on there. What OpenAI
+   * encrypted is sealed already, and needs no text beside it.
+   */
+  #sealed(): string {
+    const { isSealed, seal } = this.#options;
+    const proof = this.#proof;
+    if (proof?.kind === "encrypted") return proof.data;
+    return isSealed || proof ? sealReasoning(seal, { text: this.#text, proof }) : "";
+  }
+
+  #begin(): void {
+    const type = this.#options.asSummary ? "response.reasoning_summary_part.added" : "response.content_part.added";
+    this.events.event(type, `${this.#at},"part":${JSON.stringify(this.#part(""))}`);
+  }
+
+  #end(): void {
+    const { asSummary } = this.#options;
+    const text = JSON.stringify(this.#text);
+    const part = JSON.stringify(this.#part(this.#text));
+    this.events.event(
+      asSummary ? "response.reasoning_summary_text.done" : "response.reasoning_text.done",
+      `${this.#at},"text":${text}`,
+    );
+    this.events.event(
+      asSummary ? "response.reasoning_summary_part.done" : "response.content_part.done",
+      `${this.#at},"part":${part}`,
+    );
+  }
+
+  #part(text: string): Json {
+    return { type: this.#options.asSummary ? "summary_text" : "reasoning_text", text };
+  }
+}
+
+export class OpenCall extends OpenItem {
+  readonly #call: ReplyCall;
+  readonly #at: string;
+  #input = "";
+  isDone = false;
+
+  constructor(place: ItemPlace, events: EventSink, call: ReplyCall) {
+    super(place, events);
+    this.#call = call;
+    this.#at = at(place);
+    this.added(this.#item("in_progress"));
+  }
+
+  input(text: string): void {
+    // What comes behind whole arguments could only spoil them.
+    if (this.isDone) return;
+    this.#input += text;
+    const type = this.#isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
+    this.events.event(type, `${this.#at},"delta":${JSON.stringify(text)}`);
+  }
+
+  /**
+   * Whether its arguments are an object, and nothing can come but what would spoil that. `{}` may be what a server sends
+   * before the arguments.
+   */
+  isOver(): boolean {
+    return !this.#isCustom && this.#input.trimEnd().endsWith("}") && isFilledObject(this.#input);
+  }
+
+  /** Clients read the arguments as JSON, and those of a call without any as well. */
+  done(isWhole = true): Json {
+    if (isWhole && this.#input === "" && !this.#isCustom) this.input("{}");
+    this.isDone = true;
+    const text = JSON.stringify(this.#input);
+    if (this.#isCustom) this.events.event("response.custom_tool_call_input.done", `${this.#at},"input":${text}`);
+    else {
+      const name = JSON.stringify(this.#call.name);
+      this.events.event("response.function_call_arguments.done", `${this.#at},"name":${name},"arguments":${text}`);
+    }
+    return this.ended(this.#item(isWhole ? "completed" : "incomplete"));
+  }
+
+  cut(): Json {
+    return this.#item("incomplete");
+  }
+
+  get #isCustom(): boolean {
+    return this.#call.kind === "custom";
+  }
+
+  #item(status: string): Json {
+    const { callId, name, namespace } = this.#call;
+    const own = this.#isCustom
+      ? { type: "custom_tool_call", input: this.#input }
+      : { type: "function_call", arguments: this.#input };
+    return {
+      id: this.place.id,
+      ...own,
+      status,
+      call_id: callId,
+      name,
+      ...(namespace === undefined ? {} : { namespace }),
+    };
+  }
+}
+
+function isFilledObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && Object.keys(value).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Beginnings of ids, which clients tell kinds of items by. */
+export const idPrefixes = {
+  message: "msg",
+  reasoning: "rs",
+  function: "fc",
+  custom: "ctc",
+  compaction: "cmp",
+} as const;

@@ -1,0 +1,300 @@
+// Reads the answers of a model server that speaks Responses.
+import type { GatewayError } from "../../../base/errors.ts";
+import { ClientCalls } from "../conversation/call-names.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { EngineWords } from "../conversation/format.ts";
+import type { ReplyReader, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { toldFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
+import { billedOf, countOf, detailsOf, servedOf } from "../told-parts.ts";
+import { isObject, type Json, numberOf, objectsOf, textOf } from "./json.ts";
+
+export class ResponseReader implements ReplyReader {
+  readonly #names: CallNames;
+  readonly #engine: EngineWords | undefined;
+  #sink: ClientCalls | undefined;
+  /** Places of items that began, with what tells the item; and of those that were told piece by piece: what comes of them whole is known. */
+  readonly #begun = new Map<number, unknown>();
+  readonly #told = new Set<number>();
+  /** Places of items whose texts so far came without deltas, each at its end. */
+  readonly #toldAtEnd = new Set<number>();
+  /** Places whose last item came whole. */
+  readonly #over = new Set<number>();
+  readonly #callIds = new Set<string>();
+  #itemCount = 0;
+  #hasCalls = false;
+  #hasRefusal = false;
+  isOver = false;
+
+  /** `engine`: keeps secrets out of its words, which do not reach the client without it. */
+  constructor(names: CallNames, engine?: EngineWords) {
+    this.#names = names;
+    this.#engine = engine;
+  }
+
+  event(data: Json, to: ReplySink): void {
+    this.#sink ??= new ClientCalls(to, this.#names);
+    const sink = this.#sink;
+    const { type, delta, item } = data;
+    const index = placeOf(data);
+    if (type === "error") throw this.#fault(data);
+    // Nothing follows the end.
+    if (this.isOver) return;
+    if (typeof delta === "string") {
+      // A call that did not begin has no name yet: its item tells all of it.
+      if (type === "response.function_call_arguments.delta" && !this.#begun.has(index)) return;
+      if (delta !== "") this.#told.add(index);
+      this.#toldAtEnd.delete(index);
+      this.#delta(String(type), delta, data, sink);
+    } else if (type === "response.output_item.added" && isObject(item)) this.#added(item, index, sink);
+    else if (type === "response.output_item.done" && isObject(item)) this.#done(item, index, sink);
+    else if (type === "response.content_part.added") this.#partAdded(data, sink);
+    else if (typeof type === "string" && type in wholeTexts) this.#tellAtEnd(type, data, sink);
+    else if (type === "response.reasoning_summary_part.added" && isLater(data["summary_index"])) {
+      sink.reasoning(parting, true);
+    } else if (type === "response.completed" || type === "response.incomplete" || type === "response.failed") {
+      const { response } = data;
+      if (!isObject(response)) throw malformed("an event without its response");
+      this.#finishItems(response, sink);
+      this.#end(response, type, sink);
+    } else if (typeof type !== "string") throw malformed("an event without a type");
+  }
+
+  isPart({ type }: Json): boolean {
+    return typeof type === "string" && type.startsWith("response.");
+  }
+
+  whole(answer: Json, to: ReplySink): void {
+    const sink = new ClientCalls(to, this.#names);
+    const { output, status } = answer;
+    if (!Array.isArray(output)) throw malformed("a response without output");
+    if (status === "queued" || status === "in_progress") throw malformed("a response that is not finished");
+    for (const [index, item] of objectsOf(output).entries()) this.#done(item, index, sink);
+    this.#end(answer, undefined, sink);
+  }
+
+  /** Tells the items that the stream left out. Some servers tell all of them in the last event alone. */
+  #finishItems({ output }: Json, sink: ReplySink): void {
+    const items = objectsOf(output);
+    // The last event may give an item another id, so items count as left out only if more items end than began.
+    const areMore = items.length > this.#itemCount;
+    const arePlacesTrue = !areMore && this.#begun.size === this.#itemCount;
+    const hasBareText = this.#itemCount === 0 && this.#told.size > 0;
+    for (const [position, item] of items.entries()) {
+      const place = this.#placeOf(item) ?? (arePlacesTrue ? position : undefined);
+      if (place !== undefined && this.#begun.has(place)) {
+        if (!this.#over.has(place)) this.#done(item, place, sink);
+      } else if (areMore && !this.#begun.has(position) && (!hasBareText || isCall(item))) {
+        this.#done(item, position, sink);
+      }
+    }
+  }
+
+  #placeOf(item: Json): number | undefined {
+    const id = idOf(item);
+    if (id === undefined) return undefined;
+    for (const [place, known] of this.#begun) if (known === id) return place;
+    return undefined;
+  }
+
+  /** Tells a text or arguments of which no delta came, only the event that ends them. */
+  #tellAtEnd(type: string, data: Json, sink: ReplySink): void {
+    const index = placeOf(data);
+    const [delta, member] = wholeTexts[type] ?? [];
+    const text = member && textOf(data[member]);
+    if (!delta || !text || (this.#told.has(index) && !this.#toldAtEnd.has(index))) return;
+    if (member === "arguments" && !this.#begun.has(index)) return;
+    this.#told.add(index);
+    this.#toldAtEnd.add(index);
+    this.#delta(delta, text, data, sink);
+  }
+
+  /** Each part of a message is a text of its own; those of reasoning are paragraphs. */
+  #partAdded({ part, content_index: index }: Json, sink: ReplySink): void {
+    if (!isLater(index)) return;
+    if (isObject(part) && part["type"] === "reasoning_text") sink.reasoning(parting, false);
+    else sink.block();
+  }
+
+  #delta(type: string, delta: string, data: Json, sink: ReplySink): void {
+    const index = placeOf(data);
+    switch (type) {
+      case "response.output_text.delta": {
+        const { logprobs } = data;
+        sink.text(delta, Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined);
+        break;
+      }
+      case "response.refusal.delta":
+        this.#hasRefusal = true;
+        sink.refusal(delta);
+        break;
+      case "response.reasoning_text.delta":
+        sink.reasoning(delta, false);
+        break;
+      case "response.reasoning_summary_text.delta":
+        sink.reasoning(delta, true);
+        break;
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        sink.arguments(index, delta);
+        break;
+      default:
+    }
+  }
+
+  #added(item: Json, index: number, sink: ReplySink): void {
+    const { type } = item;
+    const id = idOf(item);
+    if (id !== undefined && this.#begun.get(index) === id) return;
+    // The server may give all items the same place.
+    if (this.#begun.has(index)) for (const places of [this.#told, this.#toldAtEnd, this.#over]) places.delete(index);
+    this.#begun.set(index, id);
+    this.#itemCount++;
+    if (type === "message" || type === "reasoning") sink.block();
+    if (!isCall(item)) return;
+    this.#hasCalls = true;
+    sink.call(index, {
+      callId: this.#callIdOf(item),
+      kind: type === "custom_tool_call" ? "custom" : "function",
+      name: textOf(item["name"]) ?? "",
+      namespace: textOf(item["namespace"]),
+      id: textOf(item["id"]),
+    });
+  }
+
+  /** Returns an id that no other call of the answer has: clients tell results apart by these ids. */
+  #callIdOf({ call_id: told, id }: Json): string {
+    const own = textOf(told) || textOf(id);
+    const callId = own && !this.#callIds.has(own) ? own : `call_${crypto.randomUUID().replaceAll("-", "")}`;
+    this.#callIds.add(callId);
+    return callId;
+  }
+
+  #done(item: Json, index: number, sink: ReplySink): void {
+    const isOther = this.#over.has(index) && this.#begun.get(index) !== idOf(item);
+    if (isOther || !this.#begun.has(index)) this.#added(item, index, sink);
+    if (this.#over.has(index)) return;
+    this.#over.add(index);
+    if (!this.#told.has(index)) this.#tellWhole(item, index, sink);
+    const sealed = textOf(item["encrypted_content"]);
+    if (item["type"] === "reasoning" && sealed !== undefined && sealed !== "")
+      sink.proof({ kind: "encrypted", data: sealed });
+  }
+
+  #tellWhole(item: Json, index: number, sink: ReplySink): void {
+    const { type, content, summary } = item;
+    if (isCall(item)) {
+      const { arguments: values, input = values } = item;
+      // Some servers send the arguments as an object.
+      const text = isObject(input) ? JSON.stringify(input) : textOf(input);
+      if (text) sink.arguments(index, text);
+      return;
+    }
+    if (type === "reasoning") {
+      const [raw, summaries] = [objectsOf(content), objectsOf(summary)];
+      const texts = (raw.length > 0 ? raw : summaries).map((part) => textOf(part["text"]) ?? "");
+      if (texts.length > 0) sink.reasoning(texts.join(parting), raw.length === 0);
+      return;
+    }
+    if (type !== "message") return;
+    const parts = typeof content === "string" ? [{ text: content }] : objectsOf(content);
+    for (const part of parts as readonly Json[]) {
+      sink.block();
+      const [text, refusal, logprobs] = [textOf(part["text"]), textOf(part["refusal"]), part["logprobs"]];
+      if (text !== undefined) sink.text(text, Array.isArray(logprobs) && logprobs.length > 0 ? logprobs : undefined);
+      else if (refusal) {
+        this.#hasRefusal = true;
+        sink.refusal(refusal);
+      }
+    }
+  }
+
+  /** `event`: the type of the last event, which some servers contradict in the status, or leave the status out. */
+  #end(response: Json, event: unknown, sink: ReplySink): void {
+    const { usage, incomplete_details: details, error } = response;
+    const status = statusOf(response, event);
+    const isFailed = status === "failed" || status === "cancelled";
+    // What failed is charged for as well.
+    const told = usageOf(usage, response);
+    if (told) sink.usage(isFailed ? { ...told, isFinal: true } : told);
+    if (isFailed) throw this.#fault({ error });
+    this.isOver = true;
+    const reason = isObject(details) ? details["reason"] : undefined;
+    if (status === "incomplete") sink.end({ reason: reason === "content_filter" ? "filter" : "length" });
+    else sink.end({ reason: this.#hasCalls ? "calls" : this.#hasRefusal ? "refusal" : "stop" });
+  }
+
+  #fault(data: Json): GatewayError {
+    return toldFault(JSON.stringify(data), this.#engine, "The model server failed in the middle of the answer.");
+  }
+}
+
+/** The events that end a text or arguments, the event of its pieces, and the member that has all of it. */
+const wholeTexts: Readonly<Record<string, readonly [delta: string, member: string]>> = {
+  "response.output_text.done": ["response.output_text.delta", "text"],
+  "response.refusal.done": ["response.refusal.delta", "refusal"],
+  "response.function_call_arguments.done": ["response.function_call_arguments.delta", "arguments"],
+};
+
+function placeOf({ output_index: index }: Json): number {
+  return numberOf(index) ?? 0;
+}
+
+function idOf(item: Json): unknown {
+  return item["call_id"] ?? item["id"];
+}
+
+function isCall({ type }: Json): boolean {
+  return type === "function_call" || type === "custom_tool_call";
+}
+
+/** Returns the status of a response. `event`: the type of a stream's last event, which some servers contradict there. */
+export function statusOf({ status, incomplete_details: details }: Json, event: unknown): unknown {
+  if (status === "failed" || status === "cancelled") return status;
+  if (event === "response.failed") return "failed";
+  if (event === "response.incomplete") return "incomplete";
+  const isOpen = status === undefined || status === null || (event !== undefined && status !== "completed");
+  if (!isOpen || status === "incomplete") return status;
+  return isObject(details) && textOf(details["reason"]) ? "incomplete" : "completed";
+}
+
+/** Between parts of what was thought. */
+const parting = "\n\n";
+
+function isLater(index: unknown): boolean {
+  return typeof index === "number" && index > 0;
+}
+
+/** Pages that were opened or looked through are items of the same type, and are not charged for. */
+function isSearch({ type, action }: Json): boolean {
+  return type === "web_search_call" && (!isObject(action) || (action["type"] ?? "search") === "search");
+}
+
+/** Tools that the model server ran are items of its output. Undefined where no usage is told. */
+export function usageOf(usage: unknown, { service_tier: tier, output: items }: Json): ReplyUsage | undefined {
+  if (!isObject(usage)) return undefined;
+  const input = detailsIn(usage["input_tokens_details"]);
+  const output = detailsIn(usage["output_tokens_details"]);
+  return {
+    promptTokens: countOf(usage["input_tokens"]),
+    completionTokens: countOf(usage["output_tokens"]),
+    cachedTokens: countOf(input["cached_tokens"]),
+    cacheWriteTokens: countOf(input["cache_write_tokens"]),
+    reasoningTokens: countOf(output["reasoning_tokens"]),
+    details: detailsOf({
+      inputAudioTokens: countOf(input["audio_tokens"]),
+      inputImageTokens: countOf(input["image_tokens"]),
+      outputAudioTokens: countOf(output["audio_tokens"]),
+      outputImageTokens: countOf(output["image_tokens"]),
+      searches: items === undefined ? 0 : objectsOf(items).filter(isSearch).length,
+      served: servedOf(tier),
+      billedNanoUsd: billedOf(usage),
+    }),
+  };
+}
+
+const noDetails: Json = {};
+
+function detailsIn(details: unknown): Json {
+  return isObject(details) ? details : noDetails;
+}

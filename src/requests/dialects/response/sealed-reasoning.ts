@@ -1,0 +1,38 @@
+// The thoughts of a model as a client keeps them for us, sealed: the text, and what its maker needs to see again.
+
+import type { Seal } from "../../../domain/seal.ts";
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import { isObject, textOf } from "./json.ts";
+
+export interface SealedReasoning {
+  text: string;
+  proof: ReasoningProof | undefined;
+}
+
+export function sealReasoning(seal: Seal, { text, proof }: SealedReasoning): string {
+  return seal.seal(JSON.stringify({ text, ...(proof ? { proof } : {}) }));
+}
+
+/** Undefined where it is not ours. What we sealed for clients of Messages is the text alone. */
+export function openReasoning(seal: Seal, sealed: string): SealedReasoning | undefined {
+  const opened = seal.open(sealed);
+  if (opened === undefined) return undefined;
+  const value = parsed(opened);
+  if (!isObject(value)) return { text: opened, proof: undefined };
+  const { proof } = value;
+  return { text: textOf(value["text"]) ?? "", proof: isObject(proof) ? proofOf(proof) : undefined };
+}
+
+function proofOf({ kind, data }: Readonly<Record<string, unknown>>): ReasoningProof | undefined {
+  if ((kind !== "signature" && kind !== "redacted" && kind !== "encrypted") || typeof data !== "string")
+    return undefined;
+  return { kind, data };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

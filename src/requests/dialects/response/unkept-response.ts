@@ -1,0 +1,23 @@
+// Takes back what a finished response says about being kept, where the store did not take it.
+import { editObject, scanObject } from "../../../base/text/json-text.ts";
+import { lastEvent } from "./response-collector.ts";
+
+/** `answer`: a whole response, or the last events of its stream. Text without a response is returned as it is. */
+export function unkeptResponse(answer: string): string {
+  const found = lastEvent.exec(answer);
+  if (!found) return answer.trimStart().startsWith("{") ? unkept(answer) : answer;
+  const start = found.index + found[0].length;
+  const lineEnd = answer.indexOf("\n", start);
+  const end = lineEnd < 0 ? answer.length : lineEnd;
+  const data = answer.slice(start, end);
+  const member = scanObject(data).get("response");
+  if (!member) return answer;
+  const { valueStart, valueEnd } = member;
+  const response = unkept(data.slice(valueStart, valueEnd));
+  return answer.slice(0, start) + data.slice(0, valueStart) + response + data.slice(valueEnd) + answer.slice(end);
+}
+
+/** The items of a response that is not stored are in no conversation either. */
+function unkept(response: string): string {
+  return editObject(response, scanObject(response), { store: "false", conversation: "null" });
+}

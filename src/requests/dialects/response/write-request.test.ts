@@ -1,0 +1,196 @@
+// What a model server that speaks Responses is asked: stateless, and with nothing lost in silence.
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../../base/errors.ts";
+import { responseRequest } from "../../../wire/responses.ts";
+import type { AnswerPart, Conversation, Part, Tool, Turn } from "../conversation/conversation.ts";
+import { writeRequest } from "./write-request.ts";
+
+type Json = Record<string, unknown>;
+
+const place = "messages[0]";
+const empty: Conversation = { turns: [], tools: [], sampling: {}, stream: false, hints: {}, others: {} };
+const tool: Tool = { kind: "function", name: "look", place: "tools[0]" };
+
+function bodyOf(more: Partial<Conversation>): Json {
+  const body: unknown = JSON.parse(writeRequest({ ...empty, ...more }, "m").body);
+  // What is written is what our own endpoint takes.
+  return responseRequest.parse(body) as Json;
+}
+
+const leftOutOf = (more: Partial<Conversation>) => writeRequest({ ...empty, ...more }, "m").leftOut;
+const inputOf = (...turns: Turn[]) => bodyOf({ turns })["input"] as Json[];
+const assistant = (...parts: AnswerPart[]): Turn => ({ role: "assistant", parts, place });
+const user = (...parts: Part[]): Turn => ({ role: "user", parts, place });
+const call = (more: Partial<Extract<AnswerPart, { type: "call" }>> = {}): AnswerPart => {
+  return { type: "call", callId: "c1", kind: "function", name: "look", input: "{}", ...more };
+};
+
+function refusal(more: Partial<Conversation>): GatewayError {
+  try {
+    bodyOf(more);
+  } catch (error) {
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+  throw new Error("not refused");
+}
+
+test("nothing is kept by the server, and what the model thought comes back encrypted", () => {
+  expect(bodyOf({ stream: true })).toEqual({
+    ...{ model: "m", input: [], store: false, stream: true, include: ["reasoning.encrypted_content"] },
+  });
+});
+
+describe("turns", () => {
+  test("become items, a call and a thought each of its own", () => {
+    const said = assistant(
+      { type: "reasoning", text: "Hm", isSummary: true, proof: { kind: "encrypted", data: "gAAA" } },
+      { type: "text", text: "a" },
+      { type: "refusal", text: "b" },
+      call({ input: "" }),
+      call({ callId: "c2", kind: "custom", name: "patch", input: "***", namespace: "files" }),
+    );
+    const results: Turn[] = [
+      { role: "tool", kind: "custom", callId: "c2", parts: [], place },
+      { role: "tool", kind: "function", callId: "c1", parts: [{ type: "text", text: "r" }], failed: true, place },
+    ];
+    expect(inputOf({ role: "system", parts: [{ type: "text", text: "s" }], place }, said, ...results)).toEqual([
+      { type: "message", role: "system", content: [{ type: "input_text", text: "s" }] },
+      { type: "reasoning", summary: [{ type: "summary_text", text: "Hm" }], encrypted_content: "gAAA" },
+      {
+        type: "message",
+        role: "assistant",
+        content: [
+          { type: "output_text", text: "a" },
+          { type: "refusal", refusal: "b" },
+        ],
+      },
+      { type: "function_call", call_id: "c1", name: "look", arguments: "{}" },
+      { type: "custom_tool_call", call_id: "c2", name: "patch", namespace: "files", input: "***" },
+      { type: "function_call_output", call_id: "c1", output: "The tool failed: r" },
+      { type: "custom_tool_call_output", call_id: "c2", output: "" },
+    ]);
+  });
+
+  test("have a result for each call, as the server refuses calls without one", () => {
+    const items = inputOf(assistant(call()), user({ type: "text", text: "Go on." }));
+    expect(items.map(({ type }) => type)).toEqual(["function_call", "function_call_output", "message"]);
+  });
+
+  test("keep the parts of a result apart", () => {
+    const parts: Part[] = [
+      { type: "text", text: "a" },
+      { type: "image", source: { kind: "url", url: "https://a.test/b.png" }, place },
+    ];
+    expect(
+      inputOf(assistant(call()), { role: "tool", kind: "function", callId: "c1", parts, place })[1]?.["output"],
+    ).toEqual([
+      { type: "input_text", text: "a" },
+      { type: "input_image", image_url: "https://a.test/b.png", detail: "auto" },
+    ]);
+  });
+
+  test("leave out what another maker proved, and tell what was thought", () => {
+    const signed = assistant({
+      type: "reasoning",
+      text: "Hm",
+      isSummary: false,
+      proof: { kind: "signature", data: "s" },
+    });
+    expect(inputOf(signed)).toEqual([
+      { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] },
+    ]);
+    expect(
+      inputOf(assistant({ type: "reasoning", text: "", isSummary: false, proof: { kind: "redacted", data: "r" } })),
+    ).toEqual([]);
+  });
+
+  test("have files as data, as an address, or as their text", () => {
+    const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): Part => ({
+      type: "file",
+      source,
+      name,
+      place,
+    });
+    const data = { kind: "data", mediaType: "application/pdf", data: "AAAA" } as const;
+    expect(
+      inputOf(
+        user(
+          file(data),
+          file({ kind: "url", url: "https://a.test/a.pdf" }, "a"),
+          file({ kind: "text", text: "t" }, "n"),
+        ),
+      )[0]?.["content"],
+    ).toEqual([
+      { type: "input_file", filename: "file.pdf", file_data: "data:application/pdf;base64,AAAA" },
+      { type: "input_file", file_url: "https://a.test/a.pdf", filename: "a" },
+      { type: "input_text", text: "n:\nt" },
+    ]);
+    expect(refusal({ turns: [user(file({ kind: "id", id: "file_1" }))] }).param).toBe(place);
+  });
+});
+
+describe("members", () => {
+  test("say how the answer is to be", () => {
+    expect(
+      bodyOf({
+        ...{
+          tools: [tool],
+          toolChoice: { type: "tool", kind: "function", name: "look" },
+          parallelCalls: false,
+          maxTokens: 9,
+        },
+        output: { type: "schema", name: "a", schema: { type: "object" } },
+        sampling: { temperature: 0.5, topP: 0.9, logprobs: 2, verbosity: "low" },
+        thinking: { effort: "low" },
+        hints: { user: "u", serviceTier: "standard_only", promptCacheKey: "k", metadata: { a: "b" } },
+      }),
+    ).toMatchObject({
+      tools: [{ type: "function", name: "look", parameters: { type: "object", properties: {} }, strict: false }],
+      tool_choice: { type: "function", name: "look" },
+      text: { format: { type: "json_schema", name: "a", strict: false }, verbosity: "low" },
+      ...{ max_output_tokens: 9, temperature: 0.5, top_p: 0.9, top_logprobs: 2, parallel_tool_calls: false },
+      include: ["reasoning.encrypted_content", "message.output_text.logprobs"],
+      reasoning: { effort: "low", summary: "auto" },
+      ...{ safety_identifier: "u", service_tier: "default", prompt_cache_key: "k", metadata: { a: "b" } },
+    });
+  });
+
+  test.each([
+    [{ enabled: false }, { effort: "none" }],
+    [{ enabled: true }, { summary: "auto" }],
+    [{ budget: 1_024 }, { effort: "minimal", summary: "auto" }],
+    [{ budget: 10_000 }, { effort: "medium", summary: "auto" }],
+    [{ budget: 99_999, shown: "omitted" }, { effort: "high" }],
+  ])("tell how much to think: %j", (thinking, reasoning) => {
+    expect(bodyOf({ thinking })["reasoning"]).toEqual(reasoning);
+  });
+
+  test("that the server refuses, and that mean nothing to the model, are left out by their names", () => {
+    const long = "u".repeat(65);
+    const turns: Turn[] = [{ role: "user", name: "ada", parts: [], place }];
+    const hints = { user: long, promptCacheKey: long, serviceTier: "gold" };
+    expect(leftOutOf({ turns, hints, cache: { type: "ephemeral" }, others: { top_a: 1 } })).toEqual([
+      ...["name", "cache_control", "user", "prompt_cache_key", "service_tier", "top_a"],
+    ]);
+    expect(bodyOf({ hints })).not.toHaveProperty("safety_identifier");
+  });
+
+  test.each<[string, Partial<Conversation>]>([
+    ["n", { choices: 2 }],
+    ["stop", { sampling: { stop: ["a"] } }],
+    ["seed", { sampling: { seed: 0 } }],
+    ["top_k", { sampling: { topK: 4 } }],
+    ["frequency_penalty", { sampling: { frequencyPenalty: 1 } }],
+    ["presence_penalty", { sampling: { presencePenalty: 1 } }],
+    ["logit_bias", { sampling: { logitBias: { 5: 1 } } }],
+    ["tool_choice", { toolChoice: { type: "required" } }],
+  ])("that change the answer and cannot be said are refused: %s", (param, more) => {
+    expect(refusal(more).param).toBe(param);
+  });
+
+  test("that are what they are anyway are no reason to refuse", () => {
+    const sampling = { stop: [], frequencyPenalty: 0, presencePenalty: 0, logitBias: {} };
+    expect(bodyOf({ choices: 1, sampling, toolChoice: { type: "auto" } })).not.toHaveProperty("tool_choice");
+  });
+});

@@ -1,0 +1,87 @@
+// The dialect of a task, in which all but what its entry says is the same for each.
+import { generates } from "../../../domain/models/operation.ts";
+import { hasMediaPart, shownTokens } from "../conversation/shown-tokens.ts";
+import type { Dialect } from "../dialect.ts";
+import { comment } from "../keep-alive.ts";
+import type { LongFormat } from "../long-answer.ts";
+import { piecesSaid, readTold, textsSaid } from "../openai/said.ts";
+import type { Json, Task } from "./task.ts";
+import { readTaskAnswer } from "./task-answer.ts";
+import { TaskStream } from "./task-stream.ts";
+import { usageOfTask } from "./task-usage.ts";
+
+/** The members in the order of all dialects: what reads them stays monomorphic. */
+export function taskDialect(task: Task): Dialect {
+  const { operation, endpoint, capability, schema, promptMember, shownMembers } = task;
+  return {
+    operation,
+    endpoint,
+    capability,
+    spanName: operation,
+    maker: "openai",
+    format: undefined,
+    task,
+
+    schema,
+    countSchema: undefined,
+    shownMembers,
+    promptTokens: (body) => tokensRead(task, body),
+    isPlain: () => true,
+    opened: undefined,
+    isKeptUnlessTold: false,
+    asksForUsage: false,
+    limitMembers: ["max_completion_tokens"],
+    minLimit: () => 1,
+    isLimitRequired: false,
+    promptMember,
+    isConversation: false,
+    generates: generates[operation],
+    knowsNewerLimit: true,
+    width: () => 1,
+    // What is in files no text tells.
+    hasMedia: task.form ? () => true : hasMediaPart,
+
+    answerList: Object.keys(task.answerMembers)[0] ?? "",
+    answerObject: "",
+    chunkObject: "",
+    itemBytes: task.itemBytes,
+    idOf: (requestId) => requestId,
+    encode: () => false,
+    readAnswer: (bytes, request, serving) => readTaskAnswer(task, bytes, request, serving),
+    long: longFormat(task),
+    stream: (request) => new TaskStream(task, request),
+    tellsPromptFirst: false,
+    keepAlive: comment,
+    errorEvent: undefined,
+    kept: undefined,
+    namesKept: undefined,
+
+    asked: textsSaid,
+    answered: () => [],
+    streamed: piecesSaid,
+    readTold,
+  };
+}
+
+/** Images alone are long; what other tasks answer is completed with all of it at hand. */
+function longFormat(task: Task): LongFormat | undefined {
+  if (task.itemBytes === 0) return undefined;
+  return {
+    items: () => undefined,
+    encoder: () => undefined,
+    edited: (name, value, _request, { id }) =>
+      name === "model" && typeof value === "string" ? JSON.stringify(id) : undefined,
+    usage(members, items, request) {
+      const told = task.usage({ ...members, [Object.keys(task.answerMembers)[0] ?? ""]: Array(items) });
+      return usageOfTask(told, task.units(request.body), request, { bytes: 0, tokens: 0 });
+    },
+  };
+}
+
+function tokensRead({ shownMembers, repeated, readings }: Task, body: Json): number {
+  const once = shownTokens(
+    body,
+    shownMembers.filter((name) => !repeated.includes(name)),
+  );
+  return once + readings(body) * shownTokens(body, repeated);
+}

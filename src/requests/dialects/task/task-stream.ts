@@ -1,0 +1,164 @@
+// The stream of events of a task: each goes to the client as its server wrote it, and what is counted of it is watched.
+import { type ByteSpan, withoutMark } from "../../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
+import { GatewayError } from "../../../base/errors.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { AnswerStream, AskedRequest, Serving } from "../answer.ts";
+import type { ReplyUsage } from "../conversation/reply.ts";
+import { endMark, isEndMark } from "../end-mark.ts";
+import { toldFault } from "../engine-fault.ts";
+import { malformed } from "../malformed.ts";
+import { estimateTokens } from "../prompt-tokens.ts";
+import { parseObject } from "../read-answer.ts";
+import type { Json, Task, TaskEvents } from "./task.ts";
+import { requireAnswer } from "./task-answer.ts";
+import { usageOfTask } from "./task-usage.ts";
+
+const typePattern = /^[\w.-]{1,64}$/;
+
+export class TaskStream implements AnswerStream {
+  deliveredBytes = 0;
+  deliveredPieces = 0;
+  context: number | undefined;
+  readonly #task: Task;
+  readonly #events: TaskEvents;
+  readonly #request: AskedRequest;
+  #serving: Serving | undefined;
+  /** What the last events told, all of them together. */
+  #told: ReplyUsage | undefined;
+  /** UTF-8 bytes of text that a client can count; those of sound and images say nothing of tokens. */
+  #textBytes = 0;
+  /** Items that are complete, and whether some of one more was seen. */
+  #complete = 0;
+  #begun = false;
+  #hasEndMark = false;
+  /** Items that were asked for. */
+  readonly #expected: number;
+
+  /** Throws where the task has no events. */
+  constructor(task: Task, request: AskedRequest) {
+    if (!task.events) throw new GatewayError("internal_error", `There is no stream of ${task.endpoint}.`);
+    this.#task = task;
+    this.#events = task.events;
+    this.#request = request;
+    const { n } = request.body;
+    this.#expected = typeof n === "number" && task.events.units ? n : 1;
+  }
+
+  get reported(): TokenUsage | undefined {
+    return this.#told && this.usageSoFar();
+  }
+
+  get finishSeen(): boolean {
+    return this.#complete > 0;
+  }
+
+  get isOpen(): boolean {
+    return this.#complete < this.#expected;
+  }
+
+  get isOver(): boolean {
+    return !this.isOpen;
+  }
+
+  usageSoFar(): TokenUsage {
+    const { body } = this.#request;
+    const asked = this.#task.units(body);
+    const units = asked && (this.#events.units?.(asked, this.#complete, this.#begun) ?? asked);
+    return usageOfTask(this.#told, units, this.#request, {
+      bytes: this.#textBytes,
+      tokens: estimateTokens(this.#textBytes),
+    });
+  }
+
+  servedBy(serving: Serving): void {
+    this.#serving = serving;
+    this.context = serving.model.context;
+  }
+
+  takeInPlace(): undefined {
+    return undefined;
+  }
+
+  takeAlike(): string {
+    return "";
+  }
+
+  isEnd(data: string): boolean {
+    // Some servers end with the mark of chat completions.
+    if (!isEndMark(data)) return false;
+    this.#hasEndMark = true;
+    return true;
+  }
+
+  translate(received: string): string {
+    const text = decodeByteText(received);
+    const event = parseObject(text);
+    if (event["error"] !== undefined && event["error"] !== null) {
+      throw toldFault(text, this.#serving?.deployment.engine, "The model server failed in the middle of the answer.");
+    }
+    this.#serving?.trace?.chunk(event);
+    const { type } = event;
+    if (typeof type !== "string" || !typePattern.test(type)) throw malformed("an event without a type");
+    this.#observe(type, event);
+    // JSON over several data lines: one line has to do for clients that read line by line.
+    const data = received.includes("\n") ? encodeByteText(JSON.stringify(event)) : received;
+    return `event: ${type}\ndata: ${data}\n\n`;
+  }
+
+  #observe(type: string, event: Json): void {
+    const { last, delivered } = this.#events;
+    const piece = event[delivered[type] ?? ""];
+    if (typeof piece === "string" && piece !== "") {
+      const bytes = Buffer.byteLength(piece);
+      this.deliveredBytes += bytes;
+      this.deliveredPieces++;
+      if (delivered[type] === "delta") this.#textBytes += bytes;
+    }
+    if (type !== last) {
+      this.#begun ||= piece !== undefined;
+      return;
+    }
+    this.#complete++;
+    this.#begun = false;
+    const told = this.#task.usage(event);
+    if (told) this.#told = this.#told ? added(this.#told, told) : told;
+  }
+
+  whole(bytes: ByteSpan): string {
+    const serving = this.#serving as Serving;
+    const answer = requireAnswer(this.#task, withoutMark(bytes).text, serving);
+    const events = this.#events.ofWhole(answer).map((event) => this.translate(encodeByteText(JSON.stringify(event))));
+    // The events tell what stands in them alone.
+    this.#told ??= this.#task.usage(answer);
+    return events.join("");
+  }
+
+  ending(): string {
+    return this.#hasEndMark ? `data: ${endMark}\n\n` : "";
+  }
+
+  stopped(): string {
+    return this.ending();
+  }
+
+  errorEvent(rendered: string): string {
+    return `data: ${encodeByteText(rendered)}\n\n`;
+  }
+}
+
+/** Each image tells its own. */
+function added(one: ReplyUsage, other: ReplyUsage): ReplyUsage {
+  const sum = (a: number | undefined, b: number | undefined) =>
+    a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);
+  return {
+    promptTokens: sum(one.promptTokens, other.promptTokens),
+    completionTokens: sum(one.completionTokens, other.completionTokens),
+    cachedTokens: sum(one.cachedTokens, other.cachedTokens),
+    details: {
+      ...other.details,
+      inputImageTokens: sum(one.details?.inputImageTokens, other.details?.inputImageTokens),
+      outputImageTokens: sum(one.details?.outputImageTokens, other.details?.outputImageTokens),
+    },
+  };
+}

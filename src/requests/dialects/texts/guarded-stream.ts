@@ -1,0 +1,395 @@
+// A streamed answer on its way through guardrails: what they hold back, mask and block, in the events that the client gets.
+
+import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
+import type { GatewayError } from "../../../base/errors.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { AnswerStream, Serving, StopMark } from "../answer.ts";
+import { endMark } from "../end-mark.ts";
+import { type Event, type PieceSlot, sayWithheld, textsOfEvent } from "./streamed-texts.ts";
+import { ContentBlocked, type GuardedText, guardedWhole, type TextGuard } from "./text-guard.ts";
+import type { TextSlot } from "./text-slots.ts";
+
+/** A text of the answer that has begun. */
+interface OpenText {
+  readonly guarded: GuardedText;
+  /** An event with another piece of it. */
+  with: PieceSlot["with"];
+  /** What its engine told of it, where the format tells it again as a whole; and what of it was passed on. */
+  raw: string;
+  given: string;
+  /** The end of what was passed on. */
+  before: string;
+}
+
+/** An event for the client, or one of its pieces, until it may leave. */
+interface Entry {
+  readonly pieces: readonly { readonly open: OpenText; given: string; put(text: string): void }[];
+  render(): string;
+}
+
+/** Characters that are asked about at once: from the first figure on where a sentence ends with them. */
+const [sentenceWindow, maxWindowLength] = [80, 400];
+/** Events that are held at most while nothing is asked: most of them have no text then. */
+const maxHeldEvents = 256;
+const contextLength = 400;
+const sentenceEnd = /[.!?\n。！？]\s?$/;
+const noText: GuardedText = { feed: () => "", end: () => "" };
+const noMark: StopMark = { stopped_by: "quota", quota: {} };
+
+export class GuardedStream implements AnswerStream {
+  /** What its engines make of it. */
+  readonly inner: AnswerStream;
+  readonly #guard: TextGuard;
+  readonly #texts = new Map<string, OpenText>();
+  /** Texts that have ended, by what their engine told of them. */
+  readonly #whole = new Map<string, OpenText>();
+  #held: Entry[] = [];
+  #heldLength = 0;
+  #heldEvents = 0;
+  #isDue = false;
+  /** Characters of what is known of texts, each twice: as it came, and as it was passed on. */
+  #knownLength = 0;
+  /** What was asked about, and may leave; and the characters of what is being asked about, or was. */
+  #asked: Entry[] = [];
+  #askedEvents = 0;
+  #asking: Promise<void> | undefined;
+  #number: number | undefined;
+  /** What came before what is blocked, in the same event. */
+  #last = "";
+  #isCut = false;
+
+  constructor(inner: AnswerStream, guard: TextGuard) {
+    this.inner = inner;
+    this.#guard = guard;
+  }
+
+  get reported(): TokenUsage | undefined {
+    return this.inner.reported;
+  }
+
+  get toldPrompt(): AnswerStream["toldPrompt"] {
+    return this.inner.toldPrompt;
+  }
+
+  get deliveredBytes(): number {
+    return this.inner.deliveredBytes;
+  }
+
+  get deliveredPieces(): number {
+    return this.inner.deliveredPieces;
+  }
+
+  get cut(): AnswerStream["cut"] {
+    return this.inner.cut;
+  }
+
+  get countedPrompts(): AnswerStream["countedPrompts"] {
+    return this.inner.countedPrompts;
+  }
+
+  get context(): number | undefined {
+    return this.inner.context;
+  }
+
+  get finishSeen(): boolean {
+    return this.inner.finishSeen;
+  }
+
+  get isOpen(): boolean {
+    return this.inner.isOpen;
+  }
+
+  get isOver(): boolean {
+    return this.inner.isOver;
+  }
+
+  usageSoFar(): TokenUsage | undefined {
+    return this.inner.usageSoFar?.();
+  }
+
+  servedBy({ model, deployment }: Serving): void {
+    // A trace would have what the guardrails hold back.
+    this.inner.servedBy({ model, deployment });
+  }
+
+  takeInPlace(): undefined {
+    return undefined;
+  }
+
+  takeAlike(): string {
+    return "";
+  }
+
+  isEnd(data: string): boolean {
+    return this.inner.isEnd(data);
+  }
+
+  /** About as much as it holds: of texts that have not ended, of events, and of what is told again at the end. */
+  get heldBytes(): number {
+    return this.#texts.size * this.#guard.bytesOfText + this.#heldEvents + this.#askedEvents + 2 * this.#knownLength;
+  }
+
+  /** Whether what is held has to be asked about before more is taken. */
+  get isDue(): boolean {
+    return this.#isDue;
+  }
+
+  translate(data: string): string {
+    return this.#cutWhereBlocked(this.#pass(this.inner.translate(data, undefined)));
+  }
+
+  whole(bytes: ByteSpan): string {
+    return this.#cutWhereBlocked(this.#pass(this.inner.whole(bytes)));
+  }
+
+  /** With asking, what is held has to be asked about, and taken by `taken`, before the answer ends. */
+  ending(): string {
+    this.#end("");
+    return this.#pass(this.inner.ending());
+  }
+
+  /** At the client's own limit what is held is asked about, as where an answer ends by itself. */
+  stopped(mark: StopMark | undefined): string {
+    if (mark === undefined) {
+      this.#end("");
+      return this.#pass(this.inner.stopped(mark));
+    }
+    // Nobody is asked any more: what is held was passed by nobody.
+    if (this.#guard.asks) return this.#lastOf(this.inner.stopped(mark));
+    this.#end("");
+    for (const event of this.inner.stopped(mark).split("\n\n")) if (event !== "") this.#add(event);
+    return this.#release();
+  }
+
+  errorEvent(rendered: string, error: GatewayError): string {
+    if (error instanceof ContentBlocked) return this.#last + this.#lastOf(this.inner.stopped(noMark));
+    if (!this.#guard.asks) this.#end("");
+    const rest = this.#guard.asks ? "" : this.#release();
+    // A response that failed tells all of its texts again.
+    return rest + this.#lastOf(this.inner.errorEvent(rendered, error));
+  }
+
+  /** Asks about all that is held, once nobody else is asked; settles when `taken` has what came of it. */
+  ask(): Promise<void> {
+    const before = this.#asking;
+    this.#asking = before ? before.then(() => this.#ask()) : this.#ask();
+    return this.#asking;
+  }
+
+  async #ask(): Promise<void> {
+    const texts = new Map<OpenText, string>();
+    const held = this.#held;
+    this.#askedEvents += this.#heldEvents;
+    this.#drop();
+    for (const { pieces } of held) {
+      for (const { open, given } of pieces) texts.set(open, (texts.get(open) ?? "") + given);
+    }
+    const asked = [...texts].filter(([, text]) => text !== "");
+    const answers =
+      asked.length > 0 ? await this.#guard.ask(asked.map(([{ before }, text]) => ({ text, before }))) : [];
+    this.#isDue = false;
+    if (this.#guard.blockedBy !== undefined) {
+      this.#drop();
+      this.#asked = [];
+      return;
+    }
+    for (const entry of held) this.#asked.push(entry);
+    asked.forEach(([open, text], index) => {
+      const answer = answers[index] ?? "";
+      if (answer === text) return;
+      let rest = answer;
+      for (const { pieces } of held) {
+        for (const piece of pieces) {
+          if (piece.open !== open) continue;
+          piece.given = rest;
+          piece.put(rest);
+          rest = "";
+        }
+      }
+    });
+  }
+
+  /** What was held, where it was asked about. Throws ContentBlocked where it may not be passed on. */
+  taken(): string {
+    const asked = this.#asked;
+    this.#asked = [];
+    this.#askedEvents = 0;
+    return this.#cutWhereBlocked(this.#rendering(asked));
+  }
+
+  #cutWhereBlocked(events: string): string {
+    const { blockedBy } = this.#guard;
+    if (blockedBy === undefined || this.#isCut) return events;
+    this.#isCut = true;
+    this.#last = events;
+    throw new ContentBlocked(blockedBy);
+  }
+
+  /** Events as byte text, one or several. */
+  #pass(events: string): string {
+    for (const event of events.split("\n\n")) if (event !== "") this.#add(event);
+    if (this.#guard.asks && this.#heldLength > 0) {
+      this.#isDue ||= this.#held.length >= maxHeldEvents || this.#heldLength >= maxWindowLength;
+      return "";
+    }
+    return this.#release();
+  }
+
+  #add(written: string): void {
+    const event = eventOf(written);
+    if (event === undefined) {
+      if (written.includes(endMark)) this.#end("");
+      this.#held.push({ pieces: [], render: () => `${written}\n\n` });
+      return;
+    }
+    const { pieces, wholes, ends } = textsOfEvent(event);
+    const isNamed = written.startsWith("event:");
+    const seen = pieces.map((piece) => this.#feed(event, piece, ends));
+    for (const beginning of ends) this.#end(beginning);
+    for (const whole of wholes) if (!this.#whole.has(whole.text)) seen.push(this.#feedWhole(whole));
+    this.#heldEvents += written.length;
+    const isOwn = pieces.length > 0 || wholes.length > 0 || this.#isRenumbered(event);
+    const render = () => {
+      for (const { text, put } of wholes) put(this.#whole.get(text)?.given ?? "");
+      const isWithheld = this.#guard.blockedBy !== undefined;
+      if (isWithheld) sayWithheld(event);
+      return isOwn || isWithheld ? this.#rendered(event, isNamed) : `${written}\n\n`;
+    };
+    this.#held.push({ pieces: seen, render });
+  }
+
+  #feed(event: Event, piece: PieceSlot, ends: readonly string[]): Entry["pieces"][number] {
+    const { key, text, isJson, put } = piece;
+    let open = this.#texts.get(key);
+    if (!open) {
+      open = { guarded: this.#guard.open(isJson), with: piece.with, raw: "", given: "", before: "" };
+      this.#texts.set(key, open);
+    }
+    open.with = piece.with;
+    if (event["sequence_number"] !== undefined || String(event["type"]).startsWith("transcript.")) {
+      open.raw += text;
+      this.#knownLength += text.length;
+    }
+    let given = open.guarded.feed(text);
+    if (ends.some((beginning) => key.startsWith(beginning))) {
+      given += open.guarded.end();
+      this.#close(key, open);
+    }
+    put(given);
+    this.#heldLength += given.length;
+    if (this.#heldLength >= sentenceWindow && sentenceEnd.test(given)) this.#isDue = this.#guard.asks;
+    return { open, given, put };
+  }
+
+  /** A text that was not told in pieces before. */
+  #feedWhole({ text, isJson, put }: TextSlot): Entry["pieces"][number] {
+    const given = guardedWhole(this.#guard, text, isJson);
+    const open: OpenText = { guarded: noText, with: () => ({}), raw: text, given: "", before: "" };
+    this.#whole.set(text, open);
+    this.#knownLength += text.length;
+    this.#heldLength += given.length;
+    return { open, given, put };
+  }
+
+  /** The rest of the texts whose keys begin so. */
+  #end(beginning: string): void {
+    for (const [key, open] of this.#texts) {
+      if (!key.startsWith(beginning)) continue;
+      let rest = open.guarded.end();
+      this.#close(key, open);
+      if (rest === "") continue;
+      const event = open.with(rest);
+      const put = (text: string) => {
+        rest = text;
+      };
+      this.#heldLength += rest.length;
+      const isNamed = event["choices"] === undefined;
+      this.#held.push({
+        pieces: [{ open, given: rest, put }],
+        render: () => (rest === "" ? "" : this.#rendered(open.with(rest), isNamed)),
+      });
+    }
+  }
+
+  #close(key: string, open: OpenText): void {
+    this.#texts.delete(key);
+    if (open.raw !== "") this.#whole.set(open.raw, open);
+  }
+
+  #release(): string {
+    const held = this.#held;
+    this.#drop();
+    return this.#rendering(held);
+  }
+
+  #rendering(entries: readonly Entry[]): string {
+    let events = "";
+    for (const { pieces, render } of entries) {
+      for (const { open, given } of pieces) {
+        if (open.raw !== "") open.given += given;
+        if (this.#guard.asks) open.before = (open.before + given).slice(-contextLength);
+      }
+      events += render();
+    }
+    return events;
+  }
+
+  #drop(): void {
+    this.#held = [];
+    this.#heldLength = 0;
+    this.#heldEvents = 0;
+  }
+
+  /** Its last events, of texts as far as they were passed on; with the reason that it has, where the rest is withheld. */
+  #lastOf(last: string): string {
+    this.#drop();
+    for (const [key, open] of this.#texts) this.#close(key, open);
+    const isWithheld = this.#guard.blockedBy !== undefined;
+    let events = "";
+    for (const written of last.split("\n\n")) {
+      const event = written === "" ? undefined : eventOf(written);
+      if (event === undefined) {
+        if (written !== "") events += `${written}\n\n`;
+        continue;
+      }
+      const { pieces, wholes } = textsOfEvent(event);
+      for (const { put } of pieces) put("");
+      for (const { text, put } of wholes) put(this.#whole.get(text)?.given ?? "");
+      if (isWithheld) sayWithheld(event);
+      if (isWithheld && isEmpty(event)) continue;
+      events += this.#rendered(event, written.startsWith("event:"));
+    }
+    return events;
+  }
+
+  /** Whether it has a number that is another by now. */
+  #isRenumbered(event: Event): boolean {
+    const { sequence_number: number } = event;
+    if (typeof number !== "number") return false;
+    this.#number ??= number;
+    return true;
+  }
+
+  #rendered(event: Event, isNamed: boolean): string {
+    if (typeof event["sequence_number"] === "number") {
+      this.#number ??= event["sequence_number"];
+      event["sequence_number"] = this.#number++;
+    }
+    const data = `data: ${encodeByteText(JSON.stringify(event))}\n\n`;
+    return isNamed ? `event: ${event["type"]}\n${data}` : data;
+  }
+}
+
+/** The end of choices that have all ended. */
+function isEmpty({ choices, usage }: Event): boolean {
+  return Array.isArray(choices) && choices.length === 0 && (usage === undefined || usage === null);
+}
+
+const dataLine = /^data: ?(.*)$/m;
+
+/** Undefined of what has no data in JSON: a comment, or the mark of the end. */
+function eventOf(written: string): Event | undefined {
+  const data = dataLine.exec(written)?.[1];
+  return data === undefined || data === endMark ? undefined : (JSON.parse(decodeByteText(data)) as Event);
+}

@@ -1,0 +1,137 @@
+// Counts what of a reply is delivered, and keeps what its engine said of usage and of the end, on the way to a writer.
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { CutPart, SaidListener, StreamObservation } from "../answer.ts";
+import type { ReasoningProof } from "../conversation/conversation.ts";
+import type { ReplyCall, ReplyEnd, ReplySink, ReplyUsage } from "../conversation/reply.ts";
+import { lastPart } from "../stream-usage.ts";
+import { partsOf } from "../told-parts.ts";
+
+export class CountedReply implements ReplySink, StreamObservation {
+  deliveredBytes = 0;
+  deliveredPieces = 0;
+  context: number | undefined;
+  ended: ReplyEnd | undefined;
+  /** What was told of usage, the latest of each figure. */
+  told: ReplyUsage = {};
+  cut: CutPart[] | undefined;
+  readonly countedPrompts: SaidListener["countedPrompts"] | undefined;
+  readonly #to: ReplySink | undefined;
+  readonly #said: SaidListener | undefined;
+
+  /** `to`: gets all of it, too. `said`: is told of the text. */
+  constructor(to?: ReplySink, said?: SaidListener) {
+    this.#to = to;
+    this.#said = said;
+    this.countedPrompts = said?.countedPrompts;
+  }
+
+  /** Another server goes on: what is told of usage from here on is of that one. */
+  goOn(): void {
+    const part = lastPart(this);
+    this.cut ??= [];
+    this.cut.push(part);
+    this.told = {};
+  }
+
+  /**
+   * Undefined until the answer ended, as some servers begin with figures that are of nothing yet; but for one that told what
+   * of the prompt its cache had: that is true of a stream that is cut, too. What was told where it failed is whole as well.
+   */
+  get reported(): TokenUsage | undefined {
+    return reportedOf(this.told, this.ended !== undefined || this.told.isFinal === true);
+  }
+
+  get toldPrompt(): StreamObservation["toldPrompt"] {
+    const { promptTokens, completionTokens: _, reasoningTokens: __, ...told } = this.told;
+    return promptTokens === undefined ? undefined : { promptTokens, parts: partsOf(told) };
+  }
+
+  block(): void {
+    this.#to?.block();
+  }
+
+  text(text: string, logprobs?: readonly unknown[]): void {
+    this.#count(text);
+    this.#said?.text(text);
+    if (logprobs) this.#said?.other();
+    this.#to?.text(text, logprobs);
+  }
+
+  refusal(text: string): void {
+    this.#count(text);
+    this.#said?.other();
+    this.#to?.refusal(text);
+  }
+
+  reasoning(text: string, isSummary: boolean): void {
+    this.#count(text);
+    this.#said?.thought();
+    this.#to?.reasoning(text, isSummary);
+  }
+
+  proof(proof: ReasoningProof): void {
+    this.#said?.thought();
+    this.#to?.proof(proof);
+  }
+
+  call(index: number, call: ReplyCall): void {
+    this.#count(call.name);
+    this.#said?.other();
+    this.#to?.call(index, call);
+  }
+
+  arguments(index: number, text: string): void {
+    this.#count(text);
+    this.#to?.arguments(index, text);
+  }
+
+  usage(usage: ReplyUsage): void {
+    this.told = merged(this.told, usage);
+    this.#to?.usage(usage);
+  }
+
+  end(end: ReplyEnd): void {
+    this.ended = end;
+    this.#to?.end(this.cut ? { ...end, mark: { ...end.mark, continued: this.cut.length } } : end);
+  }
+
+  #count(text: string): void {
+    if (text === "") return;
+    this.deliveredBytes += Buffer.byteLength(text);
+    this.deliveredPieces++;
+  }
+}
+
+export function reportedOf(told: ReplyUsage, hasEnded: boolean): TokenUsage | undefined {
+  const { promptTokens, completionTokens = hasEnded ? undefined : 0, cachedTokens, cacheWriteTokens } = told;
+  if (promptTokens === undefined || completionTokens === undefined) return undefined;
+  if (!hasEnded && !cachedTokens && !cacheWriteTokens) return undefined;
+  return { promptTokens, completionTokens, estimated: false, parts: partsOf(told) };
+}
+
+/** What is not told again stands. */
+function merged(before: ReplyUsage, now: ReplyUsage): ReplyUsage {
+  return {
+    promptTokens: now.promptTokens ?? before.promptTokens,
+    cachedTokens: now.cachedTokens ?? before.cachedTokens,
+    cacheWriteTokens: now.cacheWriteTokens ?? before.cacheWriteTokens,
+    completionTokens: now.completionTokens ?? before.completionTokens,
+    reasoningTokens: now.reasoningTokens ?? before.reasoningTokens,
+    details: now.details && before.details ? { ...before.details, ...now.details } : (now.details ?? before.details),
+    isFinal: now.isFinal ?? before.isFinal,
+  };
+}
+
+/** The figures that count, with what the engine said of their parts, as far as that can be true of them. */
+export function usageOf(counted: TokenUsage, told: ReplyUsage): ReplyUsage {
+  const { promptTokens, completionTokens } = counted;
+  const within = (part: number | undefined, whole: number) => (part === undefined ? undefined : Math.min(part, whole));
+  const cachedTokens = within(told.cachedTokens, promptTokens);
+  return {
+    promptTokens,
+    completionTokens,
+    cachedTokens,
+    cacheWriteTokens: within(told.cacheWriteTokens, promptTokens - (cachedTokens ?? 0)),
+    reasoningTokens: within(told.reasoningTokens, completionTokens),
+  };
+}

@@ -1,0 +1,189 @@
+// A whole answer of an engine that speaks the client's format: its own bytes, but for what is ours to say.
+import { type ByteSpan, type Bytes, type Patch, patched, withoutMark } from "../../../base/bytes/byte-span.ts";
+import { editObject, scanObject } from "../../../base/text/json-text.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import type { Answer, AnswerNames, AskedRequest, Serving } from "../answer.ts";
+import { type AnswerMember, type ScannedAnswer, scanAnswer } from "../answer-scan.ts";
+import type { CallNames } from "../conversation/conversation.ts";
+import type { ConversationFormat } from "../conversation/format.ts";
+import type { ReplyUsage } from "../conversation/reply.ts";
+import { isObject } from "../conversation/said.ts";
+import { needsComparison } from "../least-usage.ts";
+import { malformed } from "../malformed.ts";
+import { modelNameJson } from "../model-names.ts";
+import { CountedReply, reportedOf, usageOf } from "./counted-reply.ts";
+import { parsedAnswer } from "./engine-answer.ts";
+import { type RepairHead, repairHead } from "./repair-head.ts";
+import { isStream, streamedAnswer, wholeUsage } from "./translated-answer.ts";
+
+const noNames: CallNames = new Map();
+
+/** What of a format a whole answer of its own depends on. */
+export interface PassedWhole {
+  readonly format: ConversationFormat;
+  /** The member that is what was said. */
+  readonly list: AnswerMember;
+  /** Whether it is an answer of the format that came to its end, as most do. */
+  isUsual(found: ScannedAnswer): boolean;
+  /** Returns the answer with the members that its server left out; the same object where there are none. */
+  strict(answer: Readonly<Record<string, unknown>>, head: RepairHead): Readonly<Record<string, unknown>>;
+  /** The members that its server left out of a usual answer, and their values. Left out: there are none. */
+  readonly missing?: {
+    names(found: ScannedAnswer): readonly AnswerMember[];
+    values(head: RepairHead): Readonly<Record<string, unknown>>;
+  };
+  /** Returns the usage that the answer reports; undefined if the answer has to be parsed for that. */
+  usage(found: ScannedAnswer): ReplyUsage | undefined;
+}
+
+/** Throws `upstream_error` on what is no usable answer. */
+export function passedAnswer(
+  whole: PassedWhole,
+  all: ByteSpan,
+  request: AskedRequest,
+  serving: Serving,
+  names: AnswerNames,
+): Answer {
+  const bytes = withoutMark(all);
+  if (isStream(bytes)) return streamedAnswer(bytes, request, serving, names, whole.format);
+  serving.trace?.answer(bytes);
+  return plainAnswer(whole, bytes, request, serving, names) ?? readAnswer(whole, bytes, request, serving, names);
+}
+
+class PlainAnswer implements Answer {
+  readonly body: Bytes;
+  readonly usage: TokenUsage;
+
+  constructor(body: Bytes, usage: TokenUsage) {
+    this.body = body;
+    this.usage = usage;
+  }
+
+  get text(): string {
+    return this.body.solid.text;
+  }
+}
+
+const [quote, letterF] = [0x22, 0x66];
+const nothing: readonly never[] = [];
+const notKept = Buffer.from('"store":false,');
+
+/**
+ * The usual answer: nothing of it is to be changed but the name of the model and, where the server does not say so, that it is not
+ * kept. Undefined where there is more to it.
+ */
+function plainAnswer(
+  { list, isUsual, usage: usageIn, missing }: PassedWhole,
+  bytes: ByteSpan,
+  request: AskedRequest,
+  { model: { id: model, context } }: Serving,
+  names: AnswerNames,
+): Answer | undefined {
+  if (names.ownId) return undefined;
+  const found = scanAnswer(bytes);
+  if (!found || !isUsual(found) || !found.hasObjects(list) || found.firstByteOf("id") !== quote) return undefined;
+  const told = usageIn(found);
+  const usage = told && reportedOf(told, true);
+  if (!usage || needsComparison(usage, found.endOf(list) - found.startOf(list), request, context)) return undefined;
+  const patches: Patch[] = [];
+  const { members } = names;
+  for (const name in members) {
+    const own = members[name];
+    const first = found.firstByteOf(name as AnswerMember);
+    if (own === null && found.isNothing(name as AnswerMember)) continue;
+    if (own !== false || name !== "store" || (first !== 0 && first !== letterF)) return undefined;
+    if (first === 0) patches.push({ from: found.within, to: found.within, insert: notKept });
+  }
+  if (!found.isText("model", model)) {
+    const from = found.startOf("model");
+    if (from === 0) return undefined;
+    patches.push({ from, to: found.endOf("model"), insert: modelNameJson(model) });
+  }
+  const left = missing?.names(found) ?? nothing;
+  if (missing && left.length > 0) {
+    const counted = () => usageOf(usage, told);
+    const values = missing.values(repairHead(request, names, () => model, counted));
+    const isOwn = (name: string) => members?.[name] !== undefined && members[name] !== null;
+    patches.push(
+      ...missingPatches(
+        found,
+        left.filter((name) => !isOwn(name)),
+        values,
+      ),
+    );
+    patches.sort((one, other) => one.from - other.from);
+  }
+  return new PlainAnswer(patched(bytes, patches), usage);
+}
+
+/** The patches that give these members these values: in the place of null, or before all others. */
+function missingPatches(
+  found: ScannedAnswer,
+  names: readonly AnswerMember[],
+  values: Readonly<Record<string, unknown>>,
+): Patch[] {
+  const patches: Patch[] = [];
+  let added = "";
+  for (const name of names) {
+    const value = JSON.stringify(values[name]);
+    const from = found.startOf(name);
+    if (from === 0) added += `"${name}":${value},`;
+    else patches.push({ from, to: found.endOf(name), insert: Buffer.from(value) });
+  }
+  const { within } = found;
+  return added === "" ? patches : [{ from: within, to: within, insert: Buffer.from(added) }, ...patches];
+}
+
+/** Returns an answer of any kind by parsing it. */
+function readAnswer(
+  { format, strict }: PassedWhole,
+  bytes: ByteSpan,
+  request: AskedRequest,
+  serving: Serving,
+  names: AnswerNames,
+): Answer {
+  const answer = parsedAnswer(bytes.text, serving);
+  const reply = new CountedReply();
+  format.reader(noNames, serving.deployment.engine).whole(answer, reply);
+  const usage = wholeUsage(reply, request, serving);
+  const counted = () => usageOf(usage, reply.told);
+  const head = repairHead(request, names, () => serving.model.id, counted);
+  const edits = ownMembers(answer, serving, names);
+  for (const [name, value] of Object.entries(strict(answer, head))) {
+    if (value !== answer[name]) edits[name] ??= JSON.stringify(value);
+  }
+  const { text } = bytes;
+  const body = Object.keys(edits).length > 0 ? edited(text, edits) : bytes;
+  return { body, text: typeof body === "string" ? body : text, usage };
+}
+
+/**
+ * The public id of the model, an id of ours where it has to be found again by it, and what else is ours to say; as JSON.
+ * What the engine says as well, or leaves out where there is nothing to say, stays as it is.
+ */
+export function ownMembers(
+  answer: Readonly<Record<string, unknown>>,
+  serving: Serving | undefined,
+  names: AnswerNames,
+): Record<string, string> {
+  const edits: Record<string, string> = {};
+  const model = serving?.model.id;
+  if (model !== undefined && answer["model"] !== model) edits["model"] = JSON.stringify(model);
+  if (names.ownId || typeof answer["id"] !== "string") edits["id"] = JSON.stringify(names.id);
+  for (const [name, own] of Object.entries(names.members ?? {})) {
+    const said = answer[name] ?? null;
+    if (own !== said && !(isObject(own) && JSON.stringify(own) === JSON.stringify(said))) {
+      edits[name] = JSON.stringify(own);
+    }
+  }
+  return edits;
+}
+
+export function edited(text: string, edits: Readonly<Record<string, string>>): string {
+  try {
+    return editObject(text, scanObject(text), edits);
+  } catch {
+    // Its reason may quote the answer.
+    throw malformed("JSON that cannot be edited: a field appears twice, or there is too much of it");
+  }
+}

@@ -1,0 +1,173 @@
+// A streamed answer in the client's format, of an engine that speaks another.
+import type { ByteSpan } from "../../../base/bytes/byte-span.ts";
+import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
+import type { GatewayError } from "../../../base/errors.ts";
+import type { SseReader } from "../../../base/text/sse.ts";
+import { maskKeys } from "../../../domain/api-key.ts";
+import type { TokenUsage } from "../../../domain/usage/usage.ts";
+import { TemplateTrials } from "../alike-events.ts";
+import type { AnswerNames, AnswerStream, AskedRequest, CutPart, SaidListener, Serving, StopMark } from "../answer.ts";
+import type { ReplyReader, ReplyUsage, ReplyWriter } from "../conversation/reply.ts";
+import { isEndMark } from "../end-mark.ts";
+import { toldCode } from "../engine-fault.ts";
+import { streamUsage } from "../stream-usage.ts";
+import { CountedReply, usageOf } from "./counted-reply.ts";
+import { type Json, parsedAnswer } from "./engine-answer.ts";
+import { TextTemplate } from "./text-template.ts";
+import { headOf, type Translation } from "./translation.ts";
+
+export class TranslatedStream implements AnswerStream {
+  readonly #request: AskedRequest;
+  #serving: Serving;
+  #reader: ReplyReader;
+  readonly #writer: ReplyWriter;
+  readonly #reply: CountedReply;
+  readonly #errorEvent: Translation["errorEvent"];
+  readonly #trials = new TemplateTrials();
+  #template: TextTemplate | undefined;
+  #hasBegun = false;
+  readonly #said: SaidListener | undefined;
+
+  constructor(request: AskedRequest, names: AnswerNames, serving: Serving, translation: Translation) {
+    this.#request = request;
+    this.#serving = serving;
+    this.#errorEvent = translation.errorEvent;
+    this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
+    this.#writer = translation.to.writer(headOf(request, names, serving, translation));
+    this.#reply = new CountedReply(this.#writer, names.said);
+    this.#said = names.said;
+    this.#reply.context = serving.model.context;
+  }
+
+  get reported(): TokenUsage | undefined {
+    return this.#reply.reported;
+  }
+
+  get toldPrompt(): AnswerStream["toldPrompt"] {
+    return this.#reply.toldPrompt;
+  }
+
+  /** What was told of usage, the latest of each figure. */
+  get told(): ReplyUsage {
+    return this.#reply.told;
+  }
+
+  get deliveredBytes(): number {
+    return this.#reply.deliveredBytes;
+  }
+
+  get deliveredPieces(): number {
+    return this.#reply.deliveredPieces;
+  }
+
+  get cut(): readonly CutPart[] | undefined {
+    return this.#reply.cut;
+  }
+
+  get countedPrompts(): SaidListener["countedPrompts"] | undefined {
+    return this.#reply.countedPrompts;
+  }
+
+  get context(): number | undefined {
+    return this.#reply.context;
+  }
+
+  get finishSeen(): boolean {
+    return this.#reply.ended !== undefined;
+  }
+
+  get isOpen(): boolean {
+    return !this.finishSeen;
+  }
+
+  get isOver(): boolean {
+    return this.#reader.isOver;
+  }
+
+  servedBy(): void {}
+
+  /** Another server goes on in the middle of it, which is asked in a format that need not be that of the one before. */
+  goOn(serving: Serving, translation: Translation): void {
+    this.#serving = serving;
+    this.#reader = translation.from.reader(translation.names, serving.deployment.engine);
+    this.#template = undefined;
+    this.#reply.goOn();
+  }
+
+  takeInPlace(bytes: Buffer, start: number, end: number): TextTemplate | undefined {
+    const template = this.#template;
+    if (!template?.takeInPlace(bytes, start, end, this.#reply)) return undefined;
+    this.#trials.spared(1);
+    return template;
+  }
+
+  takeAlike(reader: SseReader): string {
+    const template = this.#template;
+    if (!template || !reader.betweenEvents) return "";
+    const { deliveredPieces } = this.#reply;
+    const events = template.take(reader, this.#reply, this.#said);
+    this.#trials.spared(this.#reply.deliveredPieces - deliveredPieces);
+    return events;
+  }
+
+  isEnd(data: string): boolean {
+    if (!isEndMark(data)) return false;
+    this.#reader.done?.(this.#reply);
+    // The formats that do not end so have to have ended by an event: else what came is a part of an answer.
+    return this.finishSeen;
+  }
+
+  translate(data: string, raw: string | undefined): string {
+    const event = parsedAnswer(decodeByteText(data), this.#serving);
+    this.#serving.trace?.chunk(event);
+    // What it knows of the writer holds until anything but text is told.
+    this.#template = undefined;
+    this.#reader.event(event, this.#reply);
+    // Else the begin of an answer would be written for a heartbeat.
+    this.#hasBegun ||= this.#reader.isPart(event);
+    if (!this.#hasBegun) return "";
+    const events = encodeByteText(this.#writer.take());
+    if (raw !== undefined && this.#trials.areLeft) this.#template = this.#templateOf(event, data, raw);
+    return events;
+  }
+
+  /** For events like this one, which was just translated. */
+  #templateOf(event: Json, data: string, raw: string): TextTemplate | undefined {
+    const text = this.#reader.plainText?.(event);
+    const pieces = this.#writer.textEvents();
+    if (text === undefined || !pieces) return undefined;
+    this.#trials.take();
+    return TextTemplate.of({ text, data, raw }, this.#reader, pieces);
+  }
+
+  whole(bytes: ByteSpan): string {
+    this.#serving.trace?.answer(bytes);
+    this.#reader.whole(parsedAnswer(bytes.text, this.#serving), this.#reply);
+    return encodeByteText(this.#writer.take());
+  }
+
+  ending(): string {
+    return this.#ending(true);
+  }
+
+  stopped(mark: StopMark | undefined): string {
+    const { cut } = this.#reply;
+    // Past what counts it: figures of the engine are still of an earlier moment.
+    this.#writer.end({ reason: "length", mark: cut ? { ...mark, continued: cut.length } : mark });
+    return this.#ending(false);
+  }
+
+  #ending(isWhole: boolean): string {
+    const counted = streamUsage(this.#request, this, isWhole);
+    // What was told is of the last server alone.
+    const told = this.#reply.cut ? { ...counted.parts, details: undefined } : this.#reply.told;
+    return encodeByteText(this.#writer.ending(usageOf(counted, told)));
+  }
+
+  errorEvent(rendered: string, error: GatewayError): string {
+    const { message, param } = error;
+    const known = this.#errorEvent?.(rendered);
+    const fault = { status: 502, code: toldCode(error), message: maskKeys(message), param };
+    return encodeByteText(known ?? this.#writer.failure(fault));
+  }
+}
