@@ -53,6 +53,7 @@ const always: Readonly<Record<string, Answer>> = {
   "no choices": sent(200, jsonType, '{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[]}'),
   "a list": sent(200, jsonType, "[1]"),
   "a stream that ends at once": sent(200, sse, "data: [DONE]\n\n"),
+  "a stream that ends at once, without a line end": sent(200, sse, "data: [DONE]"),
   "a stream of a heartbeat": sent(200, sse, "data: {}\n\ndata: [DONE]\n\n"),
 };
 const streamed: Readonly<Record<string, Answer>> = {
@@ -251,6 +252,11 @@ beforeAll(async () => {
       }),
     ),
   );
+  for (const name of markAlone)
+    for (const client of formats) {
+      const id = loneModel(name, client);
+      models.push(`  - { id: ${id}, deployments: [{ upstream: bad-chat, model: ${id} }] }`);
+    }
   server = await startHeadrace({ yaml: `upstreams:\n${upstreams.join("\n")}\nmodels:\n${models.join("\n")}\n` });
 });
 afterAll(async () => {
@@ -258,6 +264,9 @@ afterAll(async () => {
   bad.close();
   good.close();
 });
+
+const markAlone = ["a stream that ends at once", "a stream that ends at once, without a line end"];
+const loneModel = (name: string, client: Format) => `m-${caseNames.indexOf(name)}-lone-${client}`;
 
 function modelFor(name: string, upstream: Format): string {
   const id = `m-${caseNames.indexOf(name)}-${upstream}`;
@@ -302,6 +311,16 @@ describe.each(formats)("asked in chat, Responses and Messages, servers of %s", (
       });
     }
   }
+});
+
+describe.each(markAlone)("%s from the only server", (name) => {
+  test.each(formats)("is an error for a client of %s, which pays nothing", async (client) => {
+    const [path, body] = requests[client];
+    const response = await server.request(path, { body: { ...body, model: loneModel(name, client), stream: true } });
+    expect([response.status, await response.text()]).toEqual([502, expect.stringContaining("sent no answer")]);
+    const record = await booked(response.headers.get("x-request-id"));
+    expect(record).toMatchObject({ outcome: "failed", prompt_tokens: 0, completion_tokens: 0 });
+  });
 });
 
 describe.each(Object.keys(operations))("a request for %s", (operation) => {

@@ -232,10 +232,10 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
         const start = this.#reader.betweenEvents ? this.#reader.position : -1;
         const data = this.#reader.next();
         if (data === undefined) break;
-        const isEmpty = !this.#hasBegun && events === "" && !this.#chunks.finishSeen;
+        const isEmpty = events === "" && this.#isEmpty;
         if (this.#chunks.isEnd(data)) {
           done = true;
-          if (isEmpty && this.#chunks.deliveredBytes === 0) throw noAnswer("a stream without an event");
+          if (isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
         } else {
           events += this.#translate(data, start);
           done = this.#chunks.isOver;
@@ -272,6 +272,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     if (this.#over) return;
     if (verdict !== "goes_on") this.#hold(verdict);
     else if (isAnswered) this.#expectEnd(events !== "");
+  }
+
+  /** Reports whether no event of an answer came so far. */
+  get #isEmpty(): boolean {
+    return !this.#hasBegun && !this.#chunks.finishSeen;
   }
 
   /** `hasMore`: some servers give a reason with each piece of an answer, so each piece moves the moment. */
@@ -319,7 +324,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     let events = "";
     try {
       const data = this.#reader.end();
+      const isEmpty = this.#isEmpty;
       const isEnd = data !== undefined && this.#chunks.isEnd(data);
+      if (isEnd && isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
       if (data !== undefined && !isEnd) events = this.#translate(data, -1);
       // Some servers forget the mark; the reason for which generation ended proves as much.
       if (!isEnd && !this.#chunks.finishSeen) throw closedEarly();
@@ -859,6 +866,10 @@ function nothingOfUse(bytes: number): GatewayError {
   return new GatewayError("upstream_error", "The model server sends much that is no part of an answer.", {
     detail: `${bytes} bytes of comments, or of events without a choice, since the last event of use`,
   });
+}
+
+function emptyStream(): GatewayError {
+  return noAnswer("a stream without an event");
 }
 
 function closedEarly(): GatewayError {

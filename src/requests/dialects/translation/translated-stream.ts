@@ -112,6 +112,8 @@ export class TranslatedStream implements AnswerStream {
 
   isEnd(data: string): boolean {
     if (!isEndMark(data)) return false;
+    // Before any part of an answer, the mark ends none.
+    if (!this.#hasBegun && !this.finishSeen) return true;
     this.#reader.done?.(this.#reply);
     // The formats that do not end so have to have ended by an event: else what came is a part of an answer.
     return this.finishSeen;
