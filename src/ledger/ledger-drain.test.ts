@@ -13,7 +13,8 @@ import { prepareSpoolDirectory, Spool, type WriteToDisk } from "./spool.ts";
 import { openUsageWriter, type UsageWriter } from "./usage/usage-writer.ts";
 
 const databases = sqliteDatabases();
-const log: Log = { info: () => {}, warn: () => {}, error: () => {} };
+let errors: string[] = [];
+const log: Log = { info: () => {}, warn: () => {}, error: (event) => void errors.push(event) };
 const end: UsageEnd = {
   ...{ promptTokens: 7, completionTokens: 2, estimated: false, outcome: "completed", errorCode: null },
   ...{ nanoUsd: 1_000, capped: false, upstream: "up", durationMs: 12, firstTokenMs: 3, queueMs: 0 },
@@ -29,6 +30,7 @@ let isDiskFull: boolean;
 beforeEach(async () => {
   opened = await databases.open();
   isDiskFull = false;
+  errors = [];
   const directory = join(opened.directory, "spool");
   prepareSpoolDirectory(directory);
   const write: WriteToDisk = (...given) => {
@@ -63,4 +65,25 @@ test("keeps a record that the full disk refused, beyond what memory has room for
   const found = await opened.db`SELECT request_id FROM usage_records ORDER BY request_id`;
   expect(found.map((row: { request_id: string }) => row.request_id)).toEqual(["a", "b", "c"]);
   expect(drain.waiting).toBe(0);
+});
+
+/** Settles a request, and brings it into the database. */
+async function book(requestId: string): Promise<void> {
+  const entry = journal.begin({ ...usageBegin, requestId }, 0);
+  await entry.begun;
+  await entry.settle(end);
+  await drain.drain();
+}
+
+test.each([
+  ["logs a database that lost records while it was away", true, ["database_went_back"]],
+  ["logs nothing of a database that was away and has all records", false, []],
+])("%s", async (_, loses, logged) => {
+  await book("a");
+  await opened.db`ALTER TABLE usage_records RENAME TO away`;
+  await expect(book("b")).rejects.toThrow("usage_records");
+  if (loses) await opened.db`DELETE FROM away`;
+  await opened.db`ALTER TABLE away RENAME TO usage_records`;
+  await book("c");
+  expect(errors).toEqual(logged);
 });

@@ -18,6 +18,10 @@ const respoolBatch = 64;
 const rollupSteps = 8;
 /** Totals that are read at the same time: fewer than a database has connections. */
 const readsAtOnce = 4;
+/** The age up to which a record is surely kept: retention deletes records after a day at the earliest. */
+const surelyKeptSeconds = 3_600;
+const wentBack =
+  "The database is an older copy of itself, as after a failover that lost commits: usage that it had taken is gone. So are API keys that were made in that time, and what was revoked in it is valid again.";
 
 interface TotalsReader {
   owner: TotalsOwner;
@@ -44,6 +48,10 @@ export class LedgerDrain {
   /** Some of `#pending` may be in the database already: the spool was read back, or nobody could say whether it was committed. */
   #mayRepeat = false;
   readonly #readers: TotalsReader[] = [];
+  /** The newest record that the database said it has. */
+  #taken: { requestId: string; at: number } | undefined;
+  /** True after a write that failed: the next one may reach another server, as after a failover. */
+  #wasAway = false;
   /** Work on the database, one piece after the other. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -222,13 +230,35 @@ export class LedgerDrain {
       left -= batch.usage.length;
       try {
         await this.#insert(batch.usage);
+        await this.#followTaken(batch.usage);
       } catch (error) {
         batch.isTaken = false;
+        this.#wasAway = true;
         if (dialectOf(this.#options.db) === "postgres" && mayBeCommitted(error)) this.#mayRepeat = true;
         throw error;
       }
       this.#pending.removeFirst();
     }
+  }
+
+  /** Logs a database that took a write again and has no more what it took before. Never rejects: the write is done. */
+  async #followTaken(usage: UsageColumns): Promise<void> {
+    const { db, log, writer } = this.#options;
+    const row = usage.length - 1;
+    const [before, newest] = [this.#taken, { requestId: usage.requestIds[row] ?? "", at: usage.number(row, at) }];
+    if (this.#wasAway && before && newest.at - before.at < surelyKeptSeconds) {
+      let found: readonly unknown[];
+      try {
+        found = await db`SELECT 1 FROM usage_records WHERE request_id = ${before.requestId}`;
+      } catch {
+        // The next write looks for the same record.
+        return;
+      }
+      if (found.length === 0) log.error("database_went_back", { detail: wentBack });
+    }
+    this.#wasAway = false;
+    // A record that is too old to be kept is left out.
+    if (writer.tooOld === 0) this.#taken = newest;
   }
 
   /** Requests have their turn between two steps. */
