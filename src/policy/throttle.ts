@@ -19,7 +19,7 @@ const bytesPerMinute = 16 * 1024 * 1024;
 const words = {
   token: "access tokens",
   change: "changes",
-  conversation: "changes of conversations, with 16 MiB together,",
+  conversation: "changes of conversations and labels of chats, with 16 MiB together,",
   tools: "questions to MCP servers beside calls",
   count: "counts of tokens",
 } as const;

@@ -7,6 +7,8 @@ import type { NewChat } from "../../src/domain/models/stored-chat.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import { chatRoutes } from "../../src/http/api/chat-routes.ts";
 import type { ScopedRoute } from "../../src/http/exchange/route.ts";
+import { MemoryLimits } from "../../src/limits/memory/memory-limits.ts";
+import { Throttle } from "../../src/policy/throttle.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlChatStore } from "../../src/storage/tables/chats/chat-store.ts";
 import { ContentQueue } from "../../src/storage/tables/chats/content-queue.ts";
@@ -23,6 +25,8 @@ let db: Database;
 let queue: ContentQueue<NewChat>;
 let routes: ScopedRoute[];
 
+const clock = { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() };
+
 beforeEach(async () => {
   nowSeconds = 1_800_000_000;
   directory = mkdtempSync(join(tmpdir(), "headrace-chat-routes-"));
@@ -32,7 +36,8 @@ beforeEach(async () => {
   routes = chatRoutes({
     chats,
     chatWriter: queue,
-    clock: { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() },
+    clock,
+    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
 });
@@ -330,7 +335,8 @@ test("a store that takes its time is not waited for any longer than a second", a
   const slow = chatRoutes({
     chats: new SqlChatStore(db),
     chatWriter: { flush: () => new Promise(() => {}) },
-    clock: { nowSeconds: () => nowSeconds, monotonicMs: () => performance.now() },
+    clock,
+    throttle: new Throttle(new MemoryLimits({ clock, ledger: { readTotals: async () => {} } })),
     requestLimits: () => ({ bodyBytes: 10_000, depth: 8 }),
   });
   routes = slow;

@@ -123,3 +123,8 @@ test("bounds the bytes that all keys of an account put into conversations within
   await expect(put("key_5")).rejects.toMatchObject({ code: "rate_limit_exceeded" });
   await put("key_5", "acct_other");
 });
+
+test("a key labels stored chats at the pace of changes of conversations", async () => {
+  const label = () => server.request("/v1/chat/completions/chatcmpl-none", { body: { metadata: {} } });
+  expect(await statuses(1_210, label)).toEqual({ 404: 1_200, 429: 10 });
+});

@@ -6,6 +6,7 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
+import type { Throttle } from "../../policy/throttle.ts";
 import type { BodyLimits } from "../../requests/decode/parse-body.ts";
 import { validate } from "../../requests/decode/validation.ts";
 import {
@@ -26,6 +27,7 @@ export interface ChatRouteDeps {
   chats: ChatStore;
   chatWriter: Pick<ChatWriter, "flush">;
   clock: Clock;
+  throttle: Pick<Throttle, "require">;
   /** Read for every request: a reload may change them. */
   requestLimits(): BodyLimits;
 }
@@ -114,6 +116,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         validate(metadataUpdate, body);
         const metadata = requireMetadata(body["metadata"]);
         const id = idOf(exchange);
+        await deps.throttle.require("conversation", principal);
         if (!(await chats.setMetadata(chatOwnerOf(principal), id, metadata, clock.nowSeconds()))) throw notFound(id);
         return Response.json(storedChatToWire(await find(exchange, principal, deps)));
       },

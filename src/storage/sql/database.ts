@@ -22,6 +22,9 @@ export function dialectOf(db: Database): Dialect {
  * over all processes. All writes go through here, but for what only adds rows (`adding`) and the ledger's drain. `work`
  * touches nothing but the database. An empty transaction is committed, not rolled back: on SQLite's one connection, what
  * others write meanwhile is in it.
+ *
+ * The turns of all accounts stand in one queue. A change that no limit bounds therefore reads first, without a turn, whether
+ * there is anything to change.
  */
 export async function writing<Result>(db: Database, work: (tx: Database) => Promise<Result>): Promise<Result> {
   placeOf(db)?.require();

@@ -132,6 +132,7 @@ function cancelRoute({ uploads, ...deps }: UploadRouteDeps): ScopedRoute {
     },
     async (exchange, principal) => {
       const upload = await findUpload(exchange, principal, { uploads, ...deps });
+      if (upload.status !== "pending") throw notPending(upload);
       const isCancelled = await uploads.end(upload.id, { status: "cancelled", fileId: null });
       if (!isCancelled) throw notPending(upload);
       return Response.json(uploadToWire({ ...upload, status: "cancelled" }, undefined, deps.clock.nowSeconds()));

@@ -49,9 +49,11 @@ export class SqlBatchStore implements BatchStore {
     return after === undefined && before !== undefined ? found.toReversed() : found;
   }
 
-  cancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<Batch | undefined> {
+  async cancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<Batch | undefined> {
+    const found = await this.find(owner, id);
+    if (!found || found.endedAt !== null || found.ending !== null) return found;
     const mine = madeFor(this.#db, owner);
-    return available(
+    return await available(
       writing(this.#db, async (tx) => {
         // The lines stay as they are, however many: none of a batch that is to end is claimed or answered any more.
         await tx`

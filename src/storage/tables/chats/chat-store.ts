@@ -92,6 +92,7 @@ export class SqlChatStore implements ChatStore {
     metadata: Readonly<Record<string, string>>,
     nowSeconds: number,
   ): Promise<boolean> {
+    if (!(await this.has(owner, id, nowSeconds))) return false;
     return available(
       writing(this.#db, async (tx) => {
         const [row]: { created_at: number | string }[] = await tx`
@@ -108,6 +109,7 @@ export class SqlChatStore implements ChatStore {
 
   async delete(owner: ChatOwner, id: string, nowSeconds: number): Promise<boolean> {
     const markUntil = nowSeconds + deletedMarkSeconds;
+    if (!(await this.has(owner, id, nowSeconds))) return false;
     return available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
@@ -115,9 +117,10 @@ export class SqlChatStore implements ChatStore {
             metadata = '', parameters = '', completion = '', messages = '',
             expires_at = CASE WHEN expires_at < ${markUntil} THEN expires_at ELSE ${markUntil} END
           WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
-        if (row) await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
+        if (!row) return false;
+        await tx`DELETE FROM stored_chat_tags WHERE chat_id = ${id}`;
         this.#erasing.soon();
-        return row !== undefined;
+        return true;
       }),
     );
   }

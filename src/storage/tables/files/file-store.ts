@@ -97,6 +97,7 @@ export class SqlFileStore implements FileStore {
   }
 
   async hide(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
+    if (!(await this.find(owner, id, nowSeconds))) return false;
     const rows: unknown[] = await written(
       this.#db,
       (tx) => tx`

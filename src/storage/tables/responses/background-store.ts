@@ -81,20 +81,24 @@ export class SqlBackgroundStore implements BackgroundStore {
     );
   }
 
-  requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined> {
+  async requestCancel(owner: ResponseOwner, id: string, nowSeconds: number): Promise<StoredResponse | undefined> {
     const db = this.#db;
-    return available(
-      writing(db, async (tx) => {
-        await tx`
-          UPDATE stored_responses AS c SET cancel_requested_at = ${nowSeconds}
-          WHERE id = ${id} AND ${visible(db, owner, nowSeconds)} AND ${this.#goesOn(nowSeconds)}
-            AND cancel_requested_at IS NULL`;
-        const [row]: ContentColumns[] = await tx`
-          SELECT ${db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
-          WHERE id = ${id} AND ${visible(db, owner, nowSeconds)}`;
-        return row && this.#content.record(row);
-      }),
-    );
+    const goesOn = () => db`
+      id = ${id} AND ${visible(db, owner, nowSeconds)} AND ${this.#goesOn(nowSeconds)} AND cancel_requested_at IS NULL`;
+    const [running] = await available(db`SELECT 1 FROM stored_responses AS c WHERE ${goesOn()}`);
+    if (running) {
+      await available(
+        writing(
+          db,
+          async (tx) =>
+            await tx`UPDATE stored_responses AS c SET cancel_requested_at = ${nowSeconds} WHERE ${goesOn()}`,
+        ),
+      );
+    }
+    const [row]: ContentColumns[] = await available(db`
+      SELECT ${db.unsafe(storedResponses.list)}, input, response FROM stored_responses AS c
+      WHERE id = ${id} AND ${visible(db, owner, nowSeconds)}`);
+    return row && this.#content.record(row);
   }
 
   state(id: string, nowSeconds: number): Promise<RunState> {

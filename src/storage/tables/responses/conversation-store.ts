@@ -64,6 +64,7 @@ export class SqlConversationStore implements ConversationStore {
     metadata: Metadata,
     nowSeconds: number,
   ): Promise<Conversation | undefined> {
+    if (!(await available(this.#isThere(owner, id, nowSeconds)))) return undefined;
     const sealed = this.#sealed(id, metadata);
     const [row]: { metadata: string }[] = await available(
       writing(
@@ -79,8 +80,9 @@ export class SqlConversationStore implements ConversationStore {
     return row && this.#conversation(row);
   }
 
-  delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
-    return available(
+  async delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
+    if (!(await available(this.#isThere(owner, id, nowSeconds)))) return false;
+    return await available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
           DELETE FROM conversations AS c WHERE id = ${id} AND ${this.#visible(owner, nowSeconds)} RETURNING id`;
@@ -129,8 +131,10 @@ export class SqlConversationStore implements ConversationStore {
     return row && this.#item(id, row);
   }
 
-  deleteItem(owner: ResponseOwner, id: string, itemId: string, nowSeconds: number): Promise<boolean> {
-    return available(
+  async deleteItem(owner: ResponseOwner, id: string, itemId: string, nowSeconds: number): Promise<boolean> {
+    const isThere = await available(this.#isThere(owner, id, nowSeconds));
+    if (!isThere || (await available(this.#placeOf(id, itemId))) === undefined) return false;
+    return await available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
           DELETE FROM conversation_items WHERE conversation_id = ${id} AND item = ${itemKeyOf(itemId)}

@@ -76,9 +76,12 @@ export class SqlResponseStore implements ResponseStore {
     return available(findItems(this.#db, this.#content, owner, { ids, mayRead }, nowSeconds));
   }
 
-  delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
+  async delete(owner: ResponseOwner, id: string, nowSeconds: number): Promise<boolean> {
     const markUntil = nowSeconds + deletedMarkSeconds;
-    return available(
+    const [there] = await available(this.#db`
+      SELECT 1 FROM stored_responses AS c WHERE id = ${id} AND ${visible(this.#db, owner, nowSeconds)}`);
+    if (!there) return false;
+    return await available(
       writing(this.#db, async (tx) => {
         const [row] = await tx`
           UPDATE stored_responses AS c SET deleted_at = ${nowSeconds}, seen_at = NULL, events_until = NULL,
