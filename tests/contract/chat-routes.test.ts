@@ -331,6 +331,16 @@ test("a database that is away is a 503 that says when to retry", async () => {
   );
 });
 
+test("an account has eight searches under way, and further ones are refused until one has ended", async () => {
+  const search = () => call("GET", `${list}?search=nothing`);
+  const refused = (await Promise.all(Array.from({ length: 11 }, search))).filter(({ status }) => status === 429);
+  expect(refused).toHaveLength(3);
+  const message =
+    "8 searches of stored chats of this account are under way. Retry in 1 s, or when one of them has ended.";
+  expect(refused[0]?.body["error"]).toMatchObject({ code: "rate_limit_exceeded", message });
+  expect((await search()).status).toBe(200);
+});
+
 test("a store that takes its time is not waited for any longer than a second", async () => {
   const slow = chatRoutes({
     chats: new SqlChatStore(db),

@@ -6,6 +6,7 @@ import { GatewayError, invalidRequest } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { ChatOwner, ChatStore, ChatWriter, StoredChat } from "../../domain/models/stored-chat.ts";
 import { ownOnly, type Principal } from "../../domain/principal.ts";
+import { AccountTurns } from "../../policy/account-turns.ts";
 import type { Throttle } from "../../policy/throttle.ts";
 import type { BodyLimits } from "../../requests/decode/parse-body.ts";
 import { validate } from "../../requests/decode/validation.ts";
@@ -31,6 +32,9 @@ export interface ChatRouteDeps {
   /** Read for every request: a reload may change them. */
   requestLimits(): BodyLimits;
 }
+
+/** Each search reads megabytes in the thread that serves all requests, so they run one at a time. */
+const maxSearches = 8;
 
 /** A client finds what it just stored; but it does not wait longer than this for a database that is slow. */
 const maxFlushMs = 1_000;
@@ -75,6 +79,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
     },
   });
   const { chats, clock } = deps;
+  const searches = new AccountTurns({ maxRunning: 1, maxOfAccount: maxSearches, what: "searches of stored chats" });
   return [
     route(
       "GET",
@@ -87,7 +92,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         query: chatQuery,
         response: { description: "One page.", json: chatList },
       },
-      (exchange, principal) => list(exchange, principal, deps),
+      (exchange, principal) => list(exchange, principal, deps, searches),
     ),
     route(
       "GET",
@@ -152,7 +157,12 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
   ];
 }
 
-async function list({ req }: Exchange, principal: Principal, { chats, clock }: ChatRouteDeps): Promise<Response> {
+async function list(
+  { req }: Exchange,
+  principal: Principal,
+  { chats, clock }: ChatRouteDeps,
+  searches: AccountTurns,
+): Promise<Response> {
   const { model, search, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
   const metadata = requireMetadata(readPrefixed(req.target, "metadata"));
   const filter = {
@@ -160,7 +170,8 @@ async function list({ req }: Exchange, principal: Principal, { chats, clock }: C
     ...(model === undefined ? {} : { model }),
     ...(search === undefined ? {} : { search }),
   };
-  const page = await chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
+  const read = () => chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
+  const page = await (search === undefined ? read() : searches.run(principal.account.id, read));
   if (!page) throw unknownAfter("stored chat completion");
   const { chats: found, hasMore, lastId } = page;
   const place = lastId === undefined ? {} : { last_id: lastId };
