@@ -6,7 +6,13 @@ import type { Deployment } from "../../domain/models/model.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";
-import { type PublicFault, publicFault } from "../../requests/dialects/engine-fault.ts";
+import {
+  missingIn,
+  type PublicFault,
+  publicFault,
+  tellsUnpaid,
+  unpaidReason,
+} from "../../requests/dialects/engine-fault.ts";
 import { retryAfterOf } from "../routing/retry-after.ts";
 
 const maxErrorBody = 64 * 1024;
@@ -46,6 +52,8 @@ interface Verdict {
   error: GatewayError;
   /** No other deployment would answer otherwise. */
   final: boolean;
+  /** True if the server says that it has no such endpoint: its models may work in other formats. */
+  lacksEndpoint?: boolean;
 }
 
 /**
@@ -61,7 +69,38 @@ export async function refusalOf(
   const text = await readStart(response.body);
   const fault = publicFault(text, deployment.engine);
   const told = asked === request.operation ? fault : ofAnotherFormat(fault, asked);
-  return { ...verdictOn(response, told, deployment, request, asked), said: fault.message };
+  const detail = `${deployment.engine.name} answered ${response.status} for ${deployment.model} at ${operationPaths[asked]}`;
+  if (response.status === 402 || (response.status >= 400 && response.status < 500 && tellsUnpaid(text))) {
+    const unpaid = `${detail}: its account there has no credit or quota left`;
+    const error = new GatewayError("upstream_error", unpaidReason, { detail: unpaid });
+    return { error, final: false, said: fault.message };
+  }
+  if (response.status === 404) return { ...missing(text, told, request, asked, detail), said: fault.message };
+  return { ...verdictOn(response, told, request, detail), said: fault.message };
+}
+
+/** The verdict on a 404: of an object it is the client's, of a model or an endpoint the server's. */
+function missing(
+  text: string,
+  { message: said, ...fault }: PublicFault,
+  { model }: DecodedRequest,
+  asked: Operation,
+  detail: string,
+): Verdict {
+  const what = missingIn(text);
+  if (what === "object" && said !== undefined) {
+    return { error: invalidRequest(said, { detail, ...fault }), final: true };
+  }
+  if (what === "model") return ofServer(`The model server does not serve \`${model}\` at the moment.`, detail);
+  const reason = "it has no such endpoint, or does not serve the model.";
+  return {
+    ...ofServer(`The model server of \`${model}\` answers 404 at ${operationPaths[asked]}: ${reason}`, detail),
+    lacksEndpoint: what === "endpoint",
+  };
+}
+
+function ofServer(reason: string, detail: string): Verdict {
+  return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
 }
 
 /** What it names is a place in a body that the client never saw. */
@@ -77,12 +116,10 @@ function ofAnotherFormat({ message, engineCode, param }: PublicFault, asked: Ope
 function verdictOn(
   response: EngineResponse,
   { message: said, ...fault }: PublicFault,
-  { engine, model }: Deployment,
   request: DecodedRequest,
-  asked: Operation,
+  detail: string,
 ): Verdict {
   const { status } = response;
-  const detail = `${engine.name} answered ${status} for ${model} at ${operationPaths[asked]}`;
   if (status === 400 || status === 422) {
     return {
       error: invalidRequest(said ?? "The model server refused the request.", { detail, ...fault }),
@@ -111,10 +148,8 @@ function verdictOn(
   const reason =
     status === 401 || status === 403
       ? "The model server refused the gateway's own credentials; its operator has to mend that."
-      : status === 404
-        ? `The model server does not serve \`${request.model}\` at the moment.`
-        : "The model server failed.";
-  return { error: new GatewayError("upstream_error", reason, { detail }), final: false };
+      : "The model server failed.";
+  return ofServer(reason, detail);
 }
 
 /** `engineLimited`: by a rate limit of the engine's own, and not for want of a place. */

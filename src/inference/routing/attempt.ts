@@ -288,6 +288,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   answers(): void {
     if (this.#isProven) return;
     this.#isProven = true;
+    if (this.#asked) this.#assignment.answers(this.#asked);
     if (!this.#assignment.isWell) this.#router.succeeded(this.deployment);
     this.#sender.attempted(this.deployment, undefined);
   }
@@ -306,12 +307,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
 
   /** Throws where no other deployment would answer otherwise. */
   async refused(response: EngineResponse, request: DecodedRequest): Promise<Refused> {
-    const { error, final, said } = await refusalOf(
-      response,
-      this.deployment,
-      request,
-      this.#asked ?? request.operation,
-    );
+    const asked = this.#asked ?? request.operation;
+    const { error, final, said, lacksEndpoint } = await refusalOf(response, this.deployment, request, asked);
     this.bill?.settle(undefined);
     const refusal = { result: "refused", status: response.status, said } as const;
     if (final) {
@@ -321,8 +318,8 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
       throw error;
     }
     const again = isBusy(error, this.#place) && response.headers.get("retry-after") === null;
-    // An engine is not broken that has too much to do.
-    if (again) this.#release();
+    // A busy engine, or one without this endpoint, is not broken.
+    if (again || (lacksEndpoint && this.#assignment.lacks(asked))) this.#release();
     else this.#fail("deployment");
     this.#end();
     this.#tried(refusal);

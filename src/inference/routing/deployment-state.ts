@@ -1,6 +1,7 @@
 // What the gateway knows of one engine and of each model on it: health, work that is open there, and its pace.
 import type { Clock } from "../../base/clock.ts";
 import type { EngineLoad } from "../../domain/models/engine.ts";
+import type { Operation } from "../../domain/models/operation.ts";
 import { Health } from "./health.ts";
 
 /**
@@ -34,6 +35,8 @@ export class EngineState {
 export class DeploymentState {
   readonly engine: EngineState;
   readonly health = new Health();
+  /** The operations that the deployment has answered. */
+  readonly answered = new Set<Operation>();
   /** Differs between deployments, and is the same in every process: where a conversation has its place. */
   readonly lot: number;
   /** Work and milliseconds of the requests that ended, the last ones most. */
@@ -122,6 +125,17 @@ export class Assignment {
   /** Whether its deployment is: then nobody has to be told that it works. */
   get isWell(): boolean {
     return this.#state.isWell;
+  }
+
+  /** Remembers that the deployment answers the operation. */
+  answers(operation: Operation): void {
+    this.#state.answered.add(operation);
+  }
+
+  /** Reports whether the deployment has answered other operations and never this one. */
+  lacks(operation: Operation): boolean {
+    const { answered } = this.#state;
+    return answered.size > 0 && !answered.has(operation);
   }
 
   /** The answer began, so its prompt was read. Only the first call counts. */

@@ -355,6 +355,95 @@ test("what became of each attempt is told, whether the next one follows or not",
   ]);
 });
 
+describe("a refusal that waiting does not mend", () => {
+  const said = (code: number, error: unknown): EngineResponse => ({
+    ...status(code),
+    body: bodyOf(Buffer.from(JSON.stringify(error))),
+  });
+  const credit = {
+    error: { message: "Your credit balance is too low to access the API.", type: "invalid_request_error" },
+  };
+
+  test.each<[string, number, unknown]>([
+    [
+      "429 with OpenAI's code",
+      429,
+      { error: { message: "You exceeded your current quota.", code: "insufficient_quota" } },
+    ],
+    ["429 with Moonshot's type", 429, { error: { message: "Recharge.", type: "exceeded_current_quota_error" } }],
+    ["400 in Anthropic's words", 400, { type: "error", ...credit }],
+    ["400 with OpenAI's code for images", 400, { error: { message: "Limit.", code: "billing_hard_limit_reached" } }],
+    ["402", 402, { error: { message: "Insufficient Balance" } }],
+  ])("goes to the next deployment when the account has no credit left, as %s tells", async (_, code, error) => {
+    const reason = /account at the model server has no credit or quota left/;
+    await expect(send(modelOn(engineThat(() => said(code, error))))).rejects.toMatchObject({
+      code: "upstream_error",
+      message: expect.stringMatching(reason),
+      retryAfterSeconds: undefined,
+    });
+    const spare = engineThat(() => status(200));
+    (
+      await send(
+        modelOn(
+          engineThat(() => said(code, error)),
+          spare,
+        ),
+      )
+    ).done(false);
+    expect(spare.requests).toHaveLength(1);
+  });
+
+  const lacking = { detail: "Not Found" };
+  /** A server of chat alone, with the 404 of FastAPI. */
+  const chatAlone = () => engineThat(({ operation }) => (operation === "chat" ? status(200) : said(404, lacking)));
+  const completion = () => decodedRequest({ prompt: "x" }, "completion");
+  const ask = async (model: Model, request = requestWith()) => {
+    const dispatched = await send(model, { request });
+    dispatched.answers();
+    dispatched.done(false);
+  };
+
+  test("a 404 for an endpoint that a server lacks does not put its chat to rest", async () => {
+    const [first, second] = [chatAlone(), engineThat(() => status(200))];
+    const model = modelOn(first, second);
+    await ask(model);
+    await ask(model, completion());
+    await ask(model);
+    expect(first.requests.map(({ operation }) => operation)).toEqual(["chat", "completion", "chat"]);
+    await expect(send(modelOn(first), { request: completion() })).rejects.toMatchObject({
+      code: "upstream_error",
+      message:
+        "The model server of `m` answers 404 at /completions: it has no such endpoint, or does not serve the model.",
+    });
+  });
+
+  test.each([
+    ["of a server that never answered", () => chatAlone(), [completion(), requestWith()]],
+    [
+      "of a proxy before a server",
+      () => engineThat(() => ({ ...status(404), body: bodyOf(Buffer.from("404 page not found")) })),
+      [requestWith(), requestWith()],
+    ],
+  ])("a 404 %s puts it to rest", async (_, make, requests) => {
+    const [first, second] = [make(), engineThat(() => status(200))];
+    const model = modelOn(first, second);
+    for (const request of requests) await ask(model, request);
+    expect([first.requests.length, second.requests.length]).toEqual([1, 2]);
+  });
+
+  test("a 404 of an object that the request names is the client's, with its reason and place", async () => {
+    const message = "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.";
+    const error = { message, type: "invalid_request_error", param: "input", code: null };
+    const first = engineThat(() => said(404, { error }));
+    const spare = engineThat(() => status(200));
+    const model = modelOn(first, spare);
+    for (let count = 0; count < 2; count++) {
+      await expect(send(model)).rejects.toMatchObject({ code: "invalid_request", message, param: "input" });
+    }
+    expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
+  });
+});
+
 describe("the trail", () => {
   const named = (name: string, answer: Answer, maxConcurrency?: number) => ({
     ...engineThat(answer, maxConcurrency),

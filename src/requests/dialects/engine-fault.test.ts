@@ -1,7 +1,7 @@
 // Whose fault it is what a model server tells in an answer of status 200.
 import { describe, expect, test } from "bun:test";
 import { BlamelessError } from "../../base/errors.ts";
-import { tellsFault, toldCode, toldFault } from "./engine-fault.ts";
+import { missingIn, tellsFault, toldCode, toldFault, unpaidReason } from "./engine-fault.ts";
 
 const engine = { redact: (text: string) => text.replace("KEY", "[key]") };
 const told = (error: unknown) => toldFault(JSON.stringify({ error }), engine, "It failed.");
@@ -32,12 +32,47 @@ describe("an error that a model server tells", () => {
     expect(toldCode(fault)).toBe(code);
   });
 
+  test("of a used-up account is the server's fault, and not told as a rate limit", () => {
+    const fault = told({ code: "insufficient_quota", type: "insufficient_quota", message: "Check your plan." });
+    expect(fault).toMatchObject({ code: "upstream_error", message: unpaidReason });
+    expect(toldCode(fault)).toBe("upstream_error");
+  });
+
   test("of anything else is the server's fault, in its own words without secrets", () => {
     expect(told({ message: "KEY is wrong" })).toMatchObject({ code: "upstream_error", message: "[key] is wrong" });
     expect(told("KEY")).toMatchObject({ code: "upstream_error", message: "[key]" });
     expect(told({})).toMatchObject({ code: "upstream_error", message: "It failed." });
     const { code, message } = toldFault('{"error":"KEY"}', undefined, "It failed.");
     expect({ code, message }).toEqual({ code: "upstream_error", message: "It failed." });
+  });
+});
+
+describe("what a 404 says is missing", () => {
+  test.each<[string, unknown]>([
+    ["model", { object: "error", message: "The model `m` does not exist.", type: "NotFoundError", code: 404 }],
+    ["model", { error: { message: "Not here", code: "model_not_found" } }],
+    ["model", { type: "error", error: { type: "not_found_error", message: "model: claude-1" } }],
+    ["object", { error: { message: "Item 'rs_1' not found.", type: "invalid_request_error", param: "input" } }],
+    ["endpoint", { detail: "Not Found" }],
+    ["endpoint", { error: { code: 404, message: "File Not Found", type: "not_found_error" } }],
+    ["endpoint", { error: { message: "Invalid URL (POST /v1/x)", type: "invalid_request_error", param: null } }],
+    [
+      "endpoint",
+      {
+        error: {
+          message: "This is a chat model and not supported in the v1/completions endpoint.",
+          ...{ type: "invalid_request_error", param: "model" },
+        },
+      },
+    ],
+    ["endpoint", { status: 404, error: "Not Found", path: "/v1/completions" }],
+    ["unknown", {}],
+  ])("is the %s in %j", (what, body) => {
+    expect(missingIn(JSON.stringify(body))).toBe(what as ReturnType<typeof missingIn>);
+  });
+
+  test.each(["", "404 page not found", "<html>404</html>"])("is unknown in %j", (text) => {
+    expect(missingIn(text)).toBe("unknown");
   });
 });
 

@@ -22,6 +22,20 @@ const contextWords =
 /** Codes and types of a server that has too much to do, and of one that holds the gateway to a rate; some have the status. */
 const busyKinds: ReadonlySet<unknown> = new Set(["overloaded_error", "server_is_overloaded", "slow_down", 503, 529]);
 const limitKinds: ReadonlySet<unknown> = new Set(["rate_limit_error", "rate_limit_exceeded", 429]);
+/** Codes and types by which providers say that the account has no credit or quota left; some send 429 or 400 with them. */
+const unpaidKinds: ReadonlySet<unknown> = new Set([
+  ...["insufficient_quota", "insufficient_user_quota", "exceeded_current_quota_error", "insufficient_credits"],
+  ...["insufficient_balance", "billing_hard_limit_reached", "billing_not_active", "billing_error"],
+]);
+/** Anthropic has neither for it: the error is a bad request. */
+const unpaidWords = /\bcredit balance is too low\b/i;
+/** Endpoints that the message of a 404 names: the path or the model's use of it is missing, not the model. */
+const endpointWords =
+  /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
+
+/** The message for clients where the operator's account at the provider is used up: waiting does not help. */
+export const unpaidReason =
+  "The gateway's own account at the model server has no credit or quota left; its operator has to mend that.";
 /** Where nobody says when to ask again. */
 const busySeconds = 5;
 
@@ -34,6 +48,25 @@ export function publicFault(text: string, engine: Pick<Engine, "redact">): Publi
   const shown = message === undefined ? undefined : withoutSecrets(message, engine);
   const isPublic = place !== undefined && withoutSecrets(place, engine) === place;
   return { message: shown, engineCode: engineCodeOf(code, type, shown), param: isPublic ? place : undefined };
+}
+
+/** Reports whether the error says that the account of the gateway at its provider has no credit or quota left. */
+export function tellsUnpaid(text: string): boolean {
+  const { code, type, message = "" } = toldReason(text);
+  return unpaidKinds.has(code) || unpaidKinds.has(type) || unpaidWords.test(message);
+}
+
+/**
+ * Returns what an answer of 404 says is missing. `object`: something that the request names, such as an earlier item or a file.
+ * `endpoint`: the path, told by a server and not by a proxy before it. `unknown`: anything, as the answer has no words of an API.
+ */
+export function missingIn(text: string): "model" | "object" | "endpoint" | "unknown" {
+  if (!text.trimStart().startsWith("{")) return "unknown";
+  const { code, type, place, message } = toldReason(text);
+  if (message === undefined) return "unknown";
+  if (endpointWords.test(message)) return "endpoint";
+  if (code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message)) return "model";
+  return type === "invalid_request_error" && place !== undefined ? "object" : "endpoint";
 }
 
 /**
@@ -80,6 +113,7 @@ export function toldFault(
   const { message = otherwise, engineCode, param } = publicFault(text, engine);
   if (engineCode !== undefined)
     return new BlamelessError("invalid_request", message, { ...options, engineCode, param });
+  if (tellsUnpaid(text)) return new GatewayError("upstream_error", unpaidReason, options);
   const { code, type } = toldReason(text);
   const engineLimited = limitKinds.has(code) || limitKinds.has(type);
   if (engineLimited || busyKinds.has(code) || busyKinds.has(type)) {
