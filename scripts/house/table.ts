@@ -214,6 +214,19 @@ export const layers: Layers = {
     may: ["src/base", "src/domain", "src/policy", "src/prices", "src/requests", "src/requests/dialects", "src/wire"],
     because: "it reaches engines, stores and clients through ports; the price list is data.",
   },
+  "src/batches": {
+    may: ["base", "domain", "files", "inference", "policy", "requests", "requests/dialects", "wire"].map(
+      (name) => `src/${name}`,
+    ),
+    packages: ["node:buffer", "node:crypto"],
+    because: "a batch works on files and asks models, and no client waits for it.",
+  },
+  "src/responses": {
+    may: ["base", "domain", "inference", "policy", "requests", "requests/dialects", "wire"].map(
+      (name) => `src/${name}`,
+    ),
+    because: "what is kept of responses, and what runs in the background, outlives the request that began it.",
+  },
   "src/guardrails": {
     may: ["src/base", "src/domain", "src/inference", "src/requests", "src/requests/dialects"],
     because: "what looks at texts does not depend on who asks and who serves.",
@@ -258,6 +271,7 @@ export const layers: Layers = {
       ...[
         "accounts",
         "base",
+        "batches",
         "domain",
         "forms",
         "files",
@@ -275,6 +289,7 @@ export const layers: Layers = {
         "prices",
         "requests",
         "requests/dialects",
+        "responses",
         "websocket",
         "wire",
       ].map((name) => `src/${name}`),
@@ -296,6 +311,7 @@ export const layers: Layers = {
       ...storing,
       ...[
         "accounts",
+        "batches",
         "config",
         "engines",
         "engines/commands",
@@ -325,8 +341,10 @@ export const layers: Layers = {
         "outward",
         "policy",
         "prices",
+        "responses",
         "tracing",
         "upkeep",
+        "wire",
         "workers",
         "workers/primary",
         "workers/link",

@@ -10,10 +10,10 @@ import { commands } from "../../src/cli/commands.ts";
 import { configJsonSchema } from "../../src/config/config.ts";
 import { auditActions } from "../../src/domain/audit.ts";
 import { noticeTypes } from "../../src/domain/notices/notice.ts";
-import { errorTable } from "../../src/http/exchange/errors.ts";
 import type { Route } from "../../src/http/exchange/route.ts";
 import { openApiDocument } from "../../src/http/reference/openapi.ts";
 import { migrationsFor } from "../../src/storage/sql/migrations.ts";
+import { errorTable } from "../../src/wire/errors.ts";
 import { namesInCode } from "./names-in-code.ts";
 
 /** Where the surface stands as of the last `npm run check -- --write`. */

@@ -1,7 +1,7 @@
 // The one error type of the gateway and the closed list of codes it may carry.
 
 /**
- * Machine-readable error codes of the HTTP API. `http/exchange/errors.ts` gives each its status, `type` and retry advice;
+ * Machine-readable error codes of the HTTP API. `wire/errors.ts` gives each its status, `type` and retry advice;
  * a test holds this union, that table and the reference page together.
  */
 export const errorCodes = [

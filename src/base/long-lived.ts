@@ -92,10 +92,7 @@ const connections = {
     idle: "ends with its response; cut off after 60 s in which the client takes nothing",
     maxMs: undefined,
     ends: { credential: "within 1 s: the stream is cut off", owner: withKey, server: "the stream is cut off" },
-    files: [
-      "src/http/api/responses/background/event-follower.ts",
-      "src/http/api/responses/background/background-answer.ts",
-    ],
+    files: ["src/responses/background/event-follower.ts", "src/http/api/responses/background-answer.ts"],
   },
 } as const satisfies Record<string, LongLived>;
 
@@ -152,7 +149,7 @@ const others = {
       owner: withKey,
       server: "fails; if the process was killed, another process ends it within 2 minutes",
     },
-    files: ["src/http/api/responses/background/background-runs.ts", "src/http/api/responses/background/run-writer.ts"],
+    files: ["src/responses/background/background-runs.ts", "src/responses/background/run-writer.ts"],
   },
   batch: {
     name: "Batch",
@@ -161,7 +158,7 @@ const others = {
     idle: "none: it waits for free slots",
     maxMs: day,
     ends: { credential: "the remaining lines fail", owner: withKey, server: "another process goes on with it" },
-    files: ["src/http/api/batches/batch-runner.ts"],
+    files: ["src/batches/batch-runner.ts"],
   },
   upload: {
     name: "Upload in parts",

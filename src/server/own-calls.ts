@@ -1,9 +1,9 @@
 // Composes the calls of the gateway's own, and finds out in whose name they are made.
 import type { Clock } from "../base/clock.ts";
 import type { Config, ReloadableConfig } from "../config/config.ts";
-import { renderError } from "../http/exchange/errors.ts";
 import type { InferenceDeps } from "../inference/call.ts";
 import { GatewayCalls, type Operator } from "../inference/gateway-calls.ts";
+import { renderError } from "../wire/errors.ts";
 import type { Governance } from "./governance.ts";
 
 export interface OwnCallsOptions {

@@ -4,6 +4,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { BatchTimes } from "../batches/batch-runner.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
 import type { ToolServer } from "../domain/tools/tool-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
@@ -12,8 +13,6 @@ import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
 import { type FoundServer, findLocalServers, knownLocalServers, type LocalServer } from "../engines/local-servers.ts";
 import { SpoolSpace } from "../forms/spool-space.ts";
 import { ConfiguredGuardrails } from "../guardrails/guarding.ts";
-import type { BatchTimes } from "../http/api/batches/batch-runner.ts";
-import { BackgroundRuns } from "../http/api/responses/background/background-runs.ts";
 import { trustedProxies } from "../http/exchange/client-address.ts";
 import { Locality } from "../http/exchange/locality.ts";
 import { startHttpServer } from "../http/exchange/server.ts";
@@ -36,6 +35,7 @@ import { LongConnections } from "../policy/long-connections.ts";
 import { OpenRequests } from "../policy/open-requests.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import { RequestTags } from "../policy/request-tags.ts";
+import { BackgroundRuns } from "../responses/background/background-runs.ts";
 import {
   readCredentials,
   removeCredentials,

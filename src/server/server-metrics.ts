@@ -3,11 +3,11 @@
 import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { usdOf } from "../base/money.ts";
+import { type BatchFigures, lineEnds } from "../batches/batch-runner.ts";
 import type { Observer } from "../domain/usage/observer.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import type { MemoryBudget } from "../engines/memory/budget.ts";
 import type { SpoolSpace } from "../forms/spool-space.ts";
-import { type BatchFigures, lineEnds } from "../http/api/batches/batch-runner.ts";
 import type { Readiness } from "../http/api/service-routes.ts";
 import type { Http1Server } from "../http1/server/server.ts";
 import type { Catalog } from "../inference/models/catalog.ts";

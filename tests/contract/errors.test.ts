@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { errorCodes } from "../../src/base/errors.ts";
-import { errorTable } from "../../src/http/exchange/errors.ts";
+import { errorTable } from "../../src/wire/errors.ts";
 
 const page = readFileSync(join(import.meta.dir, "..", "..", "docs", "reference", "errors.md"), "utf8");
 

@@ -11,12 +11,12 @@ import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
 import type { Operation } from "../../src/domain/models/operation.ts";
-import { renderError } from "../../src/http/exchange/errors.ts";
 import { relay } from "../../src/inference/answer/relay.ts";
 import type { Dispatched } from "../../src/inference/routing/attempt.ts";
 import { Stopping } from "../../src/inference/stopping.ts";
 import type { DecodedRequest } from "../../src/requests/decoded-request.ts";
 import type { StreamObservation } from "../../src/requests/dialects/answer.ts";
+import { renderError } from "../../src/wire/errors.ts";
 import { decodedRequest } from "../support/decoded-request.ts";
 import { seenNow } from "../support/relay.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { SQL } from "bun";
 import type OpenAI from "openai";
 import { systemClock } from "../../src/base/clock.ts";
-import { BackgroundRuns } from "../../src/http/api/responses/background/background-runs.ts";
+import { BackgroundRuns } from "../../src/responses/background/background-runs.ts";
 import { openaiClient } from "../support/clients.ts";
 import { startGatedUpstream } from "../support/gated-upstream.ts";
 import { startHeadrace, until } from "../support/headrace.ts";

@@ -1,7 +1,7 @@
 // Responses in the background: they go on without their client, are read and stopped, here and at another replica.
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { BackgroundRuns } from "../../src/http/api/responses/background/background-runs.ts";
+import { BackgroundRuns } from "../../src/responses/background/background-runs.ts";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { openaiClient } from "../support/clients.ts";
 import { makeConversation } from "../support/conversations.ts";

@@ -1,6 +1,6 @@
 // The lines of batches, as they come in pieces from a store.
 import { GatewayError } from "../../src/base/errors.ts";
-import { linesOf, readFrame, requestOf } from "../../src/http/api/batches/input-lines.ts";
+import { linesOf, readFrame, requestOf } from "../../src/batches/input-lines.ts";
 import type { Target } from "./targets.ts";
 
 const limits = { bodyBytes: 4_096, depth: 16, messages: 16 };
@@ -29,7 +29,7 @@ const line = (more = "") =>
 export const lineTargets: readonly Target[] = [
   {
     name: "batch-lines",
-    files: ["src/http/api/batches/input-lines.ts"],
+    files: ["src/batches/input-lines.ts"],
     seeds: [`${line()}\n\n ${line(',"stream":true')}\r\n{`, `${line(',"temperature":"x"')}\n[]\n"x"`],
     read: readLines,
   },

@@ -5,9 +5,10 @@ import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Eventual } from "../../src/base/later.ts";
-import { errorAnswer, toGatewayError } from "../../src/http/exchange/errors.ts";
+import { errorAnswer } from "../../src/http/exchange/errors.ts";
 import type { Answer, Exchange } from "../../src/http/exchange/route.ts";
 import type { IncomingRequest } from "../../src/http1/message.ts";
+import { toGatewayError } from "../../src/wire/errors.ts";
 
 export interface RequestParts {
   method?: string;

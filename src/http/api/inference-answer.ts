@@ -13,13 +13,14 @@ import type { Principal } from "../../domain/principal.ts";
 import type { CacheResult } from "../../domain/usage/cache-result.ts";
 import { tagHeader } from "../../domain/usage/request-tags.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { TokenUsage, UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { FormSettings } from "../../forms/form-settings.ts";
 import type { IncomingRequest } from "../../http1/message.ts";
 import { cacheHeader } from "../../inference/cache/answer-cache.ts";
 import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../inference/call.ts";
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { Guarding } from "../../inference/guarding.ts";
+import { tellEnd } from "../../inference/log-usage.ts";
 import type { Standing } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { Admitter } from "../../policy/admit.ts";
@@ -28,19 +29,20 @@ import type { Throttle } from "../../policy/throttle.ts";
 import { decodeCountRequest, decodeRequest, type RequestLimits } from "../../requests/decode/decode-request.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";
+import { type KeptDeps, withKeptInput } from "../../responses/kept-input.ts";
+import { renderAnthropicError } from "../../wire/anthropic-errors.ts";
+import { renderError, toGatewayError } from "../../wire/errors.ts";
 import { readJsonBytes } from "../content/body.ts";
 import { codingOf } from "../content/content-encoding.ts";
-import { renderAnthropicError, requestIdHeader } from "../exchange/anthropic-errors.ts";
+import { requestIdHeader } from "../exchange/anthropic-errors.ts";
 import { anthropicLimitHeaders } from "../exchange/anthropic-limits.ts";
 import { contentTypeOptions } from "../exchange/browser-headers.ts";
-import { renderError, toGatewayError } from "../exchange/errors.ts";
 import { HandedOver } from "../exchange/handed-over.ts";
 import { limitHeaders } from "../exchange/limit-headers.ts";
 import type { Answer, DeferredLine, Exchange } from "../exchange/route.ts";
 import { ignoredMembers } from "./ignored-members.ts";
 import { readMessageHeaders } from "./message-headers.ts";
 import { responseOwnerOf } from "./response-owner.ts";
-import { type KeptDeps, withKeptInput } from "./responses/kept-input.ts";
 import type { RefusedInferenceDeps } from "./usage/refused-inference.ts";
 
 export interface InferenceRouteDeps extends InferenceDeps, KeptDeps, Pick<RefusedInferenceDeps, "refusedRequests"> {
@@ -207,23 +209,6 @@ export function runFor(
 export function tellAsked({ line }: Exchange, request: DecodedRequest): void {
   line["model"] = maskKeys(request.model);
   line["stream"] = request.stream;
-}
-
-/** Tells the log how an inference request ended. */
-export function tellEnd(
-  line: Exchange["line"],
-  outcome: UsageOutcome,
-  { promptTokens, completionTokens, estimated, parts }: TokenUsage,
-): void {
-  line["outcome"] = outcome;
-  line["prompt_tokens"] = promptTokens;
-  line["completion_tokens"] = completionTokens;
-  if (estimated) line["estimated"] = estimated;
-  if (!parts) return;
-  const { cachedTokens, cacheWriteTokens, reasoningTokens } = parts;
-  if (cachedTokens > 0) line["cached_tokens"] = cachedTokens;
-  if (cacheWriteTokens > 0) line["cache_write_tokens"] = cacheWriteTokens;
-  if (reasoningTokens > 0) line["reasoning_tokens"] = reasoningTokens;
 }
 
 /** The largest integer of a structured field (RFC 9651, 3.3.1); a larger amount is written as this one. */

@@ -1,4 +1,5 @@
 // One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
+
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { type Eventual, Later, whenSettled } from "../../base/later.ts";
@@ -7,11 +8,13 @@ import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace, Tracer } from "../../domain/usage/trace.ts";
 import type { HeaderFields, OverListener, PassableRequest, Reply } from "../../http1/message.ts";
+import type { MessageKind } from "../../inference/message-request.ts";
 import { stoppingError } from "../../inference/stopping.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { PresentedCredentials } from "../../policy/credentials/authenticate.ts";
 import { apiResource, resourceAt, resourceMetadataUrl, rootAsAsked } from "../../policy/credentials/resources.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
+import { toGatewayError } from "../../wire/errors.ts";
 import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../content/query.ts";
 import { errorPage, noSuchPage } from "../pages/error-page.ts";
@@ -21,7 +24,7 @@ import { apiKeyOf, authorizationOf } from "./api-key-header.ts";
 import { tellBrowsers } from "./browser-headers.ts";
 import { clientAddress } from "./client-address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
-import { clientClosedRequest, errorAnswer, toGatewayError } from "./errors.ts";
+import { clientClosedRequest, errorAnswer } from "./errors.ts";
 import { HandedOver } from "./handed-over.ts";
 import { MessageExchange } from "./message-exchange.ts";
 import { newRequestId } from "./request-id.ts";
@@ -34,7 +37,6 @@ import {
   type Exchange,
   isAuthenticated,
   type MachineRoute,
-  type MessageKind,
   type PageRoute,
   type PersonRoute,
   type PlaceLender,

@@ -17,8 +17,8 @@ import {
 import type { NodeDirectory } from "../../nodes/node-directory.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import type { BodyLimits } from "../../requests/decode/parse-body.ts";
+import { toGatewayError } from "../../wire/errors.ts";
 import { readBytes } from "../content/body.ts";
-import { toGatewayError } from "./errors.ts";
 import type { Answer, Exchange } from "./route.ts";
 
 export interface ForwardedRequestDeps {

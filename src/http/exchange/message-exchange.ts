@@ -1,4 +1,5 @@
 // One request that came as a message over an upgraded connection, or goes on in the background: its place, log line and trace.
+
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
@@ -6,11 +7,13 @@ import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { HeaderLines } from "../../http1/message.ts";
+import type { MessageKind, MessageRequest } from "../../inference/message-request.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
-import { clientClosedRequest, errorTable } from "./errors.ts";
+import { errorTable } from "../../wire/errors.ts";
+import { clientClosedRequest } from "./errors.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
-import type { Exchange, MessageKind, MessageRequest, PlaceLender } from "./route.ts";
+import type { Exchange, PlaceLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
 /** The request that it came with. */

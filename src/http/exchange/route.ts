@@ -3,7 +3,6 @@
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
 import { type ErrorCode, forbidden, type GatewayError } from "../../base/errors.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
@@ -12,6 +11,7 @@ import type { Scope } from "../../domain/scope.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { PausableChannel } from "../../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../../http1/message.ts";
+import type { MessageKind, MessageRequest } from "../../inference/message-request.ts";
 import type { AddressLimit } from "../../policy/address-throttle.ts";
 import type { OpenPlace } from "../../policy/open-requests.ts";
 
@@ -57,29 +57,6 @@ export interface PlaceLender {
   /** Undefined where the place is lent already, or was given back. */
   takePlace(): OpenPlace | undefined;
   returnPlace(place: OpenPlace): void;
-}
-
-export type MessageKind = "websocket" | "background";
-
-/** Told in the log, in traces and in metrics as any other request; `finish` is called once, whatever became of it. */
-export interface MessageRequest {
-  readonly requestId: string;
-  readonly line: Exchange["line"];
-  /** Where it is traced; once it is known who asks. */
-  readonly trace: RequestTrace | undefined;
-  isOnLedger: boolean;
-  /** Who asks; gives on whose account its bytes are held. Throws `rate_limit_exceeded` where the key has too much open. */
-  by(principal: Principal): Holder;
-  /** Counts bytes as held until it is over, or gives the refusal. */
-  hold(bytes: number): GatewayError | undefined;
-  /** Milliseconds since it came. */
-  durationNow(): number;
-  /** `error`: the answer, where it was one. */
-  finish(error?: GatewayError): void;
-  /** Instead of `finish`, where the client left before there was an answer. */
-  clientLeft(): void;
-  /** Instead of `finish`, where the request that it came with tells what became of it. */
-  leave(): void;
 }
 
 export interface DeferredLine {

@@ -2,7 +2,7 @@
 import { maxPasswordLength, minPasswordLength } from "../../accounts/passwords.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
-import { errorTable } from "../exchange/errors.ts";
+import { errorTable } from "../../wire/errors.ts";
 import type { Exchange } from "../exchange/route.ts";
 import { type Html, html } from "./html.ts";
 

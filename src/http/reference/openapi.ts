@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { type ErrorCode, engineErrorCodes, errorCodes } from "../../base/errors.ts";
 import { scopeMeanings } from "../../domain/scope.ts";
+import { anthropicStatus, anthropicTypes } from "../../wire/anthropic-errors.ts";
+import { errorTable } from "../../wire/errors.ts";
 import { spentQuota } from "../../wire/quotas.ts";
-import { anthropicStatus, anthropicTypes } from "../exchange/anthropic-errors.ts";
-import { errorTable } from "../exchange/errors.ts";
 import { type ApiRoute, type ErrorForm, isDescribed, type Route, type RouteDoc, restName } from "../exchange/route.ts";
 
 type Json = Record<string, unknown>;

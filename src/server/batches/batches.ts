@@ -1,8 +1,8 @@
 // Composes batches: their records, what works on them, and the sweep of those that ended long ago.
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { BatchRunner, type BatchTimes } from "../../batches/batch-runner.ts";
 import type { Config, ReloadableConfig } from "../../config/config.ts";
-import { BatchRunner, type BatchTimes } from "../../http/api/batches/batch-runner.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import type { Database } from "../../storage/sql/database.ts";

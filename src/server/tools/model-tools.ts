@@ -7,11 +7,11 @@ import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
-import { errorTable } from "../../http/exchange/errors.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
 import { accountToolName } from "../../mcp/front/account-tool.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
 import type { Desk } from "../../mcp/front/desk.ts";
+import { errorTable } from "../../wire/errors.ts";
 
 /** JSON-RPC 2.0, 5.1. */
 const internalError = -32_603;

@@ -3,13 +3,13 @@ import type { ReloadableConfig } from "../../config/config.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
-import { renderError } from "../../http/exchange/errors.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { ModelSampler } from "../../mcp/uses/model-sampler.ts";
 import { ServerPlaces } from "../../mcp/uses/server-places.ts";
 import { MeteredUses, type MeteredUsesOptions } from "../../mcp/uses/tool-uses.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
+import { renderError } from "../../wire/errors.ts";
 import type { Governance } from "../governance.ts";
 
 export interface ToolUsesOptions {

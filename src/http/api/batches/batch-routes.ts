@@ -6,6 +6,8 @@ import type { Clock } from "../../../base/clock.ts";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
 import { longLived } from "../../../base/long-lived.ts";
 import { shown } from "../../../base/text/shown.ts";
+import type { BatchRunner } from "../../../batches/batch-runner.ts";
+import { batchEndpoints } from "../../../batches/input-lines.ts";
 import type { Batch, BatchForm, BatchStore } from "../../../domain/batches/batch.ts";
 import type { FileStore } from "../../../domain/files/stored-file.ts";
 import type { Principal } from "../../../domain/principal.ts";
@@ -21,8 +23,6 @@ import { fileNotFound, madeBy } from "../files/file-routes.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import type { BatchRunner } from "./batch-runner.ts";
-import { batchEndpoints } from "./input-lines.ts";
 
 const route = keptRoutes({ base: "/v1/batches", tag: "Batches", noun: "batch" });
 

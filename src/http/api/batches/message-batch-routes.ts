@@ -1,6 +1,8 @@
 // Batches of Messages: made of requests in one body, and read as lines of results, as Anthropic's API has it.
 import { z } from "zod";
 import { fieldError, GatewayError } from "../../../base/errors.ts";
+import { isKeepable } from "../../../batches/input-lines.ts";
+import { maxModels } from "../../../batches/validate-batch.ts";
 import type { Batch } from "../../../domain/batches/batch.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { StoredFiles } from "../../../files/stored-files.ts";
@@ -20,8 +22,6 @@ import { sendBytes } from "../files/send-bytes.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 import { type BatchRouteDeps, batchNotFound, begin, newBatch } from "./batch-routes.ts";
-import { isKeepable } from "./input-lines.ts";
-import { maxModels } from "./validate-batch.ts";
 
 const route = keptRoutes({
   ...{ base: "/v1/messages/batches", tag: "Batches", noun: "batch" },

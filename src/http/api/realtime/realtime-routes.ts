@@ -18,9 +18,9 @@ import type { LongConnections, OpenLongConnection } from "../../../policy/long-c
 import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
 import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
+import { renderError, toGatewayError } from "../../../wire/errors.ts";
 import { modelId } from "../../../wire/parts.ts";
 import { apiKeyOf, authorizationOf } from "../../exchange/api-key-header.ts";
-import { renderError, toGatewayError } from "../../exchange/errors.ts";
 import type { Exchange, PlainAnswer, ScopedRoute, UpgradeAnswer } from "../../exchange/route.ts";
 import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";

@@ -1,7 +1,7 @@
 // What is answered where a WebSocket begins, and the request asks for none.
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
-import { renderError } from "../../exchange/errors.ts";
+import { renderError } from "../../../wire/errors.ts";
 import type { PlainAnswer, RouteDoc } from "../../exchange/route.ts";
 
 export const noWebSocket: NonNullable<RouteDoc["otherResponses"]> = {

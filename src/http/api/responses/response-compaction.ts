@@ -4,11 +4,11 @@ import type { Principal } from "../../../domain/principal.ts";
 import { dialects } from "../../../requests/dialects/dialects.ts";
 import { compactionPrompt } from "../../../requests/dialects/response/compaction.ts";
 import { isObject, type Json, objectsOf, textOf } from "../../../requests/dialects/response/json.ts";
+import { decodeWhole, wholeInput } from "../../../responses/kept-input.ts";
 import { readJsonBody } from "../../content/body.ts";
 import type { Answer, Exchange } from "../../exchange/route.ts";
 import { type InferenceRouteDeps, runFor } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import { decodeWhole, wholeInput } from "./kept-input.ts";
 
 /** Answers POST /v1/responses/compact: what the user said stays as it was said, and a sealed summary stands for the rest. */
 export async function compact(exchange: Exchange, principal: Principal, deps: InferenceRouteDeps): Promise<Answer> {

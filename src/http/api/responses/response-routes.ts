@@ -32,7 +32,7 @@ import {
 import { inferenceErrors } from "../inference-routes.ts";
 import { noWebSocket, upgradeRequired } from "../realtime/websocket-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
-import { beginInBackground, type FollowDeps } from "./background/background-answer.ts";
+import { beginInBackground, type FollowDeps } from "./background-answer.ts";
 import { compact } from "./response-compaction.ts";
 import { type ResponseSocketDeps, upgradeToResponses } from "./response-socket.ts";
 

@@ -1,21 +1,23 @@
 // The WebSocket of Responses: each message asks for a response, whose events come back as messages.
+
 import { nowhere } from "../../../base/bag.ts";
 import type { Holder } from "../../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { type ErrorCode, GatewayError, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
+import type { MessageRequest } from "../../../inference/message-request.ts";
 import type { Stoppable } from "../../../inference/stopping.ts";
 import type { LongConnectionEnd, LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
 import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
+import { HeldResponses } from "../../../responses/held-responses.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
-import { errorTable, renderError, toGatewayError } from "../../exchange/errors.ts";
-import type { Exchange, MessageRequest, PlaceLender, UpgradeAnswer } from "../../exchange/route.ts";
+import { errorTable, renderError, toGatewayError } from "../../../wire/errors.ts";
+import type { Exchange, PlaceLender, UpgradeAnswer } from "../../exchange/route.ts";
 import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
-import { HeldResponses } from "./held-responses.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
 import { answerMessage, maxUnsentBytes, type SocketStream } from "./socket-request.ts";
 

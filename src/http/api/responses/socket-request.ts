@@ -1,4 +1,5 @@
 // One response that is asked for over a WebSocket: its call of a model, and its events as messages.
+
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Holder } from "../../../base/bytes/held-bytes.ts";
@@ -12,6 +13,8 @@ import type { RequestTrace } from "../../../domain/usage/trace.ts";
 import type { TokenUsage, UsageOutcome } from "../../../domain/usage/usage.ts";
 import type { InferenceAnswer, InferenceCall } from "../../../inference/call.ts";
 import { runResponse } from "../../../inference/hosted/run-response.ts";
+import { tellEnd } from "../../../inference/log-usage.ts";
+import type { MessageRequest } from "../../../inference/message-request.ts";
 import { requireServable } from "../../../inference/routing/servable.ts";
 import { requireModel } from "../../../policy/authorize.ts";
 import { priorityAsked } from "../../../policy/request-priority.ts";
@@ -22,13 +25,12 @@ import { responseFormat } from "../../../requests/dialects/response/format.ts";
 import { isObject, type Json, objectsOf } from "../../../requests/dialects/response/json.ts";
 import { ownItems } from "../../../requests/dialects/response/kept-items.ts";
 import { ResponseCollector } from "../../../requests/dialects/response/response-collector.ts";
+import type { HeldResponses } from "../../../responses/held-responses.ts";
+import { withKeptInput } from "../../../responses/kept-input.ts";
 import type { WebSocketLink } from "../../../websocket/websocket-link.ts";
-import { renderError, toGatewayError } from "../../exchange/errors.ts";
-import type { MessageRequest } from "../../exchange/route.ts";
-import { type InferenceRouteDeps, tellEnd } from "../inference-answer.ts";
+import { renderError, toGatewayError } from "../../../wire/errors.ts";
+import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import type { HeldResponses } from "./held-responses.ts";
-import { withKeptInput } from "./kept-input.ts";
 import type { SocketMessage } from "./socket-message.ts";
 
 /** With more unsent than this the client is behind, and its engine is not read. */

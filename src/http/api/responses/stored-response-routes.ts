@@ -14,7 +14,7 @@ import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
-import { type CancelDeps, cancelStored, followStored } from "./background/background-answer.ts";
+import { type CancelDeps, cancelStored, followStored } from "./background-answer.ts";
 
 const route = keptRoutes({ base: "/v1/responses/:id", tag: "Stored responses", noun: "response" });
 

@@ -3,7 +3,7 @@ import type { BrowserSessions } from "../../../accounts/browser-sessions.ts";
 import type { Clock } from "../../../base/clock.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { type ConnectFlow, callbackPath } from "../../../mcp/connections/connect-flow.ts";
-import { errorTable } from "../../exchange/errors.ts";
+import { errorTable } from "../../../wire/errors.ts";
 import type { Exchange, PageRoute, PlainAnswer } from "../../exchange/route.ts";
 import { referenceLine } from "../../pages/error-page.ts";
 import { html } from "../../pages/html.ts";

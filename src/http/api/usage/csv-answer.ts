@@ -1,8 +1,8 @@
 // Answers as CSV, sent piece by piece as fast as the client takes them.
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
+import { toGatewayError } from "../../../wire/errors.ts";
 import { csvType } from "../../content/csv.ts";
-import { toGatewayError } from "../../exchange/errors.ts";
 import type { Exchange, StreamedAnswer } from "../../exchange/route.ts";
 
 /** The first piece is made before the answer begins, so that what fails at once is still an error answer. */

@@ -8,8 +8,8 @@ import type { RefusedRequest } from "../../../domain/usage/refused-request.ts";
 import { stepResults, type Trail, type TrailStep, wasAsked } from "../../../domain/usage/trail.ts";
 import { generationOf, type UsageRecord, usageOutcomes } from "../../../domain/usage/usage.ts";
 import type { PastRequest } from "../../../policy/records/request-history.ts";
+import { errorTable } from "../../../wire/errors.ts";
 import { unixSeconds } from "../../../wire/parts.ts";
-import { errorTable } from "../../exchange/errors.ts";
 import { firstTokenMs, shownSpeed, speed } from "./speed-wire.ts";
 
 /** `refused` is no outcome of the ledger: it has no record of what never began. */

@@ -1,9 +1,9 @@
 // What is kept of a conversation becomes the input of the request that goes on from it, and what is not there is named.
 import { beforeEach, describe, expect, test } from "bun:test";
-import { ByteSpan } from "../../../base/bytes/byte-span.ts";
-import { GatewayError } from "../../../base/errors.ts";
-import type { ChainFault, MayRead, ResponseOwner, StoredItem } from "../../../domain/models/stored-response.ts";
-import { decodeRequest } from "../../../requests/decode/decode-request.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { ChainFault, MayRead, ResponseOwner, StoredItem } from "../domain/models/stored-response.ts";
+import { decodeRequest } from "../requests/decode/decode-request.ts";
 import { withKeptInput } from "./kept-input.ts";
 
 const owner: ResponseOwner = { accountId: "acct_1", environment: "live", appId: null, personId: null, madeBy: null };

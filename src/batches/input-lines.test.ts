@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { withinMs } from "../../../../tests/support/long.ts";
-import type { GatewayError } from "../../../base/errors.ts";
+import { withinMs } from "../../tests/support/long.ts";
+import type { GatewayError } from "../base/errors.ts";
 import { linesOf, readFrame, requestOf } from "./input-lines.ts";
 
 const limits = { bodyBytes: 10_000, depth: 64, messages: 100 };

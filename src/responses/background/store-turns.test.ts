@@ -1,6 +1,6 @@
 // While the store is away, those who write to it do not wait for it one behind the other.
 import { expect, test } from "bun:test";
-import { manualClock } from "../../../../../tests/support/manual-clock.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 test("all that come are done, a few at once", async () => {

@@ -1,6 +1,6 @@
 // Looks into the store for a response that another replica works on: one for all who follow it from the same event on.
-import type { Clock } from "../../../../base/clock.ts";
-import type { BackgroundStore, EventBatch, RunState } from "../../../../domain/models/stored-response.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { BackgroundStore, EventBatch, RunState } from "../../domain/models/stored-response.ts";
 
 /** Characters of events that are read at once. */
 export const pageSize = 256 * 1024;

@@ -1,9 +1,9 @@
 // Reads the input of a batch once from its beginning to its end: each line becomes a request to be answered, or a fault.
-import { GatewayError } from "../../../base/errors.ts";
-import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../../../domain/batches/batch.ts";
-import { maxModelIdLength } from "../../../domain/models/model-entry.ts";
-import type { StoredFiles } from "../../../files/stored-files.ts";
-import type { RequestLimits } from "../../../requests/decode/decode-request.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { Batch, BatchFault, BatchLine, BatchWork, Claim } from "../domain/batches/batch.ts";
+import { maxModelIdLength } from "../domain/models/model-entry.ts";
+import type { StoredFiles } from "../files/stored-files.ts";
+import type { RequestLimits } from "../requests/decode/decode-request.ts";
 import { type FoundLine, isKeepable, type LineFrame, linesOf, readFrame, requestOf } from "./input-lines.ts";
 
 export interface ValidateDeps {

@@ -1,9 +1,9 @@
 // The lines in which a batch answers, in the form of whose API it was made by.
 import { createHash } from "node:crypto";
-import { GatewayError } from "../../../base/errors.ts";
-import type { AnsweredLine, Batch } from "../../../domain/batches/batch.ts";
-import { renderAnthropicError } from "../../exchange/anthropic-errors.ts";
-import { errorTable, renderError } from "../../exchange/errors.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { AnsweredLine, Batch } from "../domain/batches/batch.ts";
+import { renderAnthropicError } from "../wire/anthropic-errors.ts";
+import { errorTable, renderError } from "../wire/errors.ts";
 
 /** The id of a line's request on the ledger: the same however often, and wherever, it is answered. */
 export function requestIdOf({ id, createdAt }: Pick<Batch, "id" | "createdAt">, line: number): string {

@@ -1,10 +1,10 @@
 // However many follow what another replica works on, the store is asked once for all who have the same events.
 import { expect, test } from "bun:test";
-import { UnsteadyRunStore } from "../../../../../tests/support/unsteady-run-store.ts";
-import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
-import { Cancellation } from "../../../../base/cancellation.ts";
-import { systemClock } from "../../../../base/clock.ts";
-import { Stopping } from "../../../../inference/stopping.ts";
+import { UnsteadyRunStore } from "../../../tests/support/unsteady-run-store.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { systemClock } from "../../base/clock.ts";
+import { Stopping } from "../../inference/stopping.ts";
 import { EventFollower } from "./event-follower.ts";
 import { SharedLooks } from "./shared-looks.ts";
 

@@ -1,19 +1,20 @@
 // Whoever follows a response in the background gets each of its events once and in order, however slow he and the store are.
+
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodedRequest } from "../../../../../tests/support/decoded-request.ts";
-import { shiftedClock } from "../../../../../tests/support/manual-clock.ts";
-import { principalFor } from "../../../../../tests/support/principal.ts";
-import { stored } from "../../../../../tests/support/stored-responses.ts";
-import { UnsteadyRunStore } from "../../../../../tests/support/unsteady-run-store.ts";
-import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
-import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
-import { AccountBytes, HeldBytes } from "../../../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../../../base/cancellation.ts";
-import { type Clock, systemClock } from "../../../../base/clock.ts";
-import type { InferenceCall } from "../../../../inference/call.ts";
-import { Stopping } from "../../../../inference/stopping.ts";
-import type { MessageRequest } from "../../../exchange/route.ts";
+import { decodedRequest } from "../../../tests/support/decoded-request.ts";
+import { shiftedClock } from "../../../tests/support/manual-clock.ts";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { stored } from "../../../tests/support/stored-responses.ts";
+import { UnsteadyRunStore } from "../../../tests/support/unsteady-run-store.ts";
+import { encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import { type Clock, systemClock } from "../../base/clock.ts";
+import type { InferenceCall } from "../../inference/call.ts";
+import type { MessageRequest } from "../../inference/message-request.ts";
+import { Stopping } from "../../inference/stopping.ts";
 import { BackgroundRun } from "./background-run.ts";
 import { EventFollower } from "./event-follower.ts";
 import { SharedLooks } from "./shared-looks.ts";

@@ -1,27 +1,26 @@
 // The responses in the background that this process works on, and the end of those whose process is gone.
-import { ByteSpan } from "../../../../base/bytes/byte-span.ts";
-import type { Clock } from "../../../../base/clock.ts";
-import { fieldError, type GatewayError } from "../../../../base/errors.ts";
-import type { Log } from "../../../../base/log.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Clock } from "../../base/clock.ts";
+import { fieldError, type GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type {
   AbandonedResponse,
   BackgroundStore,
   ResponseStore,
   StoredResponse,
-} from "../../../../domain/models/stored-response.ts";
-import { keyOf, makerOf, type Principal } from "../../../../domain/principal.ts";
-import { tagHeader } from "../../../../domain/usage/request-tags.ts";
-import type { InferenceDeps } from "../../../../inference/call.ts";
-import { runResponse } from "../../../../inference/hosted/run-response.ts";
-import { roughSizeOf } from "../../../../policy/records/stored-room.ts";
-import { priorityAsked, priorityHeader } from "../../../../policy/request-priority.ts";
-import { decodeRequest, type RequestLimits } from "../../../../requests/decode/decode-request.ts";
-import type { DecodedRequest } from "../../../../requests/decoded-request.ts";
-import { dialects } from "../../../../requests/dialects/dialects.ts";
-import { ownItems } from "../../../../requests/dialects/response/kept-items.ts";
-import { responseBase, responseState } from "../../../../requests/dialects/response/response-object.ts";
-import type { Exchange } from "../../../exchange/route.ts";
-import { tellLimits } from "../../inference-answer.ts";
+} from "../../domain/models/stored-response.ts";
+import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
+import type { InferenceDeps } from "../../inference/call.ts";
+import { runResponse } from "../../inference/hosted/run-response.ts";
+import type { MessageRequest } from "../../inference/message-request.ts";
+import { roughSizeOf } from "../../policy/records/stored-room.ts";
+import { decodeRequest, type RequestLimits } from "../../requests/decode/decode-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { dialects } from "../../requests/dialects/dialects.ts";
+import { ownItems } from "../../requests/dialects/response/kept-items.ts";
+import { responseBase, responseState } from "../../requests/dialects/response/response-object.ts";
 import { BackgroundRun } from "./background-run.ts";
 import { abandonedEnd } from "./run-events.ts";
 import { workingMs } from "./run-writer.ts";
@@ -49,10 +48,15 @@ export interface BackgroundRunsOptions {
 }
 
 export interface BackgroundRequest {
-  exchange: Exchange;
+  /** Has the id of the request that begins it, from which the response's id is derived. */
+  message: MessageRequest;
+  /** The value of the header with tags, as the client sent it. */
+  tagHeader: string | null;
+  priority: Priority | undefined;
   principal: Principal;
   request: DecodedRequest;
   limits: RequestLimits;
+  onLimits(status: LimitStatus): void;
 }
 
 export class BackgroundRuns {
@@ -82,25 +86,22 @@ export class BackgroundRuns {
 
   /** Resolves once the response is kept and admitted; rejects with the GatewayError that its client gets instead. */
   async start(
-    { exchange, principal, request, limits }: BackgroundRequest,
+    { message, principal, request, limits, onLimits, ...asked }: BackgroundRequest,
     deps: InferenceDeps,
   ): Promise<BackgroundRun> {
-    requireKept(request, deps);
-    const message = exchange.message("background");
     try {
+      requireKept(request, deps);
       const holder = message.by(principal);
-      const asked = asStream(request, limits);
-      const refusal = message.hold(asked.bytes.length);
+      const streamed = asStream(request, limits);
+      const refusal = message.hold(streamed.bytes.length);
       if (refusal) throw refusal;
-      message.trace?.asked(asked);
-      message.line["model"] = exchange.line["model"];
-      const stored = queued(exchange.requestId, principal, asked, deps);
+      message.trace?.asked(streamed);
+      const stored = queued(message.requestId, principal, streamed, deps);
       const { responseKeeper } = deps;
       await responseKeeper.requireRoom(principal.account.id, roughSizeOf(stored.input));
       const one = new BackgroundRun({
-        tagHeader: exchange.req.headers.get(tagHeader),
-        priority: priorityAsked(exchange.req.headers.get(priorityHeader), principal),
-        ...{ message, principal, holder, request: asked, stored, turns: this.#turns, ...this.#options },
+        ...{ ...asked, message, principal, holder, request: streamed, stored },
+        ...{ turns: this.#turns, ...this.#options },
         onNotStored: () => responseKeeper.notStored(principal.account.id, "store_failed"),
       });
       this.#runs.set(one.id, one);
@@ -113,14 +114,12 @@ export class BackgroundRuns {
       };
       await one.begin({
         ask: (call) => runResponse(call, { ...deps, responseKeeper: keepsNothing }),
-        onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+        onLimits,
       });
       return one;
     } catch (error) {
       message.leave();
       throw error;
-    } finally {
-      exchange.isOnLedger = message.isOnLedger;
     }
   }
 

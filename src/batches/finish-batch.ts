@@ -1,6 +1,6 @@
 // Writes the answers of a batch, in the order of its lines, into the files that its owner reads.
-import type { AnsweredLine, Batch, BatchWork, Claim } from "../../../domain/batches/batch.ts";
-import type { NewFile, StoredFiles } from "../../../files/stored-files.ts";
+import type { AnsweredLine, Batch, BatchWork, Claim } from "../domain/batches/batch.ts";
+import type { NewFile, StoredFiles } from "../files/stored-files.ts";
 import { unansweredLine, unreadableLine } from "./output-lines.ts";
 
 export interface FinishDeps {

@@ -1,6 +1,6 @@
 // The models of the catalog with their prices as batches have them.
-import type { Model } from "../../../domain/models/model.ts";
-import type { InferenceDeps } from "../../../inference/call.ts";
+import type { Model } from "../domain/models/model.ts";
+import type { InferenceDeps } from "../inference/call.ts";
 
 type CatalogPart = InferenceDeps["catalog"];
 

@@ -1,12 +1,12 @@
 // Sends a client the events of a response in the background: those that were, and those that come.
 
-import { nowhere } from "../../../../base/bag.ts";
-import { encodeByteText } from "../../../../base/bytes/byte-text.ts";
-import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
-import type { CancelListener, Cancellation } from "../../../../base/cancellation.ts";
-import type { BackgroundStore, EventBatch } from "../../../../domain/models/stored-response.ts";
-import type { Stoppable, Stopping } from "../../../../inference/stopping.ts";
-import { comment } from "../../../../requests/dialects/keep-alive.ts";
+import { nowhere } from "../../base/bag.ts";
+import { encodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
+import type { BackgroundStore, EventBatch } from "../../domain/models/stored-response.ts";
+import type { Stoppable, Stopping } from "../../inference/stopping.ts";
+import { comment } from "../../requests/dialects/keep-alive.ts";
 import type { BackgroundRun, EventListener } from "./background-run.ts";
 import { asStreamed } from "./run-events.ts";
 import { pageSize, type SharedLooks } from "./shared-looks.ts";

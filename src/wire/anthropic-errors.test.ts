@@ -1,6 +1,6 @@
 // The words by which Anthropic's clients know that a prompt is too long, made of those of other model servers.
 import { expect, test } from "bun:test";
-import { invalidRequest } from "../../base/errors.ts";
+import { invalidRequest } from "../base/errors.ts";
 import { renderAnthropicError } from "./anthropic-errors.ts";
 
 const shown = (words: string) =>

@@ -1,6 +1,6 @@
 // Writes what comes of a response in the background into its row: every second, and its end until the store has taken it.
-import type { Clock } from "../../../../base/clock.ts";
-import type { BackgroundStore, RunState, StoredItem } from "../../../../domain/models/stored-response.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { BackgroundStore, RunState, StoredItem } from "../../domain/models/stored-response.ts";
 import type { RunEvents } from "./run-events.ts";
 import type { StoreTurns } from "./store-turns.ts";
 

@@ -1,29 +1,30 @@
 // One response in the background: its call of a model, which no client's leaving ends, and who hears what comes of it.
-import { decodeByteText } from "../../../../base/bytes/byte-text.ts";
-import type { ClientStream } from "../../../../base/bytes/client-stream.ts";
-import type { Holder } from "../../../../base/bytes/held-bytes.ts";
-import { Cancellation } from "../../../../base/cancellation.ts";
-import type { Clock } from "../../../../base/clock.ts";
-import type { GatewayError } from "../../../../base/errors.ts";
-import type { Eventual } from "../../../../base/later.ts";
-import type { LimitStatus } from "../../../../domain/limits/limits.ts";
-import type { Priority } from "../../../../domain/models/policies/priority.ts";
+
+import { decodeByteText } from "../../base/bytes/byte-text.ts";
+import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { GatewayError } from "../../base/errors.ts";
+import type { Eventual } from "../../base/later.ts";
+import type { LimitStatus } from "../../domain/limits/limits.ts";
+import type { Priority } from "../../domain/models/policies/priority.ts";
 import type {
   BackgroundStore,
   ResponseStore,
   StoredItem,
   StoredResponse,
-} from "../../../../domain/models/stored-response.ts";
-import type { Principal } from "../../../../domain/principal.ts";
-import type { RequestTrace } from "../../../../domain/usage/trace.ts";
-import type { TokenUsage, UsageOutcome } from "../../../../domain/usage/usage.ts";
-import type { InferenceAnswer, InferenceCall } from "../../../../inference/call.ts";
-import type { DecodedRequest } from "../../../../requests/decoded-request.ts";
-import { ownItems } from "../../../../requests/dialects/response/kept-items.ts";
-import { failureCode } from "../../../../requests/dialects/response/reply-writer.ts";
-import { renderError, toGatewayError } from "../../../exchange/errors.ts";
-import type { MessageRequest } from "../../../exchange/route.ts";
-import { tellEnd } from "../../inference-answer.ts";
+} from "../../domain/models/stored-response.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { RequestTrace } from "../../domain/usage/trace.ts";
+import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
+import type { InferenceAnswer, InferenceCall } from "../../inference/call.ts";
+import { tellEnd } from "../../inference/log-usage.ts";
+import type { MessageRequest } from "../../inference/message-request.ts";
+import type { DecodedRequest } from "../../requests/decoded-request.ts";
+import { ownItems } from "../../requests/dialects/response/kept-items.ts";
+import { failureCode } from "../../requests/dialects/response/reply-writer.ts";
+import { renderError, toGatewayError } from "../../wire/errors.ts";
 import { RunEvents } from "./run-events.ts";
 import { RunWriter, type Written } from "./run-writer.ts";
 import type { StoreTurns } from "./store-turns.ts";

@@ -1,16 +1,16 @@
 // The lines of a batch's input: cut out of the file as it is read, and checked as the requests that they are.
 import { isUtf8 } from "node:buffer";
-import { ByteSpan } from "../../../base/bytes/byte-span.ts";
-import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
-import { parseOnceRead } from "../../../base/text/json-object.ts";
-import { bodyMass, JsonTextError } from "../../../base/text/json-text.ts";
-import { shown } from "../../../base/text/shown.ts";
-import { type Operation, operationPaths } from "../../../domain/models/operation.ts";
-import { ClearNames } from "../../../domain/names/clear-names.ts";
-import { decodeRequest, type RequestLimits } from "../../../requests/decode/decode-request.ts";
-import type { DecodedRequest } from "../../../requests/decoded-request.ts";
-import { dialects, operations } from "../../../requests/dialects/dialects.ts";
-import { askedServers } from "../../../requests/dialects/response/hosted/asked-servers.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import { fieldError, GatewayError, invalidRequest } from "../base/errors.ts";
+import { parseOnceRead } from "../base/text/json-object.ts";
+import { bodyMass, JsonTextError } from "../base/text/json-text.ts";
+import { shown } from "../base/text/shown.ts";
+import { type Operation, operationPaths } from "../domain/models/operation.ts";
+import { ClearNames } from "../domain/names/clear-names.ts";
+import { decodeRequest, type RequestLimits } from "../requests/decode/decode-request.ts";
+import type { DecodedRequest } from "../requests/decoded-request.ts";
+import { dialects, operations } from "../requests/dialects/dialects.ts";
+import { askedServers } from "../requests/dialects/response/hosted/asked-servers.ts";
 
 /** Paths that the requests of a batch may have, each with its operation: a line of JSON says them, and another one answers. */
 export const batchEndpoints: ReadonlyMap<string, Operation> = new Map(

@@ -1,9 +1,9 @@
 // Puts into a request what is kept of the conversation that it goes on from, before anything else looks at it.
-import { ByteSpan } from "../../../base/bytes/byte-span.ts";
-import type { Clock } from "../../../base/clock.ts";
-import { fieldError, GatewayError, invalidRequest } from "../../../base/errors.ts";
-import { shown } from "../../../base/text/shown.ts";
-import type { Operation } from "../../../domain/models/operation.ts";
+import { ByteSpan } from "../base/bytes/byte-span.ts";
+import type { Clock } from "../base/clock.ts";
+import { fieldError, GatewayError, invalidRequest } from "../base/errors.ts";
+import { shown } from "../base/text/shown.ts";
+import type { Operation } from "../domain/models/operation.ts";
 import type {
   ChainFault,
   ConversationStore,
@@ -12,11 +12,11 @@ import type {
   ResponseOwner,
   ResponseStore,
   StoredItem,
-} from "../../../domain/models/stored-response.ts";
-import { decodeRequest, type RequestLimits } from "../../../requests/decode/decode-request.ts";
-import type { DecodedRequest, GoesOn } from "../../../requests/decoded-request.ts";
-import { isObject, type Json, objectsOf, textOf } from "../../../requests/dialects/response/json.ts";
-import { isReference, itemsForEngine, ownItems } from "../../../requests/dialects/response/kept-items.ts";
+} from "../domain/models/stored-response.ts";
+import { decodeRequest, type RequestLimits } from "../requests/decode/decode-request.ts";
+import type { DecodedRequest, GoesOn } from "../requests/decoded-request.ts";
+import { isObject, type Json, objectsOf, textOf } from "../requests/dialects/response/json.ts";
+import { isReference, itemsForEngine, ownItems } from "../requests/dialects/response/kept-items.ts";
 
 /** Where what is kept is found. */
 export interface KeptDeps {

@@ -1,7 +1,7 @@
 // The events of a response in the background, numbered anew, and the response as they leave it.
 
-import type { EventBatch, ResponseStatus } from "../../../../domain/models/stored-response.ts";
-import { isObject, type Json, objectsOf } from "../../../../requests/dialects/response/json.ts";
+import type { EventBatch, ResponseStatus } from "../../domain/models/stored-response.ts";
+import { isObject, type Json, objectsOf } from "../../requests/dialects/response/json.ts";
 
 /** With what an event that ends a response leaves it; a server that speaks Responses may leave it out. */
 const ends: ReadonlyMap<unknown, ResponseStatus> = new Map([

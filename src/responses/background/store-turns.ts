@@ -1,5 +1,5 @@
 // When the responses in the background of this process write to the store: a few at once, and while it is away one now and then.
-import type { Clock } from "../../../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 
 /** PostgreSQL takes so many at once; SQLite one, whatever it is asked. */
 const atOnce = 4;

@@ -1,15 +1,17 @@
 // How responses in the background are begun, followed and stopped by HTTP.
-import { fieldError, type GatewayError, invalidRequest } from "../../../../base/errors.ts";
-import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../../domain/models/stored-response.ts";
-import type { Principal } from "../../../../domain/principal.ts";
-import type { Authenticator } from "../../../../policy/credentials/authenticate.ts";
-import type { LongConnections } from "../../../../policy/long-connections.ts";
-import type { DecodedRequest } from "../../../../requests/decoded-request.ts";
-import type { Answer, Exchange } from "../../../exchange/route.ts";
-import { type InferenceRouteDeps, streamHeaders, tellAsked } from "../../inference-answer.ts";
-import { responseOwnerOf } from "../../response-owner.ts";
-import type { BackgroundRuns } from "./background-runs.ts";
-import { EventFollower } from "./event-follower.ts";
+import { fieldError, type GatewayError, invalidRequest } from "../../../base/errors.ts";
+import type { BackgroundStore, ResponseStore, StoredResponse } from "../../../domain/models/stored-response.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { tagHeader } from "../../../domain/usage/request-tags.ts";
+import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
+import type { LongConnections } from "../../../policy/long-connections.ts";
+import { priorityAsked, priorityHeader } from "../../../policy/request-priority.ts";
+import type { DecodedRequest } from "../../../requests/decoded-request.ts";
+import type { BackgroundRequest, BackgroundRuns } from "../../../responses/background/background-runs.ts";
+import { EventFollower } from "../../../responses/background/event-follower.ts";
+import type { Answer, Exchange } from "../../exchange/route.ts";
+import { type InferenceRouteDeps, streamHeaders, tellAsked, tellLimits } from "../inference-answer.ts";
+import { responseOwnerOf } from "../response-owner.ts";
 
 export interface FollowDeps extends Pick<InferenceRouteDeps, "clock" | "stopping" | "heartbeatMs"> {
   authenticator: Pick<Authenticator, "still">;
@@ -34,7 +36,18 @@ export async function beginInBackground(
   deps: InferenceRouteDeps & FollowDeps,
 ): Promise<Answer> {
   tellAsked(exchange, request);
-  const run = await deps.backgroundRuns.start({ exchange, principal, request, limits: deps.requestLimits() }, deps);
+  const { headers } = exchange.req;
+  const message = exchange.message("background");
+  message.line["model"] = exchange.line["model"];
+  const begin: BackgroundRequest = {
+    ...{ message, principal, request, limits: deps.requestLimits() },
+    tagHeader: headers.get(tagHeader),
+    priority: priorityAsked(headers.get(priorityHeader), principal),
+    onLimits: (status) => tellLimits(request.operation, status, exchange, deps),
+  };
+  const run = await deps.backgroundRuns.start(begin, deps).finally(() => {
+    exchange.isOnLedger = message.isOnLedger;
+  });
   if (request.stream) return follow(exchange, principal, { id: run.id, after: -1 }, deps);
   return Response.json(run.queued);
 }

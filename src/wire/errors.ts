@@ -1,0 +1,119 @@
+// Status, type and JSON of the errors that the API answers.
+import { type ErrorCode, GatewayError } from "../base/errors.ts";
+import { maskKeys } from "../domain/api-key.ts";
+
+interface ErrorShape {
+  status: number;
+  type: string;
+  /** When it happens; for the reference page. */
+  when: string;
+  /** Tells SDKs whether a retry helps; left out where their own rule is right. */
+  shouldRetry?: boolean;
+}
+
+/** Status, type and meaning of each code. */
+export const errorTable: Readonly<Record<ErrorCode, ErrorShape>> = {
+  invalid_request: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "The request is malformed, a field has the wrong type or is out of range. The message names the field and what is allowed.",
+  },
+  invalid_api_key: {
+    status: 401,
+    type: "invalid_request_error",
+    when: "The API key is missing, malformed, unknown, revoked, expired, or not valid here. One message for all, so that it tells an attacker nothing: Headrace's words, then OpenAI's, by which some clients recognize a wrong key.",
+  },
+  token_expired: { status: 401, type: "authentication_error", when: "A genuine access token is past its expiry." },
+  insufficient_scope: {
+    status: 403,
+    type: "permission_error",
+    when: "The credential lacks the scope that the message names.",
+  },
+  permission_denied: {
+    status: 403,
+    type: "permission_error",
+    when: "The credential is valid and has the scope, but may not do this to that object; the message says why.",
+  },
+  insufficient_quota: { status: 403, type: "insufficient_quota", when: "The quota is used up.", shouldRetry: false },
+  content_blocked: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "A guardrail of the model does not let the request pass. The message names the guardrail.",
+  },
+  model_not_found: {
+    status: 404,
+    type: "invalid_request_error",
+    when: "The model does not exist, or this key may not use it.",
+  },
+  previous_response_not_found: {
+    status: 400,
+    type: "invalid_request_error",
+    when: "`previous_response_id` names no response that this credential may go on from: there never was one, it was deleted, it has expired, or it is somebody else's.",
+  },
+  not_found: { status: 404, type: "invalid_request_error", when: "There is no such endpoint or object." },
+  method_not_allowed: {
+    status: 405,
+    type: "invalid_request_error",
+    when: "The endpoint exists, the method does not; `Allow` names those that do.",
+  },
+  request_too_large: {
+    status: 413,
+    type: "invalid_request_error",
+    when: "The body is larger than the limit that the message names.",
+  },
+  unsupported_media_type: {
+    status: 415,
+    type: "invalid_request_error",
+    when: "The body is not declared as JSON, or has a charset or Content-Encoding that is not read.",
+  },
+  rate_limit_exceeded: {
+    status: 429,
+    type: "rate_limit_error",
+    when: "A rate limit is reached; `Retry-After` says when to retry.",
+  },
+  internal_error: {
+    status: 500,
+    type: "api_error",
+    when: "A fault of the gateway. The request id finds it in the log.",
+  },
+  upstream_error: { status: 502, type: "api_error", when: "Every model server that could answer failed." },
+  upstream_timeout: { status: 504, type: "api_error", when: "The model server did not answer in time." },
+  service_unavailable: {
+    status: 503,
+    type: "overloaded_error",
+    when: "There is no free capacity, or a store that the request needs cannot be reached; `Retry-After` says when to retry. Where a model server's own rate limit is the reason, the type is `rate_limit_error`.",
+    shouldRetry: true,
+  },
+};
+
+/** Anything that was thrown, as an error that may be shown. */
+export function toGatewayError(error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error;
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return new GatewayError("internal_error", "The gateway failed. The request id finds the reason in its log.", {
+    detail,
+    cause: error,
+  });
+}
+
+/**
+ * `{"error": {message, type, code}}`. Every member of `error` is a string, and `param` is there only if one field of the
+ * request is at fault. A spent quota stands beside `error`, as `quota`.
+ */
+export function renderError(error: GatewayError): string {
+  const { message, param, code, engineCode, quota } = error;
+  return JSON.stringify({
+    error: {
+      message: maskKeys(message),
+      type: typeOf(error),
+      ...(param !== undefined && { param: maskKeys(param) }),
+      code: engineCode ?? code,
+    },
+    ...(quota && { quota }),
+  });
+}
+
+/** By the status clients see that it is not their limit, and by the type, where they look for it, that it is one. */
+function typeOf({ code, engineLimited }: GatewayError): string {
+  return engineLimited ? errorTable.rate_limit_exceeded.type : errorTable[code].type;
+}
