@@ -9,7 +9,7 @@ export interface ServedModels {
   /** Whether there is a model, too, whose upstream speaks Responses and Messages itself. */
   isNative?: boolean;
   /** MCP servers, at which more calls are under way at a time than there are connections. */
-  toolServers?: readonly { name: string; url: string }[];
+  mcpServers?: readonly { name: string; url: string }[];
   /** Left out: as Headrace measures it. */
   maxConcurrency?: number;
 }
@@ -48,7 +48,7 @@ export function configuration(upstreamPort: number, options: ServedModels): stri
   );
   const upstream = `url: "${url}", api_key: sk-bench-upstream-key${concurrency}`;
   const native = options.isNative ? `  - { name: native, ${upstream}, apis: [chat, responses, messages] }\n` : "";
-  const tools = (options.toolServers ?? []).map((server) => ({ ...server, max_concurrency: 256 }));
+  const tools = (options.mcpServers ?? []).map((server) => ({ ...server, max_concurrency: 256 }));
   return `upstreams:
   - { name: mock, ${upstream}, apis: [chat] }
 ${native}models:

@@ -10,7 +10,7 @@ import { render } from "./report.ts";
 import { faults } from "./result.ts";
 import { sampleResult } from "./sample-result.ts";
 import { calledTool, toolHeaders } from "./tool-workload.ts";
-import { measureTools, pathAt, startToolServer } from "./tools.ts";
+import { measureTools, pathAt, startMcpServer } from "./tools.ts";
 
 test("the ledger has each call that the server answered, with few tools and with many, beside the calls made directly", async () => {
   await using mock = await startMock();
@@ -36,7 +36,7 @@ test("the ledger has each call that the server answered, with few tools and with
 }, 60_000);
 
 test("a call that its server refuses counts as none, and is no figure", async () => {
-  await using server = await startToolServer();
+  await using server = await startMcpServer();
   const target = { name: "direct", title: "the server", port: server.port, key: "unused", pids: () => [], settleMs: 0 };
   const call = (model: string) =>
     verify({ ...target, format: "tool", path: pathAt("direct", 20), model, headers: toolHeaders(model) });

@@ -20,11 +20,11 @@ const sources = { direct: "direct", gateway: "gateway" };
 /** What each number of connections costs, in a table of its own. */
 export async function measureTools({ bench, options, placement, tell }: Surroundings): Promise<ScalingResult[]> {
   await using stack = new AsyncDisposableStack();
-  const server = stack.use(await startToolServer(placement.load));
+  const server = stack.use(await startMcpServer(placement.load));
   const headrace = stack.use(
     await startHeadrace({
       ...{ upstreamPort: bench.mock.port, prefix: placement.gateway, profileDir: options.profileDir },
-      toolServers: toolCounts.map((count) => ({
+      mcpServers: toolCounts.map((count) => ({
         name: serverName(count),
         url: `http://127.0.0.1:${server.port}${pathAt(sources.gateway, count)}`,
       })),
@@ -70,7 +70,7 @@ function targetsOf(count: number, server: MockUpstream, headrace: Headrace): { c
 }
 
 /** It counts calls as the mock counts requests. */
-export function startToolServer(prefix: readonly string[] = []): Promise<MockUpstream> {
+export function startMcpServer(prefix: readonly string[] = []): Promise<MockUpstream> {
   return startCounting(new URL("./tool-server.ts", import.meta.url), { prefix });
 }
 

@@ -16,17 +16,17 @@ function problemsOf(text: string, env: Record<string, string> = {}): string[] {
 }
 
 const upstream = "upstreams:\n  - name: a\n    url: http://127.0.0.1:1/v1\n";
-const toolServer = (rest: string) => `tools:\n  servers: [{ name: files, ${rest} }]`;
+const mcpServer = (rest: string) => `tools:\n  servers: [{ name: files, ${rest} }]`;
 const atNode = "node: { node: gpu-1, server: own }";
 const model = "models:\n  - id: m\n    deployments: [{ upstream: built-in }]\n";
 
 test.each([
-  [toolServer("share: true"), "tools.servers[0].url: is missing. Fix: Give a url, a command, or a node."],
-  [toolServer(`command: x, ${atNode}`), "tools.servers[0].node: is there beside command. Fix: "],
-  [toolServer(`${atNode}, headers: { a: b }`), "tools.servers[0].headers: is for servers with a url. Fix: "],
-  [toolServer(`${atNode}, share: true`), "tools.servers[0].share: is true of what another node offers. Fix: "],
-  [toolServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: is true beside oauth"],
-  [toolServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of an MCP server"],
+  [mcpServer("share: true"), "tools.servers[0].url: is missing. Fix: Give a url, a command, or a node."],
+  [mcpServer(`command: x, ${atNode}`), "tools.servers[0].node: is there beside command. Fix: "],
+  [mcpServer(`${atNode}, headers: { a: b }`), "tools.servers[0].headers: is for servers with a url. Fix: "],
+  [mcpServer(`${atNode}, share: true`), "tools.servers[0].share: is true of what another node offers. Fix: "],
+  [mcpServer("url: http://h, oauth: {}, share: true"), "tools.servers[0].share: is true beside oauth"],
+  [mcpServer("node: { node: gpu-1, server: A b }"), "tools.servers[0].node.server: must be the name of an MCP server"],
 ] as const)("of an MCP server it is told what does not go together: %p", (text, expected) => {
   const problems = problemsOf(text);
   expect(problems).toHaveLength(1);

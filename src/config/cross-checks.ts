@@ -13,7 +13,7 @@ import { type Path, renderPath } from "./paths.ts";
 import { type Problem, renderPlace } from "./problems.ts";
 import type { YamlFile } from "./read-yaml.ts";
 import { guardrailFault } from "./sections/guardrail-schema.ts";
-import { toolServerFault } from "./sections/tool-schema.ts";
+import { mcpServerFault } from "./sections/tool-schema.ts";
 
 export function crossProblems(file: YamlFile, data: FileData): Problem[] {
   const aliasOwners = firstOwners(data);
@@ -77,7 +77,7 @@ function toolProblems(file: YamlFile, { tools: { servers } }: FileData): Problem
     const first = servers.findIndex((server) => server.name === name);
     const at = (member: string, message: string, fix: string) =>
       problemAt(file, ["tools", "servers", index, member], message, fix);
-    const fault = toolServerFault(servers[index] as (typeof servers)[number]);
+    const fault = mcpServerFault(servers[index] as (typeof servers)[number]);
     return [
       ...(first === index ? [] : [at("name", `is that of tools.servers[${first}], too`, "Give each its own name.")]),
       ...(fault ? [at(fault.at, fault.message, fault.fix)] : []),

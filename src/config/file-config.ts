@@ -15,7 +15,7 @@ import { byteSize, splitWords } from "./command-text.ts";
 import { type FileData, reloadableKeys, retentionDefaults } from "./file-schema.ts";
 import { valueAt } from "./paths.ts";
 import { guardrailSettings } from "./sections/guardrail-schema.ts";
-import { toolServerOf } from "./sections/tool-schema.ts";
+import { mcpServerOf } from "./sections/tool-schema.ts";
 
 type Camel<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : Key;
 
@@ -107,7 +107,7 @@ export function reloadableConfig(data: FileData, warnings: readonly string[]): R
       deployments: model.deployments.map((place) => ({ ...inCode(place), model: place.model ?? model.id })),
     })),
     guardrails: data.guardrails.map(guardrailSettings),
-    tools: { ...inCode(data.tools), servers: data.tools.servers.map(toolServerOf) },
+    tools: { ...inCode(data.tools), servers: data.tools.servers.map(mcpServerOf) },
     tiers: data.tiers.map((tier) => ({ ...inCode(tier), quotas: tier.quotas.map(quotaRuleOf) })),
     // An honest body of the largest size must pass, and its answer.
     limits: {

@@ -100,7 +100,7 @@ export interface ServeOptions {
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
   /** MCP servers in the place of those of the file; a test changes them. */
-  toolServers?: () => readonly ToolServer[];
+  mcpServers?: () => readonly ToolServer[];
 }
 
 export interface RunningServer {
@@ -277,7 +277,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
   const toolParts = await openTools({
     ...{ db, config, governance, dataDir: config.dataDir, version, clock, log, opened, uses: tools },
     ...{ feed, watcher: routing.watcher, incidents: notices.incidentWatch, nodes: network.toolNodes },
-    servers: options.toolServers,
+    servers: options.mcpServers,
     current: () => sources.config,
     installationUrl: () => baseUrl.replace(/\/v1$/, ""),
   });
@@ -444,7 +444,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
       workers?.tellModels();
       network.reconfigured();
       // An MCP server that is another one now, or gone, is let go of at once, and who listens hears of it.
-      toolParts.toolServers.all();
+      toolParts.mcpServers.all();
       await refresh();
       capacity.regroup();
       health.lastReload = { at: clock.nowSeconds(), result: "ok", error: null, needs_restart: [...needRestart] };

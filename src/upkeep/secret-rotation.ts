@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { StartError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
-import { toolServerContext } from "../domain/tools/server-rules.ts";
+import { mcpServerContext } from "../domain/tools/server-rules.ts";
 import { upstreamKeyContext } from "../inference/models/manage-upstreams.ts";
 import { DigestRenewals } from "../policy/credentials/digest-renewals.ts";
 import { seal, unseal } from "../policy/credentials/sealing.ts";
@@ -198,7 +198,7 @@ function opened(value: SealedValue, secrets: KeyRing): { text: string | undefine
 function contextOf({ table, id, url }: SealedValue): string {
   if (url === null) return id;
   const server = { name: id, url };
-  return table === "tool_servers" ? toolServerContext(server) : upstreamKeyContext(server);
+  return table === "tool_servers" ? mcpServerContext(server) : upstreamKeyContext(server);
 }
 
 function nounOf(lost: readonly SealedValue[]): string {

@@ -7,7 +7,7 @@ import { desktop, leaveBrowser, openVisitor, type Visitor } from "../support/chr
 import { colleagues, type DashboardWorld, openDashboardWorld } from "../support/dashboard-world.ts";
 import { until } from "../support/headrace.ts";
 import { look } from "../support/page-look.ts";
-import { completed, principalOf, toolServerFor, toolUseFor } from "../support/tool-uses.ts";
+import { completed, mcpServerFor, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 let world: DashboardWorld;
 
@@ -180,7 +180,7 @@ test("a client is told the address of all servers, or of one", async () => {
 
 test("a call in the logs is one of a tool, without tokens, with what was said where that is kept", async () => {
   const principal = await principalOf(world.server, world.server.key);
-  const server = toolServerFor({ name: "gauges", nanoUsdPerCall: 2_000_000 });
+  const server = mcpServerFor({ name: "gauges", nanoUsdPerCall: 2_000_000 });
   const use = toolUseFor(principal, { server, name: "level", content: () => '{"station":"Passau"}' });
   await (await world.server.tools.toolUses.begin(use)).ended({ ...completed, content: () => '{"content":["2.5"]}' });
   await until(

@@ -9,7 +9,7 @@ import { type CommandOutcome, type CommandSurroundings, runCommand } from "../fi
 import { type Browser, decideDevice, invite, setUp } from "../support/browser.ts";
 import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
 import { startToolWorld, type ToolWorld } from "../support/mcp/tool-world.ts";
-import { type OAuthToolServer, startOAuthToolServer } from "../support/oauth-tool-server.ts";
+import { type OAuthMcpServer, startOAuthMcpServer } from "../support/oauth-tool-server.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the command puts the variable in
@@ -20,7 +20,7 @@ let more: string[] = [];
 let tracker: McpFixture;
 /** It answers whoever has a token. */
 let guarded: McpFixture;
-let crm: OAuthToolServer;
+let crm: OAuthMcpServer;
 let world: ToolWorld;
 let operator: string;
 let user: string;
@@ -54,7 +54,7 @@ beforeAll(async () => {
         /^Bearer .{36}$/.test(headers.get("authorization") ?? "") ? undefined : new Response(null, { status: 401 }),
     },
   );
-  crm = startOAuthToolServer();
+  crm = startOAuthMcpServer();
   world = await startToolWorld([
     { name: "tracker", url: tracker.url, approval: "first" },
     { name: "crm", title: "The CRM", url: crm.url, oauth: {} },

@@ -5,12 +5,12 @@ import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, type LoopingModel, startLoopingModel } from "../support/looping-model.ts";
 import { operated } from "../support/operated.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
-import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const asking = { type: "mcp", server_label: "weather" } as const;
 const many = 20;
 
-let tools: HttpToolServer;
+let tools: HttpMcpServer;
 let model: LoopingModel;
 let single: TestServer;
 let replicas: TestReplicas;
@@ -24,7 +24,7 @@ beforeAll(async () => {
     await gate.promise;
     return textResult("Rain in Ulm");
   };
-  tools = new HttpToolServer({ tools: { forecast } });
+  tools = new HttpMcpServer({ tools: { forecast } });
   model = startLoopingModel(({ messages }) => {
     const told = messages.findLast(({ role }) => role === "tool");
     return told ? { content: `I was told: ${told.content}` } : callsOf("weather__forecast", {});

@@ -15,7 +15,7 @@ import {
   startUpstream,
   type UpstreamRequest,
 } from "../support/scripted-upstream.ts";
-import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
 const format = {
@@ -29,7 +29,7 @@ const format = {
 };
 
 const longOutputBytes = 300_000;
-let tools: HttpToolServer;
+let tools: HttpMcpServer;
 let servers: ScriptedUpstream[];
 let headrace: TestServer;
 let yaml: string;
@@ -47,7 +47,7 @@ beforeAll(async () => {
     working--;
     return textResult(city === "Long" ? "rain ".repeat(longOutputBytes / 5) : `Rain in ${city}`);
   };
-  tools = new HttpToolServer({ tools: { forecast } });
+  tools = new HttpMcpServer({ tools: { forecast } });
   servers = await Promise.all(Array.from({ length: 5 }, () => startUpstream()));
   for (const one of servers) one.serves([{ id: "m", object: "model", created: 1, owned_by: "llamacpp" }]);
   const [first, second, native, third, lone] = servers.map(({ url }) => url);

@@ -16,10 +16,10 @@ import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-conn
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
 import { type ManualClock, manualClock } from "../support/manual-clock.ts";
 import {
-  changingToolServers,
-  type OAuthToolServer,
-  personalToolServer,
-  startOAuthToolServer,
+  changingMcpServers,
+  type OAuthMcpServer,
+  personalMcpServer,
+  startOAuthMcpServer,
 } from "../support/oauth-tool-server.ts";
 
 const key = new Uint8Array(32).fill(3);
@@ -27,14 +27,14 @@ const log: Log = { info() {}, warn() {}, error() {} };
 const of = { accountId: "", personId: "usr_1" };
 
 let opened: TestDatabase;
-let upstream: OAuthToolServer;
+let upstream: OAuthMcpServer;
 let clock: ManualClock;
 let connections: PersonConnections;
 
 onEachDatabase((databases) => {
   beforeEach(async () => {
     opened = await databases.open();
-    upstream = startOAuthToolServer();
+    upstream = startOAuthMcpServer();
     clock = manualClock();
     connections = connectionsOn(opened.db);
     of.accountId = await new SqlAccountStore(opened.db).ensureFirstAccount(clock.nowSeconds());
@@ -240,7 +240,7 @@ function connectionsOn(
   store = new SqlToolConnectionStore(db),
 ): PersonConnections {
   return new PersonConnections({
-    servers: changingToolServers([personalToolServer("crm", upstream.url)]),
+    servers: changingMcpServers([personalMcpServer("crm", upstream.url)]),
     store,
     authorization: asked,
     seals: new ToolSeals(key),
@@ -277,7 +277,7 @@ async function addMember(db: Database): Promise<void> {
 /** What the flow in the browser does, without a browser; gives the token. */
 async function connect({ renews = true } = {}): Promise<string | undefined> {
   upstream.state.renews = renews;
-  const server = personalServer(personalToolServer("crm", upstream.url));
+  const server = personalServer(personalMcpServer("crm", upstream.url));
   if (!server) throw new Error("not personal");
   const asked = authorization();
   const found = await asked.find(server);

@@ -2,25 +2,25 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import {
-  changingToolServers,
-  type OAuthToolServer,
-  personalToolServer,
-  startOAuthToolServer,
+  changingMcpServers,
+  type OAuthMcpServer,
+  personalMcpServer,
+  startOAuthMcpServer,
 } from "../support/oauth-tool-server.ts";
 import { operated } from "../support/operated.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../support/server-people.ts";
 
-let upstream: OAuthToolServer;
-let servers: ReturnType<typeof changingToolServers>;
+let upstream: OAuthMcpServer;
+let servers: ReturnType<typeof changingMcpServers>;
 let server: TestServer;
 let people: ServerPeople;
 let anna: SignedInMember;
 let ben: SignedInMember;
 
 beforeEach(async () => {
-  upstream = startOAuthToolServer();
-  servers = changingToolServers([personalToolServer("crm", upstream.url)]);
-  server = await startHeadrace({ toolServers: servers.all });
+  upstream = startOAuthMcpServer();
+  servers = changingMcpServers([personalMcpServer("crm", upstream.url)]);
+  server = await startHeadrace({ mcpServers: servers.all });
   people = openServerPeople(server);
   anna = await people.addMember("member");
   ben = await people.addMember("member");
@@ -148,7 +148,7 @@ test("who declines is told so, and what is no server of theirs cannot be connect
   const page = await back(declined, anna);
   expect([page.status, await page.text()]).toEqual([403, expect.stringContaining("declined it there")]);
   expect((await begin(anna, "nothing")).status).toBe(404);
-  servers.set([personalToolServer("crm", upstream.url, { accounts: ["acct_other"] })]);
+  servers.set([personalMcpServer("crm", upstream.url, { accounts: ["acct_other"] })]);
   expect((await begin(anna)).status).toBe(404);
   expect(await listed(anna)).toEqual([]);
 });
@@ -156,11 +156,11 @@ test("who declines is told so, and what is no server of theirs cannot be connect
 test("what is connected stays to be seen, and to be ended, where its server moved, may not be used or is gone", async () => {
   await connect(anna, "anna@crm");
   const token = await tokenOf(anna);
-  servers.set([personalToolServer("crm", "https://elsewhere.example/mcp")]);
+  servers.set([personalMcpServer("crm", "https://elsewhere.example/mcp")]);
   expect(await listed(anna)).toMatchObject([
     { server: "crm", state: "broken", broken_because: expect.stringContaining("another address") },
   ]);
-  servers.set([personalToolServer("crm", upstream.url, { accounts: ["acct_other"] })]);
+  servers.set([personalMcpServer("crm", upstream.url, { accounts: ["acct_other"] })]);
   const unused = [{ server: "crm", title: null, state: "unused", issuer: upstream.origin, broken_because: null }];
   expect(await listed(anna)).toMatchObject(unused);
   expect(await listed(ben)).toEqual([]);
@@ -240,7 +240,7 @@ test("it ends with the membership and with the server, and its token goes to no 
   await people.removeMembership(anna.membership);
   expect([await tokenOf(anna), await tokenOf(ben)]).toEqual([undefined, expect.any(String)]);
   const [here] = servers.all();
-  servers.set([personalToolServer("crm", "https://elsewhere.example/mcp")]);
+  servers.set([personalMcpServer("crm", "https://elsewhere.example/mcp")]);
   expect(await tokenOf(ben)).toBeUndefined();
   servers.set(here ? [here] : []);
   expect(await tokenOf(ben)).toBeString();
@@ -267,7 +267,7 @@ test("where an operator names another authorization server, what the former one 
   const begun = upstream.allow(await urlOf(await begin(ben)), "ben@crm");
   const naming = (issuer: string) =>
     servers.set([
-      personalToolServer("crm", upstream.url, {
+      personalMcpServer("crm", upstream.url, {
         credentials: { kind: "person", issuer, clientId: null, clientSecret: null, scopes: null },
       }),
     ]);

@@ -10,12 +10,7 @@ import { manualClock } from "../support/manual-clock.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
-import {
-  HttpToolServer,
-  toolServer as modelServer,
-  type ToolServerOptions,
-  textResult,
-} from "../support/tool-servers.ts";
+import { HttpMcpServer, type McpServerOptions, mcpServer as modelServer, textResult } from "../support/tool-servers.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 
 const secret = "Bearer tok-0123456789abcdef";
@@ -37,10 +32,10 @@ function temporaryDirectory(): string {
   return join(directory, "data");
 }
 
-const authorizationOf = (tools: HttpToolServer) => tools.requests.at(-1)?.headers.get("authorization");
+const authorizationOf = (tools: HttpMcpServer) => tools.requests.at(-1)?.headers.get("authorization");
 
-function toolServer(options: ToolServerOptions = { tools: { search: async () => textResult("found") } }) {
-  const server = new HttpToolServer(options);
+function mcpServer(options: McpServerOptions = { tools: { search: async () => textResult("found") } }) {
+  const server = new HttpMcpServer(options);
   stack.push(server);
   return server;
 }
@@ -64,7 +59,7 @@ function databaseText(dataDir: string): string {
 }
 
 test("one that is added has its tools offered with the answer, and its headers are seen by it alone", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { server, admin } = await start();
   const client = await clientOf(server);
   expect(await names(client)).toEqual([]);
@@ -102,7 +97,7 @@ test("one that is added has its tools offered with the answer, and its headers a
 });
 
 test("a call of one with a price is charged", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { server, admin } = await start();
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, price_per_call: 0.25 });
   const client = await clientOf(server);
@@ -113,7 +108,7 @@ test("a call of one with a price is charged", async () => {
 });
 
 test("clients that listen hear when one is added, changed and deleted, and get nothing of it after that", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { server, admin } = await start();
   let told = Promise.withResolvers<void>();
   const client = await clientOf(server, () => told.resolve());
@@ -131,7 +126,7 @@ test("clients that listen hear when one is added, changed and deleted, and get n
 });
 
 test("one of the file wins by its name, and is changed in the file alone", async () => {
-  const [declared, added] = [toolServer(), toolServer({ tools: { other: async () => textResult("other") } })];
+  const [declared, added] = [mcpServer(), mcpServer({ tools: { other: async () => textResult("other") } })];
   const yaml = `tools:\n  servers:\n    - { name: files, url: "${declared.url}", price_per_call: 0.01 }\n`;
   const { server, admin } = await start({ yaml: "" });
   await admin("POST", "/tool-servers", { name: "files", url: added.url });
@@ -153,7 +148,7 @@ test("one of the file wins by its name, and is changed in the file alone", async
 });
 
 test("a url of another origin needs the headers again, and one of the same does not", async () => {
-  const [tools, other] = [toolServer(), toolServer()];
+  const [tools, other] = [mcpServer(), mcpServer()];
   const { admin } = await start();
   await admin("POST", "/tool-servers", { name: "files", url: tools.url, headers: { authorization: secret } });
   const moved = await admin("PATCH", "/tool-servers/files", { url: other.url });
@@ -218,7 +213,7 @@ test("nobody but an operator sees or changes any", async () => {
 });
 
 test("a test tells what a server has, how it is on record, and records nothing", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { server, admin } = await start();
   const ask = (body: object) => admin("POST", "/tool-server-tests", body);
   const before = await ask({ url: tools.url, headers: { authorization: secret } });
@@ -237,7 +232,7 @@ test("a test tells what a server has, how it is on record, and records nothing",
 });
 
 test("of one that is deleted no approval is left for the next one of its name", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { server, admin } = await start();
   const client = await clientOf(server);
   await admin("POST", "/tool-servers", { name: "files", url: tools.url });
@@ -270,7 +265,7 @@ test("speaks the revision that an operator sets, and in a test the one that is a
 });
 
 test("what goes wrong at a server is told, without the header that it was sent", async () => {
-  const refusing = toolServer({
+  const refusing = mcpServer({
     before: (request) => new Response(`no: ${request.headers.get("authorization")}`, { status: 403 }),
   });
   const { server, admin } = await start();
@@ -289,7 +284,7 @@ test("what goes wrong at a server is told, without the header that it was sent",
 });
 
 test("a test shows no header that was sent, also where the server says it as if it were its own", async () => {
-  const tools = toolServer({ tools: { "tok-0123456789abcdef": async () => textResult("found") } });
+  const tools = mcpServer({ tools: { "tok-0123456789abcdef": async () => textResult("found") } });
   const { admin } = await start();
   const { body } = await admin("POST", "/tool-server-tests", { url: tools.url, headers: { authorization: secret } });
   expect(body).toMatchObject({ ok: true, tools: [{ name: "[redacted]" }] });
@@ -297,7 +292,7 @@ test("a test shows no header that was sent, also where the server says it as if 
 
 test("operators are told once that a server says something else than was approved, and again after that was decided", async () => {
   const work = { search: async () => textResult("found") };
-  const tools = toolServer({ tools: work });
+  const tools = mcpServer({ tools: work });
   const receiver = await startWebhookReceiver();
   stack.push(receiver);
   const clock = manualClock();
@@ -330,7 +325,7 @@ test("operators are told once that a server says something else than was approve
 });
 
 test("its headers go to no other server, whoever moves the row, and it is not asked without them", async () => {
-  const [first, second] = [toolServer(), toolServer()];
+  const [first, second] = [mcpServer(), mcpServer()];
   const dataDir = temporaryDirectory();
   const before = await start({ dataDir });
   await before.admin("POST", "/tool-servers", { name: "files", url: first.url, headers: { authorization: secret } });
@@ -359,7 +354,7 @@ const asKey =
     server.request(path, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } });
 
 test("its headers come under a secret that replaces another, and open when that one is gone", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const dataDir = temporaryDirectory();
   const [older, newer] = ["1a".repeat(32), "2b".repeat(32)];
   const before = await start({ dataDir, env: { HEADRACE_SECRET: older } });
@@ -376,7 +371,7 @@ test("its headers come under a secret that replaces another, and open when that 
 });
 
 test("of many who add the same one at once one does, and each change is in the audit log once, without a secret", async () => {
-  const tools = toolServer();
+  const tools = mcpServer();
   const { admin } = await start();
   const request = { name: "told", url: tools.url, headers: { authorization: secret } };
   const answers = await Promise.all([1, 2, 3, 4].map(() => admin("POST", "/tool-servers", request)));

@@ -5,7 +5,7 @@ import { until } from "../support/headrace.ts";
 import { adminOf, type Operated } from "../support/operated.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
-import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 /** Redis, which there is none here, tells it at once. */
 const boundMs = 2_000;
@@ -15,11 +15,11 @@ let replicas: TestReplicas;
 let here: Operated["admin"];
 let elsewhere: Operated["admin"];
 let there: Client;
-let tools: HttpToolServer;
+let tools: HttpMcpServer;
 let told = 0;
 
 beforeAll(async () => {
-  tools = new HttpToolServer({ tools: { search: text } });
+  tools = new HttpMcpServer({ tools: { search: text } });
   replicas = await startReplicas();
   const [first, second] = replicas.servers;
   if (!first || !second) throw new Error("no replicas");

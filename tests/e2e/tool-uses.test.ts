@@ -7,7 +7,7 @@ import type { Principal } from "../../src/domain/principal.ts";
 import type { OpenToolUse } from "../../src/domain/tools/tool-use.ts";
 import { parseMetrics } from "../support/exposition.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
-import { completed, principalOf, toolServerFor, toolUseFor } from "../support/tool-uses.ts";
+import { completed, mcpServerFor, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 let server: TestServer;
 let principal: Principal;
@@ -30,7 +30,7 @@ async function keyWith(limits: Record<string, unknown>): Promise<{ principal: Pr
 
 describe("a call", () => {
   test("a call is a request like any other: named by its server and tool, with its bytes, its price and who made it", async () => {
-    const priced = toolServerFor({ name: "priced", nanoUsdPerCall: 2_500_000 });
+    const priced = mcpServerFor({ name: "priced", nanoUsdPerCall: 2_500_000 });
     const use = toolUseFor(principal, { server: priced });
     const open = await server.tools.toolUses.begin(use);
     await open.ended(completed);
@@ -47,7 +47,7 @@ describe("a call", () => {
   });
 
   test("what failed at its server costs nothing; what its caller left, and what says of itself that it failed, costs as any", async () => {
-    const dear = toolServerFor({ name: "dear", nanoUsdPerCall: 1_000_000 });
+    const dear = mcpServerFor({ name: "dear", nanoUsdPerCall: 1_000_000 });
     const end = async (name: string, how: Parameters<OpenToolUse["ended"]>[0]) => {
       const open = await server.tools.toolUses.begin(toolUseFor(principal, { server: dear, name }));
       await open.ended(how);
@@ -67,7 +67,7 @@ describe("a call", () => {
   });
 
   test("prompts and resources are booked by what is asked, addresses left out; lists and completion are not booked at all", async () => {
-    const other = toolServerFor({ name: "other" });
+    const other = mcpServerFor({ name: "other" });
     for (const [method, name] of [
       ["prompts/get", "review"],
       ["resources/read", "file:///home/somebody/secret"],
@@ -85,7 +85,7 @@ describe("a call", () => {
   });
 
   test("a name cannot make one tool look like another in reports, nor fill them", async () => {
-    const odd = toolServerFor({ name: "odd" });
+    const odd = mcpServerFor({ name: "odd" });
     for (const name of ["sea\u202erch", "n".repeat(5_000), "a\u0000b"]) {
       await (await server.tools.toolUses.begin(toolUseFor(principal, { server: odd, name }))).ended(completed);
     }
@@ -119,7 +119,7 @@ describe("limits", () => {
 
   test("a spend cap holds for calls that have a price, to the last one, however many come at once", async () => {
     const { principal: capped, id } = await keyWith({ monthly_spend: 0.01 });
-    const priced = toolServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, local: false, maxConcurrency: 64 });
+    const priced = mcpServerFor({ name: "capped", nanoUsdPerCall: 1_000_000, local: false, maxConcurrency: 64 });
     const calls = Array.from({ length: 40 }, () => server.tools.toolUses.begin(toolUseFor(capped, { server: priced })));
     const settled = await Promise.allSettled(calls);
     const opened = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -147,7 +147,7 @@ describe("limits", () => {
     await expect(server.tools.toolUses.begin(toolUseFor(limited))).rejects.toMatchObject({
       code: "insufficient_quota",
     });
-    const elsewhere = toolUseFor(limited, { server: toolServerFor({ name: "elsewhere" }) });
+    const elsewhere = toolUseFor(limited, { server: mcpServerFor({ name: "elsewhere" }) });
     await (await server.tools.toolUses.begin(elsewhere)).ended(completed);
   });
 
@@ -166,7 +166,7 @@ describe("limits", () => {
 
 describe("places at a server", () => {
   test("a server has no more calls than it takes; the next one waits, and gets the first place that is given back", async () => {
-    const small = toolServerFor({ name: "small", maxConcurrency: 1 });
+    const small = mcpServerFor({ name: "small", maxConcurrency: 1 });
     const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: small }));
     let isIn = false;
     const second = server.tools.toolUses.begin(toolUseFor(principal, { server: small })).then((open) => {
@@ -180,7 +180,7 @@ describe("places at a server", () => {
   });
 
   test("a call whose place did not come in time is refused with when to try again, and costs nothing", async () => {
-    const slow = toolServerFor({ name: "slow", maxConcurrency: 1, timeoutMs: 40, nanoUsdPerCall: 1_000_000 });
+    const slow = mcpServerFor({ name: "slow", maxConcurrency: 1, timeoutMs: 40, nanoUsdPerCall: 1_000_000 });
     const { principal: capped } = await keyWith({ monthly_spend: 0.002 });
     const first = await server.tools.toolUses.begin(toolUseFor(capped, { server: slow }));
     for (let i = 0; i < 3; i++) {
@@ -193,7 +193,7 @@ describe("places at a server", () => {
   });
 
   test("whoever leaves while waiting is neither refused nor booked", async () => {
-    const busy = toolServerFor({ name: "busy", maxConcurrency: 1 });
+    const busy = mcpServerFor({ name: "busy", maxConcurrency: 1 });
     const first = await server.tools.toolUses.begin(toolUseFor(principal, { server: busy }));
     const cancellation = new Cancellation();
     const waiting = server.tools.toolUses.begin(toolUseFor(principal, { server: busy, name: "left", cancellation }));

@@ -9,7 +9,7 @@ import { bookedUsage } from "../support/booked-usage.ts";
 import { until } from "../support/headrace.ts";
 import { callsOf, startLoopingModel } from "../support/looping-model.ts";
 import { startServerProcess } from "../support/server-process.ts";
-import { HttpToolServer, textResult } from "../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-response-tool-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -20,7 +20,7 @@ const never = new Promise<never>(() => {});
 
 test("what was between two turns when the server was killed is made no second time, booked once, and has one end", async () => {
   let called: unknown[] = [];
-  await using tools = new HttpToolServer({
+  await using tools = new HttpMcpServer({
     tools: {
       forecast: async (params) => {
         const { city } = params["arguments"] as { city: string };

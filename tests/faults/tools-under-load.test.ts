@@ -4,7 +4,7 @@ import type { OpenToolUse } from "../../src/domain/tools/tool-use.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { freshDatabase } from "../support/postgres.ts";
 import { seeded } from "../support/seeded.ts";
-import { completed, principalOf, toolServerFor, toolUseFor } from "../support/tool-uses.ts";
+import { completed, mcpServerFor, principalOf, toolUseFor } from "../support/tool-uses.ts";
 
 const nanoUsd = 1_234_567;
 /** Whole calls that the cap has room for. */
@@ -26,7 +26,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (database) => {
     const spend = Math.ceil((affordable * nanoUsd) / 1_000) / 1e6;
     const made = await (await server.request("/v1/keys", { body: { name: "capped", monthly_spend: spend } })).json();
     const principal = await principalOf(server, made.key);
-    const priced = toolServerFor({ name: "priced", nanoUsdPerCall: nanoUsd, local: false, maxConcurrency: 8 });
+    const priced = mcpServerFor({ name: "priced", nanoUsdPerCall: nanoUsd, local: false, maxConcurrency: 8 });
     const random = seeded(7);
     let [granted, charged, failed] = [0, 0, 0];
     const call = async () => {

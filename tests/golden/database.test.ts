@@ -29,7 +29,7 @@ import type { SealFor } from "../../src/domain/seal.ts";
 import type { RegisteredToolClient, StoredToolConnection } from "../../src/domain/tools/tool-connection.ts";
 import type { ToolContent } from "../../src/domain/tools/tool-content.ts";
 import type { ToolDefinition } from "../../src/domain/tools/tool-definition.ts";
-import type { StoredToolServer } from "../../src/domain/tools/tool-server-store.ts";
+import type { StoredMcpServer } from "../../src/domain/tools/tool-server-store.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
@@ -55,7 +55,7 @@ import { SqlResponseStore } from "../../src/storage/tables/responses/response-st
 import { SqlDefinitionStore } from "../../src/storage/tables/tools/definition-store.ts";
 import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-connection-store.ts";
 import { SqlToolContents } from "../../src/storage/tables/tools/tool-content-store.ts";
-import { SqlToolServerStore } from "../../src/storage/tables/tools/tool-server-store.ts";
+import { SqlMcpServerStore } from "../../src/storage/tables/tools/tool-server-store.ts";
 import { SqlUpstreamStore } from "../../src/storage/tables/upstream-store.ts";
 import { expectCommitted } from "./committed.ts";
 
@@ -274,7 +274,7 @@ describe.serial("routing", () => {
 });
 
 describe.serial("MCP servers", () => {
-  const server: Required<StoredToolServer> = {
+  const server: Required<StoredMcpServer> = {
     ...{ name: "files", title: "Files", description: "Reads.", place: { kind: "http", url: "https://t.example/mcp" } },
     ...{ credentialKind: "person", sealedCredentials: "v1.x", local: true, environments: ["live"] },
     ...{ accounts: ["acct_1"], tools: ["read*"], approval: "each", sharing: "person", timeoutMs: 1 },
@@ -288,7 +288,7 @@ describe.serial("MCP servers", () => {
       createdAt: at,
     },
   };
-  const atNode: Required<StoredToolServer> = {
+  const atNode: Required<StoredMcpServer> = {
     ...{ ...server, name: "remote", place: { kind: "node", nodeId: "node_1", server: "files" } },
     ...{ credentialKind: "none", sealedCredentials: null },
   };
@@ -309,10 +309,10 @@ describe.serial("MCP servers", () => {
   };
 
   test("are written with their definitions, connections and calls as committed and read back", async () => {
-    const [servers, definitions] = [new SqlToolServerStore(db), new SqlDefinitionStore(db)];
+    const [servers, definitions] = [new SqlMcpServerStore(db), new SqlDefinitionStore(db)];
     const [connections, contents] = [new SqlToolConnectionStore(db), new SqlToolContents(db, sealFor)];
-    expect(await servers.insertToolServer(server, event())).toBe(true);
-    expect(await servers.insertToolServer(atNode, event())).toBe(true);
+    expect(await servers.insertMcpServer(server, event())).toBe(true);
+    expect(await servers.insertMcpServer(atNode, event())).toBe(true);
     await definitions.putSeen([definition]);
     expect(await connections.put(connection, event())).toBe(true);
     await connections.putClient(client);

@@ -9,7 +9,7 @@ import { linkUrl, setupToken } from "../../src/accounts/link-token.ts";
 import { Pending } from "../../src/accounts/pending.ts";
 import type { PublishedApp } from "../../src/domain/people/app.ts";
 import type { PendingEntry, PendingStore } from "../../src/domain/people/pending.ts";
-import { toolServerContext } from "../../src/domain/tools/server-rules.ts";
+import { mcpServerContext } from "../../src/domain/tools/server-rules.ts";
 import { formTicket, type TicketSubject } from "../../src/http/pages/form-ticket.ts";
 import { upstreamKeyContext } from "../../src/inference/models/manage-upstreams.ts";
 import { type KeptClient, ToolSeals, type ToolTokens } from "../../src/mcp/connections/tool-tokens.ts";
@@ -89,7 +89,7 @@ const sealed: Record<string, { purpose?: Purpose; text: string; make(): string; 
   ),
   "credentials of a tool server": sealedFor(
     "tool-server-seal-v1",
-    toolServerContext({ name: "files", url: "https://tools.example/mcp" }),
+    mcpServerContext({ name: "files", url: "https://tools.example/mcp" }),
   ),
   "signing key": sealedFor("signing-key-seal-v1", "sig_1"),
   "content key": sealedFor("content-key-seal-v1", "content_key", Buffer.alloc(32, 3).toString("base64url")),

@@ -53,7 +53,7 @@ export async function startAuthorizeServer() {
   };
   /** MCP servers by their names. */
   const tools = new Map<string, ToolServer>();
-  const toolServers = { all: () => [...tools.values()] };
+  const mcpServers = { all: () => [...tools.values()] };
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
@@ -61,10 +61,7 @@ export async function startAuthorizeServer() {
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,
-    routes: [
-      ...authorizeRoutes({ ...deps, toolServers }),
-      ...deviceRoutes({ ...deps, toolServers, environment: "dev" }),
-    ],
+    routes: [...authorizeRoutes({ ...deps, mcpServers }), ...deviceRoutes({ ...deps, mcpServers, environment: "dev" })],
     authenticator: {} as Authenticator,
     sessions: noSessions,
     trustedProxies: trustedProxies(["127.0.0.1"]),

@@ -235,7 +235,7 @@ test("machines join and operators add model servers with marked tokens and keys,
     await admin("/upstreams/added", wrong, "PATCH");
   }
   await admin("/upstreams");
-  await addToolServers(admin, added, other);
+  await addMcpServers(admin, added, other);
   const { token } = await admin("/node-tokens", { approved_models: ["some-model"] });
   const machine = { token, name: "gpu-1", public_key: "A".repeat(43) };
   for (const wrong of [{ name: token }, { public_key: token }, { token: [token] }, { [token]: token }]) {
@@ -252,7 +252,7 @@ test("machines join and operators add model servers with marked tokens and keys,
   expect(token).toStartWith("hrn_");
 });
 
-async function addToolServers(
+async function addMcpServers(
   admin: (path: string, body?: unknown, method?: string) => Promise<unknown>,
   added: string,
   other: string,

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 
-export type OAuthToolServer = ReturnType<typeof startOAuthToolServer>;
+export type OAuthMcpServer = ReturnType<typeof startOAuthMcpServer>;
 
 interface Grant {
   user: string;
@@ -27,7 +27,7 @@ export interface Sayings {
 
 const random = () => randomBytes(16).toString("hex");
 
-export function startOAuthToolServer() {
+export function startOAuthMcpServer() {
   const access = new Map<string, { grant: Grant; resource: string }>();
   const refresh = new Map<string, { grant: Grant; isUsed: boolean; resource: string; clientId: string }>();
   const codes = new Map<string, Code>();
@@ -170,7 +170,7 @@ export function startOAuthToolServer() {
 }
 
 /** An MCP server at which each person has an account of their own. */
-export function personalToolServer(name: string, url: string, more: Partial<ToolServer> = {}): ToolServer {
+export function personalMcpServer(name: string, url: string, more: Partial<ToolServer> = {}): ToolServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url } },
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
@@ -181,7 +181,7 @@ export function personalToolServer(name: string, url: string, more: Partial<Tool
 }
 
 /** MCP servers that a test changes. */
-export function changingToolServers(initial: readonly ToolServer[]) {
+export function changingMcpServers(initial: readonly ToolServer[]) {
   let servers = initial;
   return {
     all: () => servers,

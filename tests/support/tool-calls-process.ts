@@ -1,10 +1,10 @@
 // A server as a process that calls tools without end, to be killed: it tells each call once it may reach its server, and once it has ended.
 import { startHeadrace } from "./headrace.ts";
-import { completed, principalOf, toolServerFor, toolUseFor } from "./tool-uses.ts";
+import { completed, mcpServerFor, principalOf, toolUseFor } from "./tool-uses.ts";
 
 const server = await startHeadrace({ dataDir: process.argv[2] ?? "", settled: false });
 const principal = await principalOf(server, server.key);
-const priced = toolServerFor({ name: "priced", nanoUsdPerCall: 3_000_000, local: false, maxConcurrency: 64 });
+const priced = mcpServerFor({ name: "priced", nanoUsdPerCall: 3_000_000, local: false, maxConcurrency: 64 });
 
 async function call(ends: boolean): Promise<void> {
   const use = toolUseFor(principal, { server: priced });

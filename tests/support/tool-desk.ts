@@ -16,7 +16,7 @@ export type Answering = (
   exchange: ToolExchange,
 ) => Promise<ToolAnswer> | ToolAnswer;
 
-export function toolServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
+export function mcpServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url: `http://127.0.0.1/${name}` } },
     ...{ credentials: { kind: "none" }, environments: null, accounts: null, tools: null },

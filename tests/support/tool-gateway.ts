@@ -2,11 +2,11 @@
 
 import { join } from "node:path";
 import { exchangeFor, LinkWorld } from "./link-world.ts";
-import { toolServerAt } from "./tool-servers.ts";
+import { mcpServerAt } from "./tool-servers.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
 const world = new LinkWorld({ dataDir });
-const link = await world.open(toolServerAt([process.execPath, join(import.meta.dir, "tool-process.ts"), "fine"]));
+const link = await world.open(mcpServerAt([process.execPath, join(import.meta.dir, "tool-process.ts"), "fine"]));
 void link.request("tools/call", { name: "stop", arguments: { text: "x".repeat(4_000_000) } }, exchangeFor());
 await Bun.sleep(300);
 void link.request("tools/call", { name: "text", arguments: { text: "x".repeat(4_000_000) } }, exchangeFor());

@@ -1,6 +1,6 @@
 // An MCP server over standard input and output, which behaves as its argument says.
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { textResult, toolServer } from "./tool-servers.ts";
+import { mcpServer, textResult } from "./tool-servers.ts";
 
 const [how = "fine"] = process.argv.slice(2);
 
@@ -16,7 +16,7 @@ if (how === "no probe") {
 const forever = () => new Promise<never>(() => {});
 
 const server = () =>
-  toolServer({
+  mcpServer({
     where: async () =>
       textResult(
         JSON.stringify({ env: process.env, directory: process.cwd(), pid: process.pid, parent: process.ppid }),

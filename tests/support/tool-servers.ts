@@ -11,7 +11,7 @@ import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 type Params = Record<string, unknown>;
 export type ToolWork = (params: Params, context: ServerContext, server: Server) => Promise<Params>;
 
-export interface ToolServerOptions {
+export interface McpServerOptions {
   /** Sessions, as revisions before 2026-07-28 have them; left out: none. */
   isLegacy?: boolean;
   /** What `tools/call` does, by the name of the tool. */
@@ -20,15 +20,15 @@ export interface ToolServerOptions {
   before?(request: Request): Response | undefined | Promise<Response | undefined>;
 }
 
-export class HttpToolServer implements AsyncDisposable {
+export class HttpMcpServer implements AsyncDisposable {
   /** Each message that came, with the fields of its request. */
   readonly requests: { method: string; body: Params; headers: Headers }[] = [];
   readonly sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
   readonly modern: ReturnType<typeof createMcpHandler>;
-  readonly #options: ToolServerOptions;
+  readonly #options: McpServerOptions;
   readonly #http: Bun.Server<undefined>;
 
-  constructor(options: ToolServerOptions = {}) {
+  constructor(options: McpServerOptions = {}) {
     this.#options = options;
     this.modern = createMcpHandler(() => this.#server(), { legacy: "reject" });
     const fetch = (request: Request) => this.#fetch(request);
@@ -69,12 +69,12 @@ export class HttpToolServer implements AsyncDisposable {
   }
 
   #server(): Server {
-    return toolServer(this.#options.tools ?? {});
+    return mcpServer(this.#options.tools ?? {});
   }
 }
 
 /** One that answers `tools/call` by what is given, and lists the names of it. */
-export function toolServer(tools: Record<string, ToolWork>): Server {
+export function mcpServer(tools: Record<string, ToolWork>): Server {
   const capabilities = { tools: { listChanged: true }, resources: { subscribe: true, listChanged: true }, logging: {} };
   const server = new Server({ name: "fixture", version: "1" }, { capabilities, instructions: "Ask away." });
   server.fallbackRequestHandler = async (request, context) => {
@@ -97,10 +97,7 @@ export function textResult(text: string): Params {
 }
 
 /** A server as the configuration names it. */
-export function toolServerAt(
-  place: string | readonly [string, ...string[]],
-  own: Partial<ToolServer> = {},
-): ToolServer {
+export function mcpServerAt(place: string | readonly [string, ...string[]], own: Partial<ToolServer> = {}): ToolServer {
   return {
     name: "files",
     title: null,

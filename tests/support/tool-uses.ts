@@ -4,7 +4,7 @@ import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolUse } from "../../src/domain/tools/tool-use.ts";
 import type { RunningServer } from "../../src/server/serve.ts";
 
-export function toolServerFor(changes: Partial<ToolServer> = {}): ToolServer {
+export function mcpServerFor(changes: Partial<ToolServer> = {}): ToolServer {
   return {
     name: "github",
     title: null,
@@ -38,7 +38,7 @@ export function toolUseFor(principal: Principal, changes: Partial<ToolUse> = {})
   return {
     requestId: `req_${Bun.randomUUIDv7()}`,
     principal,
-    server: toolServerFor(),
+    server: mcpServerFor(),
     method: "tools/call",
     name: "search",
     content: () => '{"query":"x"}',

@@ -1,5 +1,5 @@
 // MCP servers as operators see them: where they are, reading one, and showing it.
-import { type ToolServerWire, toolServerShape } from "../../wire/tools/tool-servers.ts";
+import { type McpServerWire, mcpServerShape } from "../../wire/tools/tool-servers.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";
@@ -12,34 +12,34 @@ export function serverPath(name: string): string {
   return `${serversPath}/${encodeURIComponent(name)}`;
 }
 
-export function understoodServer(answer: unknown, connection: Connection): ToolServerWire {
-  return understood(toolServerShape, answer, connection, "MCP server");
+export function understoodServer(answer: unknown, connection: Connection): McpServerWire {
+  return understood(mcpServerShape, answer, connection, "MCP server");
 }
 
-export function placeText({ place, url, node }: ToolServerWire): string {
+export function placeText({ place, url, node }: McpServerWire): string {
   if (node) return `${node.server} at node ${node.node}`;
   return url ?? (place === "command" ? "a process of the server's machine" : "-");
 }
 
-const credentialNames: Record<ToolServerWire["credentials"], string> = {
+const credentialNames: Record<McpServerWire["credentials"], string> = {
   none: "none",
   headers: "headers",
   person: "each person's own",
 };
-export function stateText({ enabled, credentials_unreadable: isUnreadable }: ToolServerWire): string {
+export function stateText({ enabled, credentials_unreadable: isUnreadable }: McpServerWire): string {
   if (!enabled) return "disabled";
   return isUnreadable ? "without its credentials" : "enabled";
 }
 
-export const credentialsText = ({ credentials }: ToolServerWire) => credentialNames[credentials];
+export const credentialsText = ({ credentials }: McpServerWire) => credentialNames[credentials];
 
-const approvalMeanings: Record<ToolServerWire["approval"], string> = {
+const approvalMeanings: Record<McpServerWire["approval"], string> = {
   first: "first: what changes or comes later waits for an operator",
   each: "each: nothing is offered that no operator has approved",
   all: "all: whatever it says is offered",
 };
 
-export function printServer(terminal: Terminal, server: ToolServerWire): void {
+export function printServer(terminal: Terminal, server: McpServerWire): void {
   const { name, title, description, waiting, tools, environments, accounts } = server;
   const { timeout_seconds: seconds, max_result_bytes: bytes, max_concurrency: calls, price_per_call: price } = server;
   terminal.print(`${terminal.out.bold(printable(name))}${title === null ? "" : `  ${printable(title)}`}\n`);
@@ -63,7 +63,7 @@ export function printServer(terminal: Terminal, server: ToolServerWire): void {
   terminal.print(formatFacts(facts, terminal.out));
 }
 
-function credentialFacts(server: ToolServerWire): [string, string][] {
+function credentialFacts(server: McpServerWire): [string, string][] {
   const { header_names: headers, oauth } = server;
   if (server.credentials_unreadable) {
     return [["Credentials", "sealed with a secret that is not here any more: give --header or --oauth again"]];
@@ -81,7 +81,7 @@ function credentialFacts(server: ToolServerWire): [string, string][] {
   ];
 }
 
-function sourceText({ source, overrides_database: hidesOne, created_at: at }: ToolServerWire): string {
+function sourceText({ source, overrides_database: hidesOne, created_at: at }: McpServerWire): string {
   if (source === "database") return `added at the server, ${formatTime(at)}`;
   const hidden = hidesOne ? "; one that was added at the server does not count beside it" : "";
   return `headrace.yaml, where alone it can be changed${hidden}`;

@@ -1,5 +1,5 @@
 // `headrace tools test`: asks an MCP server what it has, whether it was added or not, and tells what came of it.
-import { type ToolServerTestWire, toolServerTestShape } from "../../wire/tools/tool-servers.ts";
+import { type McpServerTestWire, mcpServerTestShape } from "../../wire/tools/tool-servers.ts";
 import { printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { understood } from "../login/api-request.ts";
@@ -42,13 +42,13 @@ export const testCommand = serverCommand({
     const headers = await givenHeaders(options.header, call);
     const body = { name, url, node, headers, protocol_version: revision === "none" ? null : revision };
     const answer = await request("/admin/tool-server-tests", { method: "POST", body, timeoutMs: testTimeoutMs });
-    const result = understood(toolServerTestShape, answer, await connect(), "test of an MCP server");
+    const result = understood(mcpServerTestShape, answer, await connect(), "test of an MCP server");
     const show = () => printTest(terminal, result);
     return { json: answer, show, ...(result.ok ? {} : { failure: failureOf(result, name ?? url ?? "It") }) };
   },
 });
 
-function printTest(terminal: Terminal, result: ToolServerTestWire): void {
+function printTest(terminal: Terminal, result: McpServerTestWire): void {
   const { server, revision, instructions, capabilities, tools, prompts, resources, output } = result;
   if (server) {
     const called = [server.title ?? server.name, server.version].filter((part) => part !== null).join(" ");
@@ -87,7 +87,7 @@ function printLines(terminal: Terminal, heading: string, lines: readonly string[
   for (const line of lines) terminal.print(`  ${unhidden(line)}`);
 }
 
-function failureOf({ error, duration_ms: ms }: ToolServerTestWire, which: string): string {
+function failureOf({ error, duration_ms: ms }: McpServerTestWire, which: string): string {
   const detail = error?.detail ? ` ${error.detail}` : "";
   return `${which} does not work: ${error?.message ?? "it did not say why."}${detail} (after ${ms} ms)`;
 }

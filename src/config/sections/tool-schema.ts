@@ -6,7 +6,7 @@ import { environments } from "../../domain/api-key.ts";
 import {
   isToolIssuer,
   type TextRule,
-  toolServerTexts as texts,
+  mcpServerTexts as texts,
   toolCredentialsFault,
   toolIssuerRule,
 } from "../../domain/tools/server-rules.ts";
@@ -18,7 +18,7 @@ import {
   toolProtocolVersions,
   toolSharings,
 } from "../../domain/tools/tool-server.ts";
-import { toolServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
+import { mcpServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
 import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
 import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "../field.ts";
@@ -199,7 +199,7 @@ type FileTools = z.output<typeof tools>;
 type FileServer = FileTools["servers"][number];
 
 /** What of it does not go together. `at` is its member. */
-export function toolServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
+export function mcpServerFault(given: FileServer): { at: keyof FileServer; message: string; fix: string } | undefined {
   const [place, another] = (["url", "command", "node"] as const).filter((member) => given[member] !== undefined);
   if (place === undefined) return { at: "url", message: "is missing", fix: "Give a url, a command, or a node." };
   if (another !== undefined) return { at: another, message: `is there beside ${place}`, fix: "Keep one of them." };
@@ -217,7 +217,7 @@ export function toolServerFault(given: FileServer): { at: keyof FileServer; mess
 }
 
 /** One without a fault, in the names of the code. */
-export function toolServerOf(given: FileServer): ToolServer {
+export function mcpServerOf(given: FileServer): ToolServer {
   const { name } = given;
   return {
     name,

@@ -1,7 +1,7 @@
 // Nodes: machines that serve their models to this gateway over a connection that they opened, as they are stored and managed.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
-import type { OfferedToolServer } from "../tools/node-tools.ts";
+import type { OfferedMcpServer } from "../tools/node-tools.ts";
 import type { ChatContinuation, EngineModel } from "./engine.ts";
 import type { ModelProcessState } from "./model-process-state.ts";
 import type { Operation } from "./operation.ts";
@@ -54,7 +54,7 @@ export interface NodeRecord {
   /** The models that it last said it serves. */
   announced: readonly AnnouncedModel[];
   /** MCP servers that it last said it offers. */
-  toolServers: readonly OfferedToolServer[];
+  toolServers: readonly OfferedMcpServer[];
   /** Version of its Headrace; null before it was connected. */
   version: string | null;
   /** Unix seconds. */
@@ -137,7 +137,7 @@ export interface NodeStore {
 
 export interface NodeSeen {
   announced: readonly AnnouncedModel[];
-  toolServers: readonly OfferedToolServer[];
+  toolServers: readonly OfferedMcpServer[];
   version: string;
   /** Unix seconds. */
   at: number;

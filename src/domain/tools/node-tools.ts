@@ -9,13 +9,13 @@ import type { ToolPlace, ToolServer } from "./tool-server.ts";
 export const offeredKinds = ["http", "command"] as const satisfies readonly ToolPlace["kind"][];
 
 /** A server in the configuration of a node, which its owner offers to the gateway. */
-export interface OfferedToolServer {
+export interface OfferedMcpServer {
   readonly name: string;
   readonly title: string | null;
   readonly kind: (typeof offeredKinds)[number];
 }
 
-export const maxOfferedToolServers = 100;
+export const maxOfferedMcpServers = 100;
 
 export const toolMethods = ["POST", "GET", "DELETE"] as const;
 
@@ -76,7 +76,7 @@ export interface ToolNode {
   readonly isThere: boolean;
   /** Whether an operator marked it as local. */
   readonly isLocal: boolean;
-  readonly offers: readonly OfferedToolServer[];
+  readonly offers: readonly OfferedMcpServer[];
 }
 
 export interface ToolNodes {
@@ -101,7 +101,7 @@ export function standingOf({ place }: Pick<ToolServer, "place">, nodes: Pick<Too
 
 /** The answers of a node's own MCP servers. */
 export interface OfferedTools {
-  offers(): readonly OfferedToolServer[];
+  offers(): readonly OfferedMcpServer[];
   /** Rejects with a GatewayError. */
   handle(request: Omit<NodeToolRequest, "holder">, cancellation: Cancellation): Promise<EngineResponse>;
 }

@@ -1,6 +1,6 @@
 // The rules for the settings of an MCP server, the same in headrace.yaml and in the API.
 import { parseHttpUrl } from "../../base/text/http-url.ts";
-import { toolServerName } from "./tool-server.ts";
+import { mcpServerName } from "./tool-server.ts";
 
 export interface TextRule {
   readonly pattern: RegExp;
@@ -13,9 +13,9 @@ export interface TextRule {
 const printable = /^[!-~]+$/;
 
 /** Lengths stand beside each use. */
-export const toolServerTexts = {
+export const mcpServerTexts = {
   name: {
-    pattern: toolServerName,
+    pattern: mcpServerName,
     must: "1 to 24 lower-case letters, digits and hyphens, beginning and ending with a letter or digit",
     fix: "Give a name such as github.",
   },
@@ -98,6 +98,6 @@ export function isToolIssuer(text: string): boolean {
 }
 
 /** Where its sealed credentials open: whoever changes the row alone gets them sent to no other server. */
-export function toolServerContext({ name, url }: { name: string; url: string }): string {
+export function mcpServerContext({ name, url }: { name: string; url: string }): string {
   return `tool server ${name} ${new URL(url).origin}`;
 }

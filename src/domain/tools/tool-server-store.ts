@@ -4,17 +4,17 @@ import type { StoredToolConnection } from "./tool-connection.ts";
 import type { ToolCredentials, ToolServer } from "./tool-server.ts";
 
 /** `file`: headrace.yaml; `database`: an operator added it. */
-export const toolServerSources = ["file", "database"] as const;
-export type ToolServerSource = (typeof toolServerSources)[number];
+export const mcpServerSources = ["file", "database"] as const;
+export type McpServerSource = (typeof mcpServerSources)[number];
 
 /** Bounds of a server that does not say. */
-export const toolServerDefaults = {
+export const mcpServerDefaults = {
   timeoutMs: 60_000,
   maxResultBytes: 4_194_304,
   maxConcurrency: 32,
 } as const;
 
-export interface StoredToolServer extends Omit<ToolServer, "credentials" | "isDeclared"> {
+export interface StoredMcpServer extends Omit<ToolServer, "credentials" | "isDeclared"> {
   readonly credentialKind: ToolCredentials["kind"];
   /** Its credentials as JSON, sealed under a key derived from the installation's secret; null: it has none, or none any more. */
   readonly sealedCredentials: string | null;
@@ -23,29 +23,29 @@ export interface StoredToolServer extends Omit<ToolServer, "credentials" | "isDe
 }
 
 /** What depends on where a server is, and as whom it is asked. */
-export interface ToolServerEnds {
+export interface McpServerEnds {
   /** Whether the accounts that people connected there end. */
   readonly connections: boolean;
 }
 
-export interface ToolServerStore {
+export interface McpServerStore {
   /** In the order of their names. */
-  listToolServers(): Promise<StoredToolServer[]>;
+  listToolServers(): Promise<StoredMcpServer[]>;
   /** False, with nothing written, where there is one of this name. */
-  insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean>;
+  insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean>;
   /**
    * The same name and age. Gives connections that ended with it, the latest of very many; undefined, with nothing written, where
    * it is not as it was `before` any more.
    */
-  changeToolServer(
-    before: StoredToolServer,
-    server: StoredToolServer,
-    ends: ToolServerEnds,
+  changeMcpServer(
+    before: StoredMcpServer,
+    server: StoredMcpServer,
+    ends: McpServerEnds,
     event: AuditEvent,
   ): Promise<readonly StoredToolConnection[] | undefined>;
   /**
    * `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. Gives what
-   * `changeToolServer` does.
+   * `changeMcpServer` does.
    */
   deleteToolServer(
     name: string,

@@ -2,7 +2,7 @@
 import type { Environment } from "../api-key.ts";
 
 /** Begins the names that clients see of its tools, so it is short, and has no underscore. */
-export const toolServerName = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
+export const mcpServerName = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
 
 /**
  * Where it is. `http`: streamable HTTP. `command`: a process of this machine that speaks over its standard input and output;
@@ -55,7 +55,7 @@ export const toolProtocolVersions = ["2026-07-28", "2025-11-25", "2025-06-18"] a
 export type ToolProtocolVersion = (typeof toolProtocolVersions)[number];
 
 export interface ToolServer {
-  /** Unique; see `toolServerName`. */
+  /** Unique; see `mcpServerName`. */
   readonly name: string;
   readonly title: string | null;
   readonly description: string | null;
@@ -99,7 +99,7 @@ export function maxCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number 
 }
 
 /** The servers as they are now; those of the file and of the database. */
-export interface ToolServers {
+export interface McpServers {
   all(): readonly ToolServer[];
   find(name: string): ToolServer | undefined;
   /** Calls `listener` after each change; gives what ends that. */

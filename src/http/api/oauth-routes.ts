@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { appScopes } from "../../domain/people/app.ts";
-import { toolServerName } from "../../domain/tools/tool-server.ts";
+import { mcpServerName } from "../../domain/tools/tool-server.ts";
 import { authorizeDevice } from "../../oauth/authorize-device.ts";
 import { authenticateClient, type ClientAuthenticationDeps } from "../../oauth/client/authenticate-client.ts";
 import { type RegistrationDeps, registerClient } from "../../oauth/client/register-client.ts";
@@ -20,12 +20,12 @@ import { fieldsOf, readPairs } from "../pages/page.ts";
 import {
   deviceDoc,
   introspectionDoc,
+  mcpServerMetadataDoc,
   registrationDoc,
   resourceMetadataDoc,
   revocationDoc,
   serverMetadataDoc,
   tokenDoc,
-  toolServerMetadataDoc,
   toolsMetadataDoc,
 } from "../reference/oauth-docs.ts";
 import { originOf } from "./changes.ts";
@@ -58,7 +58,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
   const tools = (exchange: Exchange) => {
     const { server: name } = exchange.params;
     // Whether there is a server by that name is not looked at: nobody who asks here is known.
-    if (name !== undefined && !toolServerName.test(name)) throw unknownResource();
+    if (name !== undefined && !mcpServerName.test(name)) throw unknownResource();
     const root = rootAsAsked(deps.issuer(), exchange.req.headers.get("host"));
     const resource = `${root}${toolsResource}${name === undefined ? "" : `/${name}`}`;
     return protectedResourceMetadata(resource, ["tools:use"], deps.issuer());
@@ -77,7 +77,7 @@ export function oauthRoutes(deps: OAuthRouteDeps): PublicRoute[] {
     // RFC 9728, 3.1 and 3.3: the path of the resource comes after the well-known one, and nothing else may be told of there.
     metadataRoute(resourceMetadataUrl(apiResource, ""), resourceMetadataDoc, api),
     metadataRoute(resourceMetadataUrl(toolsResource, ""), toolsMetadataDoc, tools),
-    metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), toolServerMetadataDoc, tools),
+    metadataRoute(resourceMetadataUrl(`${toolsResource}/:server`, ""), mcpServerMetadataDoc, tools),
   ];
 }
 

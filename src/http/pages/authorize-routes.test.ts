@@ -9,7 +9,7 @@ import {
   startAuthorizeServer,
 } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
-import { toolServerFor } from "../../../tests/support/tool-uses.ts";
+import { mcpServerFor } from "../../../tests/support/tool-uses.ts";
 import type { App } from "../../domain/people/app.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
 
@@ -53,7 +53,7 @@ describe("the page", () => {
   test("the page of consent says at which servers tools are used: by title to who may know of them, and to others by the name that was asked for", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
-    const shared = toolServerFor({ title: "GitHub <issues>" });
+    const shared = mcpServerFor({ title: "GitHub <issues>" });
     server.tools.set("github", shared);
     server.tools.set("secret", { ...shared, name: "secret", title: "Secret project", accounts: ["acct_other"] });
     server.tools.set("off", { ...shared, name: "off", title: "Switched off", enabled: false });
@@ -81,7 +81,7 @@ describe("the page", () => {
   test("what a person chooses of the servers is what the code stands for", async () => {
     const app = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
-    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
+    for (const name of ["crm", "github"]) server.tools.set(name, mcpServerFor({ name }));
     const at = (...paths: string[]) =>
       `${authorizePath(app)}${paths.map((path) => `&resource=${encodeURIComponent(issuer + path)}`).join("")}`;
     const chosen = async (path: string, fields: Record<string, string>) => {
@@ -107,7 +107,7 @@ describe("the page", () => {
     const membership = await server.membershipOf(person);
     await server.addMember(person, "member", server.accountId);
     const browser = server.browser(await server.startSession(person, server.accountId));
-    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
+    for (const name of ["crm", "github"]) server.tools.set(name, mcpServerFor({ name }));
     const page = await browser.get(`${authorizePath(app)}&resource=${encodeURIComponent(`${issuer}/mcp`)}`);
     const allowed = { decision: "allow", tools: "some", account: second.id };
     const nothing = await browser.submit(page.clone(), allowed);

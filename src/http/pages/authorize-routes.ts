@@ -11,7 +11,7 @@ import type { OutsideClientStore } from "../../domain/people/outside-client.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/tool-server.ts";
 import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
 import { askingWanted } from "../../oauth/authorize/checks.ts";
@@ -35,7 +35,7 @@ export interface AuthorizeDeps extends PageDeps {
   /** Left out where no documents of clients are fetched. */
   clientDocuments?: Pick<ClientDocuments, "find"> | undefined;
   outsideClients: Pick<OutsideClientStore, "allowed">;
-  toolServers: Pick<ToolServers, "all">;
+  mcpServers: Pick<McpServers, "all">;
   oauth: Pick<OAuthStore, "insertCode" | "allowedBefore">;
   keys: Pick<KeyStore, "findChainById">;
   limits: Pick<LimitStore, "admit">;

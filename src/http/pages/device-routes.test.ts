@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type AuthorizeServer, formOf, startAuthorizeServer } from "../../../tests/hostile/authorize-server.ts";
 import { testEvent } from "../../../tests/support/credentials.ts";
-import { toolServerFor } from "../../../tests/support/tool-uses.ts";
+import { mcpServerFor } from "../../../tests/support/tool-uses.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type App, commandLineAppId } from "../../domain/people/app.ts";
 import { membershipCredentialId } from "../../domain/people/person.ts";
@@ -232,7 +232,7 @@ describe("the decision", () => {
   });
 
   test("the decision to allow is for the MCP servers that were chosen; the command line tool is the person's own", async () => {
-    for (const name of ["crm", "github"]) server.tools.set(name, toolServerFor({ name }));
+    for (const name of ["crm", "github"]) server.tools.set(name, mcpServerFor({ name }));
     const television = await server.addApp({ scopes: ["tools:use"] });
     const { browser } = await newcomer();
     const code = nextCode();

@@ -222,7 +222,7 @@ export const toolsMetadataDoc: RouteDoc = {
   description: "RFC 9728. Answers of `/mcp` with status 401 name this address.",
 };
 
-export const toolServerMetadataDoc: RouteDoc = {
+export const mcpServerMetadataDoc: RouteDoc = {
   ...resourceMetadata,
   operationId: "toolServerResourceMetadata",
   summary: "Metadata of the tools of one server as a protected resource",

@@ -1,7 +1,7 @@
 // Authorization servers inside of a network: asked where the operator named them, and nowhere else.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type DocumentHost, startDocumentHost } from "../../../tests/support/client-documents.ts";
-import { personalToolServer } from "../../../tests/support/oauth-tool-server.ts";
+import { personalMcpServer } from "../../../tests/support/oauth-tool-server.ts";
 import { issuerOf, ToolAuthorization } from "./authorization.ts";
 import { type PersonalServer, personalServer } from "./personal-server.ts";
 
@@ -28,7 +28,7 @@ const authorization = () =>
 
 function serverWith(issuer: string | null): PersonalServer {
   const credentials = { kind: "person", issuer, clientId: null, clientSecret: null, scopes: null } as const;
-  const server = personalServer(personalToolServer("crm", `${tools.origin}/mcp`, { credentials }));
+  const server = personalServer(personalMcpServer("crm", `${tools.origin}/mcp`, { credentials }));
   if (!server) throw new Error("It is no personal server.");
   return server;
 }

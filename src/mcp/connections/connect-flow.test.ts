@@ -4,9 +4,9 @@ import { silentLog } from "../../../tests/support/data-directory.ts";
 import { callerOf } from "../../../tests/support/link-world.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import {
-  type OAuthToolServer,
-  personalToolServer,
-  startOAuthToolServer,
+  type OAuthMcpServer,
+  personalMcpServer,
+  startOAuthMcpServer,
 } from "../../../tests/support/oauth-tool-server.ts";
 import type {
   RegisteredToolClient,
@@ -20,11 +20,11 @@ import { Revocations } from "./revocations.ts";
 import { ToolSeals } from "./tool-tokens.ts";
 
 const issuer = "https://gateway.example";
-let upstream: OAuthToolServer;
+let upstream: OAuthMcpServer;
 let known: StoredToolConnection | undefined;
 
 beforeEach(() => {
-  upstream = startOAuthToolServer();
+  upstream = startOAuthMcpServer();
   known = undefined;
 });
 
@@ -35,7 +35,7 @@ async function asked(
   credentials: Partial<Extract<ToolCredentials, { kind: "person" }>> = {},
   pageOrigin = issuer,
 ): Promise<URLSearchParams> {
-  const server = personalToolServer("crm", upstream.url, {
+  const server = personalMcpServer("crm", upstream.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null, ...credentials },
   });
   const clients: RegisteredToolClient[] = [];

@@ -6,7 +6,7 @@ import { forbidden, GatewayError, invalidRequest } from "../../base/errors.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { StoredToolConnection, ToolConnectionStore, ToolPerson } from "../../domain/tools/tool-connection.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { auditEvent, type Origin } from "../../policy/records/audit.ts";
 import { type FoundAuthorization, issuerOf, type ToolAuthorization } from "./authorization.ts";
@@ -32,7 +32,7 @@ export interface BegunConnection extends ToolPerson {
 }
 
 export interface ConnectFlowOptions {
-  servers: Pick<ToolServers, "find">;
+  servers: Pick<McpServers, "find">;
   store: ToolConnectionStore;
   authorization: Pick<ToolAuthorization, "find" | "register" | "begin" | "redeem" | "revoke">;
   revocations: Pick<Revocations, "begin" | "revoke">;

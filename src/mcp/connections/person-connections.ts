@@ -11,7 +11,7 @@ import type {
   ToolConnections,
   ToolPerson,
 } from "../../domain/tools/tool-connection.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/tool-server.ts";
 import { LruMap } from "../../policy/lru-map.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import type { GivenTokens, ToolAuthorization } from "./authorization.ts";
@@ -19,7 +19,7 @@ import { isConnectedTo, personalServer } from "./personal-server.ts";
 import type { ToolSeals, ToolTokens } from "./tool-tokens.ts";
 
 export interface PersonConnectionsOptions {
-  servers: Pick<ToolServers, "find">;
+  servers: Pick<McpServers, "find">;
   store: ToolConnectionStore;
   authorization: Pick<ToolAuthorization, "renew" | "revoke">;
   seals: ToolSeals;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -21,7 +21,7 @@ const tool = (name: string, more: JsonObject = {}) => ({ name, inputSchema: { ty
 
 test("the address of a resource may have 8,192 characters: sessions and connections keep it for as long as they last", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
-  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
   const subscribe = (length: number) =>
     desk.answer("resources/subscribe", { uri: "note:".padEnd(length, "x") }, callFrom({ only: "one" }));
   expect(await subscribe(8_192)).toEqual({});
@@ -31,7 +31,7 @@ test("the address of a resource may have 8,192 characters: sessions and connecti
 test("a search of many words is refused, and one of many tools takes no time that others would miss", async () => {
   const description = Array.from({ length: 20_000 }, (_, i) => `word${i}`).join(" ");
   const tools = Array.from({ length: 200 }, (_, i) => tool(`thing_${i}`, { description }));
-  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
   const search = (query: string) =>
     desk.answer("tools/call", { name: "search_tools", arguments: { query } }, callFrom());
   const words = (most: number) => Array.from({ length: most }, (_, i) => `zz${i}`).join(" ");
@@ -50,7 +50,7 @@ describe("a server of a later revision that asks back again and again", () => {
       serving([tool("ask")], () => ({ result: { resultType: "input_required", inputRequests } })),
     );
     const clock = manualClock();
-    const { desk } = deskBefore([[toolServerFor("one"), link]], { clock });
+    const { desk } = deskBefore([[mcpServerFor("one"), link]], { clock });
     let count = 0;
     const ask = async () => {
       count++;
@@ -88,7 +88,7 @@ test("a method that looks like a member of any object is none", async () => {
 
 test("a cursor is one that was given, and nothing that reads as one", async () => {
   const tools = Array.from({ length: 1_500 }, (_, i) => tool(`thing_${i}`));
-  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
   const list = (cursor: unknown) => desk.answer("tools/list", { cursor }, callFrom({ only: "one" }));
   expect((await list("1000"))["tools"]).toHaveLength(500);
   for (const cursor of ["", " 1", "0x10", "1e3", "-1", "1.5", "1501", null, [], ["1"], 1_000, true, {}]) {
@@ -103,7 +103,7 @@ test("the tools of a server that is called search or call are not taken for thos
       called.push(`${name} ${params["name"]}`);
       return { result: { content: [] } };
     });
-    return [toolServerFor(name), new TestLink(answering)] as const;
+    return [mcpServerFor(name), new TestLink(answering)] as const;
   });
   const { desk } = deskBefore(links);
   const { tools } = (await desk.answer("tools/list", {}, callFrom())) as { tools: { name: string }[] };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { Client, PROTOCOL_VERSION_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
 import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
@@ -51,7 +51,7 @@ describe.each([
   test("gets the tools of all servers by names that begin with theirs, and calls them by their own", async () => {
     const call = (name: string) =>
       serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
-    const links = ["one", "two"].map((name) => [toolServerFor(name), new TestLink(call(name))] as const);
+    const links = ["one", "two"].map((name) => [mcpServerFor(name), new TestLink(call(name))] as const);
     const { desk, ended } = deskBefore(links);
     await using one = await clientOf(desk, isLegacy);
     const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
@@ -69,7 +69,7 @@ describe.each([
     let now = 0;
     const many = Array.from({ length: 1_001 }, (_item, i) => tool(`look_${i}`));
     const link = new TestLink(serving(many, () => text("seen")));
-    const { desk } = deskBefore([[toolServerFor("one"), link]], {
+    const { desk } = deskBefore([[mcpServerFor("one"), link]], {
       clock: { ...systemClock, monotonicMs: () => now },
     });
     await using one = await clientOf(desk, isLegacy, { changes: { only: "one", isFresh: true } });
@@ -87,7 +87,7 @@ describe.each([
 
   test("sees and calls those tools alone that each list of its principal names", async () => {
     const links = ["one", "two", "three"].map(
-      (name) => [toolServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
+      (name) => [mcpServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
     );
     const { desk, ended } = deskBefore(links);
     const principal = principalFor({
@@ -112,7 +112,7 @@ describe.each([
   test("gets what servers say as they said it, whatever it is that nobody here knows", async () => {
     const odd = { content: [{ type: "hologram", depth: { x: 1 } }], structuredContent: { a: [1] }, extra: { b: null } };
     const link = new TestLink(serving([tool("look", { "x-odd": 1 })], () => ({ result: odd })));
-    const { desk } = deskBefore([[toolServerFor("one"), link]]);
+    const { desk } = deskBefore([[mcpServerFor("one"), link]]);
     await using one = await clientOf(desk, isLegacy, { changes: { only: "one" } });
     expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "look", "x-odd": 1 }] });
     if (isLegacy) expect(await one.ask("tools/call", { name: "look" })).toMatchObject(odd);
@@ -120,7 +120,7 @@ describe.each([
 
   test("neither sees nor calls what its key may not use, and is told the same as of what is not there", async () => {
     const link = new TestLink(serving([tool("look"), tool("write")], () => text("done")));
-    const { desk } = deskBefore([[toolServerFor("one"), link]]);
+    const { desk } = deskBefore([[mcpServerFor("one"), link]]);
     const principal = principalFor({ tools: { lists: [["one/look"]] } });
     await using one = await clientOf(desk, isLegacy, { changes: { principal } });
     expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "one_look" }] });
@@ -136,7 +136,7 @@ describe.each([
 
   test("has one tool of a server at which its person has no account, which says where to connect it, until it is", async () => {
     const credentials = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
-    const crm = toolServerFor("crm", { credentials });
+    const crm = mcpServerFor("crm", { credentials });
     const link = new TestLink(serving([tool("search")], () => text("found")));
     let isConnected = false;
     const open = async () => {
@@ -176,7 +176,7 @@ describe.each([
         return text("too late");
       }),
     );
-    const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+    const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
     await using one = await clientOf(desk, isLegacy);
     const leaving = new AbortController();
     const progress = Promise.withResolvers<unknown>();
@@ -211,7 +211,7 @@ describe.each([
         }),
         { isLegacy: isEarlier },
       );
-      const { desk } = deskBefore([[toolServerFor("one"), link]]);
+      const { desk } = deskBefore([[mcpServerFor("one"), link]]);
       await using one = await clientOf(desk, isLegacy, { capabilities: { elicitation: { form: {} } } });
       one.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ada" } }));
       const answer = (await one.client.request({ method: "tools/call", params: { name: "one_ask" } }, anything)) as {
@@ -225,7 +225,7 @@ describe.each([
 test("a session hears that lists and its own resources have changed, by their names here, and of nothing once it has ended", async () => {
   const answering = serving([tool("look")], () => ({ result: {} }));
   const link = new TestLink(answering);
-  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
   await using one = await clientOf(desk, true);
   const told: string[] = [];
   one.client.fallbackNotificationHandler = async ({ method, params }) => {
@@ -255,8 +255,8 @@ test("a stream of 2026-07-28 hears of its own servers alone, until its client le
   const link = new TestLink(serving([tool("look")], () => ({ result: {} })));
   const other = new TestLink(serving([tool("look")], () => ({ result: {} })));
   const { desk } = deskBefore([
-    [toolServerFor("one"), link],
-    [toolServerFor("two"), other],
+    [mcpServerFor("one"), link],
+    [mcpServerFor("two"), other],
   ]);
   const principal = principalFor({ tools: { lists: [["one"]] } });
   await using one = await clientOf(desk, false, { changes: { principal } });
@@ -284,7 +284,7 @@ test("many tools are searched for, and called by what was found", async () => {
   const tools = Array.from({ length: 60 }, (_, i) => tool(`thing_${i}`, { description: `Does thing number ${i}.` }));
   tools.push(tool("createInvoice", { description: "Writes a bill." }));
   const link = new TestLink(serving(tools, (_method, params) => text(`called ${params["name"]}`)));
-  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
   await using one = await clientOf(desk, false);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "search_tools" }, { name: "call_tool" }] });
   const found = await one.ask("tools/call", { name: "search_tools", arguments: { query: "invoice" } });
@@ -299,15 +299,15 @@ test("a server that fails, or never answers, does not spoil the list of the othe
   const good = new TestLink(serving([tool("look")], () => text("")));
   const bad = new TestLink(() => Promise.reject(new Error("gone")));
   const { desk } = deskBefore([
-    [toolServerFor("bad"), bad],
-    [toolServerFor("good"), good],
+    [mcpServerFor("bad"), bad],
+    [mcpServerFor("good"), good],
   ]);
   await using one = await clientOf(desk, false);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "good_look" }] });
 });
 
 test("a client of sessions that says its revision within its first message has a session all the same", async () => {
-  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
   await using one = await clientOf(desk, true);
   const _meta = { [PROTOCOL_VERSION_META_KEY]: "2025-11-25" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "old", version: "1" }, _meta };
@@ -321,7 +321,7 @@ test("a client of sessions that says its revision within its first message has a
 
 test("a session is nobody else's: another key's request to it is told that there is none, and 1,000 that vanish leave others unharmed", async () => {
   const link = new TestLink(serving([tool("look")], () => text("")));
-  const { desk } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
   await using one = await clientOf(desk, true);
   const session = one.transport.sessionId ?? "";
   const other = principalFor({ account: { ...principalFor().account, id: "acct_2" } });

@@ -1,7 +1,7 @@
 // Calls that wait for their client: whose they are, what they hold, and that each ends once.
 import { expect, jest, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
@@ -149,7 +149,7 @@ test("a call that failed once its client could not be asked says what it takes; 
     }),
     { isLegacy: true },
   );
-  const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
   const sign = (call: ClientCall) => desk.answer("tools/call", { name: "one_sign", arguments: {} }, call);
   await expect(sign(callFrom())).rejects.toMatchObject({
     code: -32_021,

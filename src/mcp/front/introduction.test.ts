@@ -1,7 +1,7 @@
 // What clients are told at the beginning of the servers that they may use.
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { tasksExtension } from "./tasks.ts";
 
@@ -13,7 +13,7 @@ const linkOf = (changes: Changes) =>
     changes,
   );
 const met = (name: string, changes: Changes, more: Partial<ToolServer> = {}) =>
-  [toolServerFor(name, more), linkOf(changes)] as const;
+  [mcpServerFor(name, more), linkOf(changes)] as const;
 
 test("a client is told of what any of its own servers has, and of nothing else", async () => {
   const { desk } = deskBefore([

@@ -8,7 +8,7 @@ import { mirroredParameters } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
 import { AccountMissing, type JsonObject, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName } from "./account-tool.ts";
@@ -19,7 +19,7 @@ import { type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { mayUseResources, mayUseTool, usableServers } from "./view.ts";
 
 export interface OffersDeps {
-  servers: Pick<ToolServers, "all" | "find">;
+  servers: Pick<McpServers, "all" | "find">;
   links: Pick<ToolLinks, "open">;
   definitions: DefinitionGuard;
   places: ToolPlaces;

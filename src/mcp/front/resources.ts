@@ -1,6 +1,6 @@
 // Resources of servers, by the addresses that clients know: read, and followed for as long as a client listens.
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ClientCall } from "./client-call.ts";
 import { maxUriLength, partsOfUri } from "./names.ts";
 import type { Offers } from "./offers.ts";
@@ -9,11 +9,11 @@ import type { ServerCalls } from "./server-calls.ts";
 import { mayUseResources } from "./view.ts";
 
 export class Resources {
-  readonly #servers: Pick<ToolServers, "find">;
+  readonly #servers: Pick<McpServers, "find">;
   readonly #offers: Offers;
   readonly #calls: Pick<ServerCalls, "use" | "resumed">;
 
-  constructor(servers: Pick<ToolServers, "find">, offers: Offers, calls: Pick<ServerCalls, "use" | "resumed">) {
+  constructor(servers: Pick<McpServers, "find">, offers: Offers, calls: Pick<ServerCalls, "use" | "resumed">) {
     this.#servers = servers;
     this.#offers = offers;
     this.#calls = calls;

@@ -3,7 +3,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { askServer } from "./asked-back.ts";
@@ -18,7 +18,7 @@ import { toldResult } from "./told.ts";
 import { mayUseResources, mayUseTool } from "./view.ts";
 
 export interface ServerCallsDeps {
-  servers: Pick<ToolServers, "find">;
+  servers: Pick<McpServers, "find">;
   uses: Pick<ToolUses, "begin">;
   sampler: ToolSampler;
   clock: Pick<Clock, "monotonicMs">;

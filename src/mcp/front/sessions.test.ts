@@ -2,7 +2,7 @@
 import { expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
@@ -55,7 +55,7 @@ test("a request that its client cancels is over: its stream ends, and makes room
     await new Promise<void>((resolve) => exchange.cancellation.onCancel(resolve));
     return { result: { content: [] } };
   });
-  const { desk } = deskBefore([[toolServerFor("one"), new TestLink(slow)]]);
+  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(slow)]]);
   await using one = endpointOf(desk);
   const begun = await one.send(initialize);
   await begun.text();
@@ -79,7 +79,7 @@ test("an owner who begins many sessions at once has no more of them than one who
     await opened.promise;
     return link;
   };
-  const { desk } = deskBefore([[toolServerFor("one"), link]], { links: { open } });
+  const { desk } = deskBefore([[mcpServerFor("one"), link]], { links: { open } });
   await using one = endpointOf(desk);
   const all = Array.from({ length: 100 }, async () => await (await one.send(initialize)).text());
   opened.resolve();
@@ -205,7 +205,7 @@ test("a session that nobody uses for ten minutes ends, and one that is used does
 test("what a client asked that left its session's request counts as its key's until the server has answered", async () => {
   const worked = Promise.withResolvers<{ result: JsonObject }>();
   const link = new TestLink(serving([{ name: "slow", inputSchema: { type: "object" } }], () => worked.promise));
-  const { desk, ended } = deskBefore([[toolServerFor("one"), link]]);
+  const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
   await using one = endpointOf(desk);
   const begun = await one.send(initialize);
   await begun.text();

@@ -2,7 +2,7 @@
 import { expect, jest, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, requestFrom, serving, TestLink, toolServerFor } from "../../../tests/support/tool-desk.ts";
+import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
@@ -33,7 +33,7 @@ function tasking(says: JsonObject = { status: "working" }, isLegacy = false) {
     return { result: isLegacy ? { task } : { ...task, resultType: "task" } };
   };
   const link = new TestLink(serving([{ name: "work", inputSchema: { type: "object" } }], answer), { isLegacy });
-  return { link, ...deskBefore([[toolServerFor("one"), link]]) };
+  return { link, ...deskBefore([[mcpServerFor("one"), link]]) };
 }
 
 const made = (desk: Desk, call = callOf(), more: JsonObject = {}) =>
@@ -205,7 +205,7 @@ test("a task that the gateway waits for is called off once it has lasted as long
   const link = new TestLink(serving([alone], answer), { isLegacy: true, capabilities: { tools: {}, tasks: {} } });
   let nowMs = 0;
   const clock = { ...systemClock, monotonicMs: () => nowMs };
-  const { desk, ended } = deskBefore([[toolServerFor("one"), link]], { clock });
+  const { desk, ended } = deskBefore([[mcpServerFor("one"), link]], { clock });
   const call = made(desk, callOf({ isAskable: true }));
   await until(() => link.asked.at(-1)?.method === "tasks/get", "it is asked for");
   nowMs = 600_000;

@@ -1,11 +1,11 @@
 // What one principal sees: the servers that it may use, and which of their tools.
 import type { Principal } from "../../domain/principal.ts";
 import { reachesAllOf, reachesTool } from "../../domain/tools/tool-reach.ts";
-import { offersTool, type ToolServer, type ToolServers } from "../../domain/tools/tool-server.ts";
+import { type McpServers, offersTool, type ToolServer } from "../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 
 /** In the order of their names. */
-export function usableServers(servers: Pick<ToolServers, "all">, principal: Principal): ToolServer[] {
+export function usableServers(servers: Pick<McpServers, "all">, principal: Principal): ToolServer[] {
   return servers
     .all()
     .filter((server) => mayUseServer(server, principal))

@@ -6,11 +6,11 @@ import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
 import { startMcpServer } from "../../../tests/support/mcp/mcp-server.ts";
 import {
-  HttpToolServer,
+  HttpMcpServer,
+  mcpServer,
+  mcpServerAt,
   type ToolWork,
   textResult,
-  toolServer,
-  toolServerAt,
 } from "../../../tests/support/tool-servers.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
@@ -54,9 +54,9 @@ const aborted: string[] = [];
 const page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi";
 
 test("who shares a connection to a server leaves room for resources that others want to know of", async () => {
-  await using server = new HttpToolServer({ isLegacy: false, tools });
+  await using server = new HttpMcpServer({ isLegacy: false, tools });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url, { sharing: "all" }));
+  const link = await world.open(mcpServerAt(server.url, { sharing: "all" }));
   const subscribe = (uri: string) => link.request("resources/subscribe", { uri }, exchangeFor());
   for (let one = 0; one < 200; one++) expect(await subscribe(`note:${one}`)).toEqual({ result: {} });
   for (let one = 0; one < 800; one++) expect(await subscribe(`other:${one}`)).toEqual({ result: {} });
@@ -64,9 +64,9 @@ test("who shares a connection to a server leaves room for resources that others 
 });
 
 test.each(toolProtocolVersions)("speaks %s alone with a server of both eras that is set to it", async (revision) => {
-  await using server = startMcpServer(() => toolServer(tools));
+  await using server = startMcpServer(() => mcpServer(tools));
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url, { protocolVersion: revision }));
+  const link = await world.open(mcpServerAt(server.url, { protocolVersion: revision }));
   expect(link.revision).toBe(revision);
   expect(await link.request("tools/call", { name: "text" }, exchangeFor())).toMatchObject({
     result: textResult("fine"),
@@ -80,9 +80,9 @@ test.each([
   [true, "2026-07-28"],
   [false, "2025-11-25"],
 ] as const)("refuses a server that does not speak the revision it is set to", async (isLegacy, protocolVersion) => {
-  await using server = new HttpToolServer({ isLegacy, tools });
+  await using server = new HttpMcpServer({ isLegacy, tools });
   await using world = new LinkWorld();
-  await expect(world.open(toolServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
+  await expect(world.open(mcpServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
     code: "upstream_error",
     message: expect.stringContaining(`does not speak revision ${protocolVersion}`),
     detail: expect.any(String),
@@ -92,9 +92,9 @@ test.each([
 describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersion) => {
   test.each([404, 429, 500, 503])("is said to answer with status %i where it does", async (status) => {
     const before = () => new Response("not now", { status });
-    await using server = new HttpToolServer({ before });
+    await using server = new HttpMcpServer({ before });
     await using world = new LinkWorld();
-    await expect(world.open(toolServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
+    await expect(world.open(mcpServerAt(server.url, { protocolVersion }))).rejects.toMatchObject({
       code: "upstream_error",
       message: expect.stringContaining(`answered with status ${status}`),
       detail: expect.any(String),
@@ -109,7 +109,7 @@ describe.each(toolProtocolVersions)("a server that is set to %s", (protocolVersi
     await once(server, "listening");
     await using world = new LinkWorld();
     const { port } = server.address() as AddressInfo;
-    const opened = world.open(toolServerAt(`http://127.0.0.1:${port}/mcp`, { protocolVersion }));
+    const opened = world.open(mcpServerAt(`http://127.0.0.1:${port}/mcp`, { protocolVersion }));
     await expect(opened).rejects.toMatchObject({
       code: "upstream_error",
       message: expect.not.stringContaining("does not speak"),
@@ -125,9 +125,9 @@ test("refuses the other revision that a server answers with", async () => {
       ? Response.json({ jsonrpc: "2.0", id, result })
       : new Response(null, { status: 202 });
   };
-  await using server = new HttpToolServer({ isLegacy: true, tools, before });
+  await using server = new HttpMcpServer({ isLegacy: true, tools, before });
   await using world = new LinkWorld();
-  await expect(world.open(toolServerAt(server.url, { protocolVersion: "2025-06-18" }))).rejects.toMatchObject({
+  await expect(world.open(mcpServerAt(server.url, { protocolVersion: "2025-06-18" }))).rejects.toMatchObject({
     message: expect.stringContaining("does not speak revision 2025-06-18: it answers in 2025-03-26"),
   });
 });
@@ -136,29 +136,29 @@ for (const isLegacy of [false, true]) {
   const era = isLegacy ? "with sessions" : "without sessions";
   describe(`a server ${era}`, () => {
     test("is known for what it is, and is asked that once", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
-      const link = await world.open(toolServerAt(server.url));
+      const link = await world.open(mcpServerAt(server.url));
       expect(link).toMatchObject({
         isLegacy,
         revision: isLegacy ? "2025-11-25" : "2026-07-28",
         instructions: "Ask away.",
       });
       expect(link.serverInfo).toMatchObject({ name: "fixture" });
-      await world.call(toolServerAt(server.url), "text");
-      await world.call(toolServerAt(server.url), "text", { key: "key_2" });
+      await world.call(mcpServerAt(server.url), "text");
+      await world.call(mcpServerAt(server.url), "text", { key: "key_2" });
       expect(server.count("server/discover")).toBe(isLegacy ? 1 : 2);
       expect(server.count("initialize")).toBe(isLegacy ? 2 : 0);
     });
 
     test("leaves nothing of its calls at the connection, however many there were", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const signals = () => {
         Bun.gc(true);
         return heapStats().objectTypeCounts["AbortSignal"] ?? 0;
       };
-      const call = () => world.call(toolServerAt(server.url), "text");
+      const call = () => world.call(mcpServerAt(server.url), "text");
       for (let times = 0; times < 10; times++) await call();
       const before = signals();
       for (let times = 0; times < 300; times++) await call();
@@ -167,25 +167,25 @@ for (const isLegacy of [false, true]) {
     });
 
     test("gives results and errors as they are, also of forms that nobody knows yet", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
-      expect(await world.call(toolServerAt(server.url), "strange")).toMatchObject({ result: strange });
-      expect(await world.call(toolServerAt(server.url), "nothing")).toEqual({
+      expect(await world.call(mcpServerAt(server.url), "strange")).toMatchObject({ result: strange });
+      expect(await world.call(mcpServerAt(server.url), "nothing")).toEqual({
         error: { code: -32_602, message: "Unknown tool", data: { seen: true } },
       });
       if (!isLegacy)
-        expect(await world.call(toolServerAt(server.url), "task")).toMatchObject({ result: { resultType: "task" } });
-      const list = await (await world.open(toolServerAt(server.url))).request("tools/list", {}, exchangeFor());
+        expect(await world.call(mcpServerAt(server.url), "task")).toMatchObject({ result: { resultType: "task" } });
+      const list = await (await world.open(mcpServerAt(server.url))).request("tools/list", {}, exchangeFor());
       expect(list).toMatchObject({
         result: { tools: expect.arrayContaining([expect.objectContaining({ "x-unknown": [1] })]) },
       });
     });
 
     test("may take longer while it tells of progress, which comes with the caller's own token", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const told: unknown[] = [];
-      const link = await world.open(toolServerAt(server.url, { timeoutMs: 250 }));
+      const link = await world.open(mcpServerAt(server.url, { timeoutMs: 250 }));
       const params = { name: "progress", _meta: { progressToken: 7 } };
       const answer = await link.request(
         "tools/call",
@@ -197,20 +197,20 @@ for (const isLegacy of [false, true]) {
     });
 
     test("fails a call that says nothing in time, and hears that nobody waits", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       aborted.length = 0;
-      const late = world.call(toolServerAt(server.url, { timeoutMs: 150 }), "hang");
+      const late = world.call(mcpServerAt(server.url, { timeoutMs: 150 }), "hang");
       await expect(late).rejects.toMatchObject({ code: "upstream_timeout" });
       await until(() => aborted.length === 1, "the server was told");
     });
 
     test("hears that a caller left", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       aborted.length = 0;
       const cancellation = new Cancellation();
-      const left = world.call(toolServerAt(server.url), "hang", { cancellation });
+      const left = world.call(mcpServerAt(server.url), "hang", { cancellation });
       await until(() => server.count("tools/call") === 1, "it was asked");
       cancellation.cancel(new Error("left"));
       await expect(left).rejects.toThrow("left");
@@ -218,16 +218,16 @@ for (const isLegacy of [false, true]) {
     });
 
     test("may not give more than a result may have, and nothing stays on the ledger of held bytes", async () => {
-      await using server = new HttpToolServer({ isLegacy, tools });
+      await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const before = heldBytes.byKind.answers;
-      await expect(world.call(toolServerAt(server.url), "big")).rejects.toThrow("more than 100000 bytes");
-      expect(textOf(await world.call(toolServerAt(server.url), "text"))).toBe("fine");
+      await expect(world.call(mcpServerAt(server.url), "big")).rejects.toThrow("more than 100000 bytes");
+      expect(textOf(await world.call(mcpServerAt(server.url), "text"))).toBe("fine");
       await until(() => heldBytes.byKind.answers === before, "all bytes were given back");
     });
 
     test("tells of changes those who listen, and no longer than they do", async () => {
-      await using server = new HttpToolServer({
+      await using server = new HttpMcpServer({
         isLegacy,
         tools: {
           ...tools,
@@ -238,7 +238,7 @@ for (const isLegacy of [false, true]) {
         },
       });
       await using world = new LinkWorld();
-      const link = await world.open(toolServerAt(server.url));
+      const link = await world.open(mcpServerAt(server.url));
       const told: string[] = [];
       const stop = link.onChange((method) => told.push(method));
       await until(
@@ -249,7 +249,7 @@ for (const isLegacy of [false, true]) {
         "it listens",
       );
       const change = () =>
-        isLegacy ? world.call(toolServerAt(server.url), "change") : server.modern.notify.toolsChanged();
+        isLegacy ? world.call(mcpServerAt(server.url), "change") : server.modern.notify.toolsChanged();
       await until(async () => {
         await change();
         await Bun.sleep(20);
@@ -266,19 +266,19 @@ for (const isLegacy of [false, true]) {
 }
 
 test("capabilities of the client that asks go along with each request", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const own = async (clientCapabilities: Record<string, unknown>) =>
-    JSON.parse(textOf(await world.call(toolServerAt(server.url), "capabilities", { clientCapabilities })));
+    JSON.parse(textOf(await world.call(mcpServerAt(server.url), "capabilities", { clientCapabilities })));
   const key = "io.modelcontextprotocol/clientCapabilities";
   expect((await own({ elicitation: { form: {} } }))[key]).toEqual({ elicitation: { form: {} } });
   expect((await own({}))[key]).toEqual({});
 });
 
 test("questions of a server reach the very call that they belong to, also when several are under way in one session", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
-  const at = toolServerAt(server.url, { sharing: "all" });
+  const at = mcpServerAt(server.url, { sharing: "all" });
   const asking = [..."abcdef"].map(async (content) =>
     JSON.parse(
       textOf(
@@ -294,9 +294,9 @@ test("questions of a server reach the very call that they belong to, also when s
 });
 
 test("a session that the server has lost is begun anew, once, and no call is done twice", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   server.sessions.clear();
   expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
   expect(server.count("initialize")).toBe(2);
@@ -316,13 +316,13 @@ describe("a forgotten session is begun anew if the server answers", () => {
     ["422 that names the session", 422, "Unexpected message, expect initialize request: unknown session"],
   ])("%s", async (_, status, body) => {
     const forgotten = new Set<string>();
-    await using server = new HttpToolServer({
+    await using server = new HttpMcpServer({
       ...{ isLegacy: true, tools },
       before: (request) =>
         forgotten.has(request.headers.get("mcp-session-id") ?? "") ? new Response(body, { status }) : undefined,
     });
     await using world = new LinkWorld();
-    const link = await world.open(toolServerAt(server.url));
+    const link = await world.open(mcpServerAt(server.url));
     for (let restart = 1; restart <= 3; restart++) {
       for (const id of server.sessions.keys()) forgotten.add(id);
       expect(textOf(await link.request("tools/call", { name: "text" }, exchangeFor()))).toBe("fine");
@@ -334,7 +334,7 @@ describe("a forgotten session is begun anew if the server answers", () => {
 test("a refusal that a new session gets as well reaches the caller, and the next call is made as usual", async () => {
   let isRefusing = true;
   const refusal = JSON.stringify({ jsonrpc: "2.0", error: { code: -32_602, message: "No such argument." }, id: null });
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     ...{ isLegacy: true, tools },
     before: async (request) =>
       isRefusing && (await request.clone().text()).includes("tools/call")
@@ -342,7 +342,7 @@ test("a refusal that a new session gets as well reaches the caller, and the next
         : undefined,
   });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   for (let call = 0; call < 4; call++) {
     const answer = await link.request("tools/call", { name: "text" }, exchangeFor());
     expect(answer).toMatchObject({ error: { code: -32_602, message: "No such argument." } });
@@ -357,13 +357,13 @@ test.each([
   ["is plain text", "No such argument"],
   ["names a session of its own", "Unknown browser session"],
 ])("a refusal that %s does not end the session that other callers share", async (_, body) => {
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     ...{ isLegacy: true, tools },
     before: async (request) =>
       (await request.clone().text()).includes("refused") ? new Response(body, { status: 400 }) : undefined,
   });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   const refused = () => link.request("tools/call", { name: "text", arguments: { refused: 1 } }, exchangeFor());
   const results = await Promise.allSettled(Array.from({ length: 5 }, refused));
   for (const result of results) {
@@ -376,9 +376,9 @@ test.each([
 });
 
 test("a call of several requests whose session is lost between them fails, and is not begun anew", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   const next = async () => {
     server.sessions.clear();
     return { method: "tools/call", params: { name: "text" } };
@@ -390,7 +390,7 @@ test("a call of several requests whose session is lost between them fails, and i
 });
 
 test("the result of a task is waited for as long as a call may last, as its server says nothing before it ends", async () => {
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     isLegacy: true,
     async before(request) {
       const { method, id } = request.method === "POST" ? ((await request.clone().json()) as JsonObject) : {};
@@ -400,34 +400,34 @@ test("the result of a task is waited for as long as a call may last, as its serv
     },
   });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url, { timeoutMs: 200 }));
+  const link = await world.open(mcpServerAt(server.url, { timeoutMs: 200 }));
   expect(textOf(await link.request("tasks/result", { taskId: "t1" }, exchangeFor()))).toBe("done");
 });
 
 test("redirects lead nowhere but to the origin of the server, and no header follows them", async () => {
   let reached = 0;
-  await using inside = new HttpToolServer({
+  await using inside = new HttpMcpServer({
     before: () => {
       reached++;
       return undefined;
     },
   });
   for (const status of [302, 307, 308]) {
-    await using server = new HttpToolServer({
+    await using server = new HttpMcpServer({
       before: () => new Response(null, { status, headers: { location: inside.url } }),
     });
     await using world = new LinkWorld();
-    const at = toolServerAt(server.url, { credentials: { kind: "headers", headers: { "X-Key": "secret" } } });
+    const at = mcpServerAt(server.url, { credentials: { kind: "headers", headers: { "X-Key": "secret" } } });
     await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
   }
   expect(reached).toBe(0);
 });
 
 test("fixed headers go to the server, and those of the protocol cannot be replaced by them", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
   const headers = { Authorization: "Bearer fixed", "Content-Type": "text/plain" };
-  await world.call(toolServerAt(server.url, { credentials: { kind: "headers", headers } }), "text");
+  await world.call(mcpServerAt(server.url, { credentials: { kind: "headers", headers } }), "text");
   for (const { headers: sent } of server.requests) {
     expect(sent.get("authorization")).toBe("Bearer fixed");
     expect(sent.get("content-type")).toBe("application/json");
@@ -445,12 +445,12 @@ test("each person has an own connection with an own token; one that is refused i
   };
   const isGood = (request: Request) =>
     ["Bearer person_1-1", "Bearer person_2-1"].includes(request.headers.get("authorization") ?? "");
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     tools,
     before: (request) => (isGood(request) ? undefined : new Response(null, { status: 401 })),
   });
   await using world = new LinkWorld({ connections });
-  const at = toolServerAt(server.url, {
+  const at = mcpServerAt(server.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
     sharing: "all",
   });
@@ -475,9 +475,9 @@ test("an account that is connected in the place of another one has a session of 
     refused: async () => {},
     insufficient: async () => {},
   };
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld({ connections });
-  const at = toolServerAt(server.url, {
+  const at = mcpServerAt(server.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
   });
   const sessions = async () => {
@@ -503,7 +503,7 @@ test("who has given too few rights is told to connect once more, and what the se
     insufficient: async (server, { personId }, token, scope) => void wanted.push([server, personId, token, scope]),
   };
   const challenge = 'Bearer error="insufficient_scope", scope="files:read files:write"';
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     tools,
     before: async (request) =>
       (await request.clone().text()).includes('"tools/call"')
@@ -511,7 +511,7 @@ test("who has given too few rights is told to connect once more, and what the se
         : undefined,
   });
   await using world = new LinkWorld({ connections });
-  const personal = toolServerAt(server.url, {
+  const personal = mcpServerAt(server.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
   });
   await expect(world.call(personal, "text", { key: "key_1" })).rejects.toMatchObject({
@@ -519,7 +519,7 @@ test("who has given too few rights is told to connect once more, and what the se
     message: expect.stringContaining("so connect your account there anew, at https://gateway.example/dashboard/tools/"),
   });
   expect(wanted).toEqual([["files", "person_1", "token_1", "files:read files:write"]]);
-  const fixed = toolServerAt(server.url, { credentials: { kind: "headers", headers: { "x-key": "1" } } });
+  const fixed = mcpServerAt(server.url, { credentials: { kind: "headers", headers: { "x-key": "1" } } });
   await expect(world.call(fixed, "text")).rejects.toMatchObject({ code: "upstream_error" });
 });
 
@@ -555,9 +555,9 @@ function endless(piece: string): ReadableStream {
 for (const [what, response] of Object.entries(hostile)) {
   test(`${what} fails that call at once, and no other`, async () => {
     let isHostile = false;
-    await using server = new HttpToolServer({ tools, before: () => (isHostile ? response() : undefined) });
+    await using server = new HttpMcpServer({ tools, before: () => (isHostile ? response() : undefined) });
     await using world = new LinkWorld();
-    const at = toolServerAt(server.url, { timeoutMs: 20_000 });
+    const at = mcpServerAt(server.url, { timeoutMs: 20_000 });
     await world.open(at);
     const before = heldBytes.byKind.answers;
     isHostile = true;
@@ -577,21 +577,21 @@ test("an answer that drips for ever ends with the time that a call has", async (
         await Bun.sleep(20);
       },
     });
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     tools,
     before: () => (isHostile ? new Response(drip(), { headers: { "content-type": "application/json" } }) : undefined),
   });
   await using world = new LinkWorld();
-  const at = toolServerAt(server.url, { timeoutMs: 200 });
+  const at = mcpServerAt(server.url, { timeoutMs: 200 });
   await world.open(at);
   isHostile = true;
   await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_timeout" });
 });
 
 test.each([true, false])("nothing of a call is kept by its link once it has ended (sessions: %p)", async (isLegacy) => {
-  await using server = new HttpToolServer({ isLegacy, tools });
+  await using server = new HttpMcpServer({ isLegacy, tools });
   await using world = new LinkWorld();
-  const at = toolServerAt(server.url);
+  const at = mcpServerAt(server.url);
   const call = async (times: number) => {
     for (let time = 0; time < times; time++) await world.call(at, "text");
     server.requests.length = 0;
@@ -603,18 +603,18 @@ test.each([true, false])("nothing of a call is kept by its link once it has ende
 });
 
 test("of many who wait for a server one connects for all", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
-  const at = toolServerAt(server.url, { sharing: "all" });
+  const at = mcpServerAt(server.url, { sharing: "all" });
   await Promise.all(Array.from({ length: 20 }, (_, i) => world.call(at, "text", { key: `key_${i}` })));
   expect(server.count("initialize")).toBe(1);
 });
 
 // long-lived: mcpLink.total
 test("links are bounded: the oldest that is idle makes room, and where none is who comes is told to retry", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld({ bounds: { maxOfServer: 2 } });
-  const at = toolServerAt(server.url);
+  const at = mcpServerAt(server.url);
   const stop = (await world.open(at, "key_1")).onChange(() => {});
   await world.open(at, "key_2");
   await world.open(at, "key_3");
@@ -635,9 +635,9 @@ test("a person's connection is asked nothing more once the person may not use th
     refused: async () => {},
     insufficient: async () => {},
   };
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld({ connections, bounds: { idleMs: 50 } });
-  const at = toolServerAt(server.url, {
+  const at = mcpServerAt(server.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
   });
   await world.call(at, "text", { key: "key_1" });
@@ -650,9 +650,9 @@ test("a person's connection is asked nothing more once the person may not use th
 
 // long-lived: mcpLink.idle
 test("what nobody uses for some time ends, and the server is told", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld({ bounds: { idleMs: 50 } });
-  await world.open(toolServerAt(server.url));
+  await world.open(mcpServerAt(server.url));
   expect(server.sessions.size).toBe(1);
   world.clock.advance(1_000);
   await until(() => world.links.counts.links === 0, "the link has ended");
@@ -660,9 +660,9 @@ test("what nobody uses for some time ends, and the server is told", async () => 
 });
 
 test("a server that changed has what is under way failed, and is asked anew", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
-  const at = toolServerAt(server.url);
+  const at = mcpServerAt(server.url);
   const hanging = world.call(at, "hang");
   await until(() => server.count("tools/call") === 1, "it was asked");
   world.links.close("files");
@@ -672,7 +672,7 @@ test("a server that changed has what is under way failed, and is asked anew", as
 
 test("a server that is not there is said to be that", async () => {
   await using world = new LinkWorld();
-  const opening = world.links.open(toolServerAt("http://127.0.0.1:9/mcp"), { principal: callerOf("key_1") });
+  const opening = world.links.open(mcpServerAt("http://127.0.0.1:9/mcp"), { principal: callerOf("key_1") });
   await expect(opening).rejects.toMatchObject({
     code: "upstream_error",
     message: expect.stringContaining("cannot be reached"),
@@ -680,10 +680,10 @@ test("a server that is not there is said to be that", async () => {
 });
 
 test("what is changed of a server holds from the next call on", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
-  await world.call(toolServerAt(server.url), "text");
-  await expect(world.call(toolServerAt(server.url, { maxResultBytes: 10 }), "text")).rejects.toThrow(
+  await world.call(mcpServerAt(server.url), "text");
+  await expect(world.call(mcpServerAt(server.url, { maxResultBytes: 10 }), "text")).rejects.toThrow(
     "more than 10 bytes",
   );
   expect(world.links.counts.links).toBe(1);
@@ -691,7 +691,7 @@ test("what is changed of a server holds from the next call on", async () => {
 
 test("an answer whose stream ends before it is fetched where the server says how to go on", async () => {
   let id: unknown;
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     isLegacy: true,
     tools,
     before: async (request) => {
@@ -707,13 +707,13 @@ test("an answer whose stream ends before it is fetched where the server says how
     },
   });
   await using world = new LinkWorld();
-  expect(textOf(await world.call(toolServerAt(server.url), "text"))).toBe("resumed");
+  expect(textOf(await world.call(mcpServerAt(server.url), "text"))).toBe("resumed");
 });
 
 test("resources that are watched are so as well in the session after one that was lost", async () => {
-  await using server = new HttpToolServer({ isLegacy: true, tools });
+  await using server = new HttpMcpServer({ isLegacy: true, tools });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor());
   server.sessions.clear();
   await link.request("tools/call", { name: "text" }, exchangeFor());
@@ -721,9 +721,9 @@ test("resources that are watched are so as well in the session after one that wa
 });
 
 test("changes of a resource are told by a server without sessions, while it is watched", async () => {
-  await using server = new HttpToolServer({ tools });
+  await using server = new HttpMcpServer({ tools });
   await using world = new LinkWorld();
-  const link = await world.open(toolServerAt(server.url));
+  const link = await world.open(mcpServerAt(server.url));
   const told: unknown[] = [];
   link.onChange((method, params) => told.push([method, params["uri"]]));
   expect(await link.request("resources/subscribe", { uri: "test://a" }, exchangeFor())).toEqual({ result: {} });
@@ -741,7 +741,7 @@ test("changes of a resource are told by a server without sessions, while it is w
 test("who stops the gateway does not wait for a server that says nothing", async () => {
   const silent = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<never>(() => {}) });
   const world = new LinkWorld();
-  const opening = world.open(toolServerAt(`http://127.0.0.1:${silent.port}/mcp`)).catch((error: unknown) => error);
+  const opening = world.open(mcpServerAt(`http://127.0.0.1:${silent.port}/mcp`)).catch((error: unknown) => error);
   await until(() => silent.pendingRequests === 1, "it was asked");
   const startMs = performance.now();
   await world[Symbol.asyncDispose]();

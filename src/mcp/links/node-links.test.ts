@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
-import { HttpToolServer, textResult, toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { HttpMcpServer, mcpServerAt, textResult } from "../../../tests/support/tool-servers.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -28,7 +28,7 @@ class Node implements ToolNodes, AsyncDisposable {
   });
 
   constructor(place: string | readonly [string, ...string[]]) {
-    this.server = toolServerAt(place, { name: "own", isShared: true });
+    this.server = mcpServerAt(place, { name: "own", isShared: true });
   }
 
   get processes(): readonly number[] {
@@ -56,7 +56,7 @@ class Node implements ToolNodes, AsyncDisposable {
 }
 
 const atNode: ToolServer = {
-  ...toolServerAt("http://unused/"),
+  ...mcpServerAt("http://unused/"),
   place: { kind: "node", nodeId: "gpu-1", server: "own" },
 };
 
@@ -71,11 +71,11 @@ test("where as many processes run at a node as may, the one that nobody uses mak
 });
 
 test("a server that is a program at its node now, and was asked over HTTP before, is connected to anew", async () => {
-  await using http = new HttpToolServer({ tools: { where: async () => textResult("over HTTP") } });
+  await using http = new HttpMcpServer({ tools: { where: async () => textResult("over HTTP") } });
   await using node = new Node(http.url);
   await using world = new LinkWorld({ nodes: node });
   expect(textOf(await world.call(atNode, "where"))).toBe("over HTTP");
-  node.server = toolServerAt(program, { name: "own", isShared: true });
+  node.server = mcpServerAt(program, { name: "own", isShared: true });
   world.links.nodesChanged();
   expect(JSON.parse(textOf(await world.call(atNode, "where"))).pid).toBeGreaterThan(0);
 });

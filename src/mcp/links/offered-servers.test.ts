@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
-import { HttpToolServer, toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { HttpMcpServer, mcpServerAt } from "../../../tests/support/tool-servers.ts";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
@@ -71,7 +71,7 @@ function nodeWith(...servers: ToolServer[]): OfferingNode {
 }
 
 const shared = (own: Partial<ToolServer> = {}) =>
-  toolServerAt([process.execPath, script, "fine"], { name: "files", isShared: true, ...own });
+  mcpServerAt([process.execPath, script, "fine"], { name: "files", isShared: true, ...own });
 const list = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "ping" });
 
 test("only what is shared, enabled, and nobody else's, is offered", async () => {
@@ -117,8 +117,8 @@ test("a process of a server that is another one now takes nothing more, and is e
 });
 
 test("what is not shared any more ends, also where the gateway goes on listening to it", async () => {
-  await using http = new HttpToolServer();
-  const node = nodeWith(shared(), toolServerAt(http.url, { name: "remote", isShared: true }));
+  await using http = new HttpMcpServer();
+  const node = nodeWith(shared(), mcpServerAt(http.url, { name: "remote", isShared: true }));
   const { how } = await node.start();
   const { body } = await node.ask("POST", { server: "remote", body: list });
   body.cancel();
@@ -199,7 +199,7 @@ test("a gateway that takes nothing of what a process says cannot have refusals p
 });
 
 test("a server over HTTP that cannot be reached is said to be that, and not where it is", async () => {
-  const node = nodeWith(toolServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
+  const node = nodeWith(mcpServerAt("http://127.0.0.1:9/mcp", { name: "files", isShared: true }));
   const asked = node.ask("POST", { body: list });
   await expect(asked).rejects.toMatchObject({
     code: "upstream_error",
@@ -211,14 +211,14 @@ test("a server over HTTP that cannot be reached is said to be that, and not wher
 /** The status of the answer to a message for a server at `url`. */
 async function statusAt(url: string): Promise<number> {
   const credentials = { kind: "headers", headers: { "X-Own": "of the node" } } as const;
-  const node = nodeWith(toolServerAt(url, { name: "files", isShared: true, credentials }));
+  const node = nodeWith(mcpServerAt(url, { name: "files", isShared: true, credentials }));
   const { status, body } = await node.ask("POST", { body: list });
   body.cancel();
   return status;
 }
 
 test("a redirect is followed at the origin of the server, a few times, with the message and the node's headers", async () => {
-  await using server = new HttpToolServer({
+  await using server = new HttpMcpServer({
     before: ({ url }) => {
       const step = Number(new URL(url).searchParams.get("step"));
       if (step === 5) return new Response(null, { status: 204 });
@@ -229,7 +229,7 @@ test("a redirect is followed at the origin of the server, a few times, with the 
   expect(server.requests.map(({ body, headers }) => [body["id"], headers.get("x-own")])).toEqual(
     Array.from({ length: 6 }, () => ["a", "of the node"]),
   );
-  await using endless = new HttpToolServer({
+  await using endless = new HttpMcpServer({
     before: () => new Response(null, { status: 308, headers: { location: "/mcp" } }),
   });
   expect(await statusAt(endless.url)).toBe(308);
@@ -237,11 +237,11 @@ test("a redirect is followed at the origin of the server, a few times, with the 
 });
 
 test("a redirect elsewhere, or that would make another request of it, is followed nowhere", async () => {
-  await using inside = new HttpToolServer();
+  await using inside = new HttpMcpServer();
   const { port } = new URL(inside.url);
   const elsewhere = [inside.url, `//127.0.0.1:${port}/mcp`, "http://[", "http://someone@HERE/mcp"];
   for (const [status, location] of [...elsewhere.map((to) => [307, to] as const), [302, "/mcp"] as const]) {
-    await using server = new HttpToolServer({
+    await using server = new HttpMcpServer({
       before: ({ url }) =>
         new Response(null, { status, headers: { location: location.replace("HERE", new URL(url).host) } }),
     });

@@ -13,9 +13,9 @@ import { bodyMass } from "../../base/text/json-text.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { messageNames } from "../../domain/tools/message-names.ts";
 import {
-  maxOfferedToolServers,
+  maxOfferedMcpServers,
   type NodeToolRequest,
-  type OfferedToolServer,
+  type OfferedMcpServer,
   type OfferedTools,
   sessionField,
 } from "../../domain/tools/node-tools.ts";
@@ -65,8 +65,8 @@ export class OfferedServers implements OfferedTools {
     this.#options = options;
   }
 
-  offers(): readonly OfferedToolServer[] {
-    const offered = this.#options.servers().filter(isOffered).slice(0, maxOfferedToolServers);
+  offers(): readonly OfferedMcpServer[] {
+    const offered = this.#options.servers().filter(isOffered).slice(0, maxOfferedMcpServers);
     return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
   }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
 import { deskBefore, requestFrom } from "../../../tests/support/tool-desk.ts";
-import { toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { mcpServerAt } from "../../../tests/support/tool-servers.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
@@ -13,7 +13,7 @@ import { markedProcesses, markOf } from "../../processes/strays.ts";
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
 
 function processOf(how: string, own: Partial<ToolServer> = {}): ToolServer {
-  return toolServerAt([process.execPath, script, how], own);
+  return mcpServerAt([process.execPath, script, how], own);
 }
 
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
@@ -195,7 +195,7 @@ test("a person's process is asked nothing more once the person may not use the s
 
 test("a program that is not there is said to be that", async () => {
   await using world = new LinkWorld();
-  const at = toolServerAt(["/nowhere/to/be/found"]);
+  const at = mcpServerAt(["/nowhere/to/be/found"]);
   await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
 });
 

@@ -2,13 +2,13 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import type { StoredToolServer } from "../../domain/tools/tool-server-store.ts";
+import type { StoredMcpServer } from "../../domain/tools/tool-server-store.ts";
 import { ManagedServers } from "./managed-servers.ts";
 
 const origin = { requestId: "req_1", nowSeconds: 1, clientAddress: null };
 
 test("what was read before one was deleted does not bring it back", async () => {
-  let rows: StoredToolServer[] = [];
+  let rows: StoredMcpServer[] = [];
   let held: Promise<void> | undefined;
   const servers = new ManagedServers({
     store: {
@@ -17,11 +17,11 @@ test("what was read before one was deleted does not bring it back", async () => 
         await held;
         return read;
       },
-      async insertToolServer(server) {
+      async insertMcpServer(server) {
         rows.push(server);
         return true;
       },
-      changeToolServer: async () => [],
+      changeMcpServer: async () => [],
       async deleteToolServer() {
         rows = [];
         return [];

@@ -5,26 +5,22 @@ import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { toolServerContext } from "../../domain/tools/server-rules.ts";
+import { mcpServerContext } from "../../domain/tools/server-rules.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
-import type { ToolCredentials, ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
-import type { StoredToolServer, ToolServerStore } from "../../domain/tools/tool-server-store.ts";
+import type { McpServers, ToolCredentials, ToolServer } from "../../domain/tools/tool-server.ts";
+import type { McpServerStore, StoredMcpServer } from "../../domain/tools/tool-server-store.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
-import type {
-  CreateToolServerRequest,
-  ToolServerWire,
-  UpdateToolServerRequest,
-} from "../../wire/tools/tool-servers.ts";
+import type { CreateToolServerRequest, McpServerWire, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
 import { changedServer, type FindNode, newServer, originOf, placeOf } from "./server-values.ts";
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
   /** Those of the file: another list after each change of it. */
   file(): readonly ToolServer[];
-  store: ToolServerStore;
+  store: McpServerStore;
   /** 32 bytes. */
   sealingKey: Keys;
   findNode: FindNode;
@@ -45,13 +41,13 @@ const tooMany = "Too many MCP servers are being changed at once.";
 
 /** One of the database, with its credentials open. */
 interface Opened {
-  readonly stored: StoredToolServer;
+  readonly stored: StoredMcpServer;
   readonly server: ToolServer;
   /** Whether its credentials were sealed with another secret, or given up. */
   readonly isUnreadable: boolean;
 }
 
-export class ManagedServers implements ToolServers {
+export class ManagedServers implements McpServers {
   readonly #options: ManagedServersOptions;
   /** One change at a time: each is decided by what the one before it left. */
   readonly #changes = new Turns(1, maxWaitingChanges);
@@ -87,13 +83,13 @@ export class ManagedServers implements ToolServers {
   }
 
   /** Those of the file first. */
-  async list(): Promise<ToolServerWire[]> {
+  async list(): Promise<McpServerWire[]> {
     const waiting = await this.#options.waiting();
     return this.all().map((server) => this.#toWire(server, waiting));
   }
 
   /** Rejects with `not_found`. */
-  async get(name: string): Promise<ToolServerWire> {
+  async get(name: string): Promise<McpServerWire> {
     return this.#toWire(this.known(name), await this.#options.waiting());
   }
 
@@ -112,7 +108,7 @@ export class ManagedServers implements ToolServers {
     );
   }
 
-  async add(principal: Principal, request: CreateToolServerRequest, origin: Origin): Promise<ToolServerWire> {
+  async add(principal: Principal, request: CreateToolServerRequest, origin: Origin): Promise<McpServerWire> {
     requireOperator(principal);
     const { store, findNode } = this.#options;
     const place = await placeOf(request, findNode);
@@ -122,7 +118,7 @@ export class ManagedServers implements ToolServers {
       this.#requireNew(server.name);
       const stored = { ...this.#stored(server), createdAt: origin.nowSeconds };
       const event = this.#event("tool_server.created", principal, origin, server.name, settingsToWire(server));
-      if (!(await store.insertToolServer(stored, event))) return false;
+      if (!(await store.insertMcpServer(stored, event))) return false;
       this.#open([...this.#opened.map((one) => one.stored), stored]);
       return true;
     });
@@ -134,7 +130,7 @@ export class ManagedServers implements ToolServers {
     name: string,
     request: UpdateToolServerRequest,
     origin: Origin,
-  ): Promise<ToolServerWire> {
+  ): Promise<McpServerWire> {
     requireOperator(principal);
     const { store, findNode, ended } = this.#options;
     const place = await placeOf(request, findNode);
@@ -147,12 +143,12 @@ export class ManagedServers implements ToolServers {
         return true;
       const { createdAt } = opened.stored;
       const isKept = server.credentials === before.credentials && originOf(server.place) === originOf(before.place);
-      const stored: StoredToolServer = isKept
+      const stored: StoredMcpServer = isKept
         ? { ...this.#stored(server), sealedCredentials: opened.stored.sealedCredentials, createdAt }
         : { ...this.#stored(server), createdAt };
       const event = this.#event("tool_server.changed", principal, origin, name, detail);
       const connections = endsConnections(before, server);
-      const endedWithIt = await store.changeToolServer(opened.stored, stored, { connections }, event);
+      const endedWithIt = await store.changeMcpServer(opened.stored, stored, { connections }, event);
       if (!endedWithIt) return false;
       ended(endedWithIt);
       this.#open(this.#opened.map((one) => (one === opened ? stored : one.stored)));
@@ -216,7 +212,7 @@ export class ManagedServers implements ToolServers {
     );
   }
 
-  #stored({ credentials, isDeclared: _, ...server }: ToolServer): Omit<StoredToolServer, "createdAt"> {
+  #stored({ credentials, isDeclared: _, ...server }: ToolServer): Omit<StoredMcpServer, "createdAt"> {
     const sealedCredentials =
       credentials.kind === "none"
         ? null
@@ -224,7 +220,7 @@ export class ManagedServers implements ToolServers {
     return { ...server, credentialKind: credentials.kind, sealedCredentials };
   }
 
-  #open(stored: readonly StoredToolServer[]): void {
+  #open(stored: readonly StoredMcpServer[]): void {
     const before = this.#opened;
     const opened = stored.map((one) => {
       const known = before.find((other) => Bun.deepEquals(other.stored, one));
@@ -236,7 +232,7 @@ export class ManagedServers implements ToolServers {
     );
   }
 
-  #openedFrom(stored: StoredToolServer): Opened {
+  #openedFrom(stored: StoredMcpServer): Opened {
     const { credentialKind, sealedCredentials, createdAt: _, ...settings } = stored;
     const credentials = this.#credentialsOf(stored);
     const isUnreadable = credentials === undefined;
@@ -251,7 +247,7 @@ export class ManagedServers implements ToolServers {
     return { stored, server, isUnreadable };
   }
 
-  #credentialsOf(stored: StoredToolServer): ToolCredentials | undefined {
+  #credentialsOf(stored: StoredMcpServer): ToolCredentials | undefined {
     const { credentialKind, sealedCredentials } = stored;
     if (credentialKind === "none") return emptyCredentials.none;
     if (sealedCredentials === null) return undefined;
@@ -292,7 +288,7 @@ export class ManagedServers implements ToolServers {
     this.#open(await this.#options.store.listToolServers());
   }
 
-  #toWire(server: ToolServer, waiting: ReadonlyMap<string, number>): ToolServerWire {
+  #toWire(server: ToolServer, waiting: ReadonlyMap<string, number>): McpServerWire {
     const { name, isDeclared } = server;
     const opened = this.#openedOf(name);
     const own = isDeclared ? undefined : opened;
@@ -316,7 +312,7 @@ const emptyCredentials = {
 /** Servers over HTTP alone have credentials. */
 function contextOf({ name, place }: Pick<ToolServer, "name" | "place">): string {
   if (place.kind !== "http") throw new Error(`${place.kind} has no credentials`);
-  return toolServerContext({ name, url: place.url });
+  return mcpServerContext({ name, url: place.url });
 }
 
 /** What becomes another; of what is not shown, that it does. */

@@ -1,6 +1,6 @@
 // Nodes that come, go and are replaced, as they are told to whoever listens to the servers that are there.
 import { expect, test } from "bun:test";
-import { toolServerAt } from "../../../tests/support/tool-servers.ts";
+import { mcpServerAt } from "../../../tests/support/tool-servers.ts";
 import type { ToolNode } from "../../domain/tools/node-tools.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { NodeWatch } from "./node-watch.ts";
@@ -11,7 +11,7 @@ const node = (own: Partial<ToolNode> = {}): ToolNode => ({
   ...own,
 });
 const atNode: ToolServer = {
-  ...toolServerAt("http://unused/", { name: "files" }),
+  ...mcpServerAt("http://unused/", { name: "files" }),
   place: { kind: "node", nodeId: "gpu-1", server: "own" },
 };
 

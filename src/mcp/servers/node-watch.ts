@@ -1,15 +1,15 @@
 // Watches the nodes at which MCP servers are: that one came, went or was replaced is a change of what there is.
 import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/tool-server.ts";
 
 export class NodeWatch {
-  readonly #servers: Pick<ToolServers, "all" | "onChange">;
+  readonly #servers: Pick<McpServers, "all" | "onChange">;
   readonly #nodes: ToolNodes;
   readonly #listeners = new Set<() => void>();
   readonly #unlisten: readonly (() => void)[];
   #standing: string;
 
-  constructor(servers: Pick<ToolServers, "all" | "onChange">, nodes: ToolNodes) {
+  constructor(servers: Pick<McpServers, "all" | "onChange">, nodes: ToolNodes) {
     this.#servers = servers;
     this.#nodes = nodes;
     this.#standing = this.#standingNow();

@@ -8,7 +8,7 @@ import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
-import type { ToolServerTestRequest, ToolServerTestWire } from "../../wire/tools/tool-servers.ts";
+import type { McpServerTestWire, ToolServerTestRequest } from "../../wire/tools/tool-servers.ts";
 import { ServerLists } from "../front/server-lists.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
@@ -46,7 +46,7 @@ export class ServerTests {
   }
 
   /** What goes wrong at the server is a result, not an error. */
-  async run(principal: Principal, request: ToolServerTestRequest): Promise<ToolServerTestWire> {
+  async run(principal: Principal, request: ToolServerTestRequest): Promise<McpServerTestWire> {
     requireOperator(principal);
     const server = await this.#serverOf(request);
     const isKnown = request.name !== undefined;
@@ -74,7 +74,7 @@ export class ServerTests {
     return newServer({ name: unnamed, headers, protocol_version }, place);
   }
 
-  async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<ToolServerTestWire> {
+  async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<McpServerTestWire> {
     const { clock, separateLink } = this.#options;
     const sinceMs = clock.monotonicMs();
     const { promise: late, reject } = Promise.withResolvers<never>();
@@ -92,7 +92,7 @@ export class ServerTests {
     const onSeen = (more: Partial<Seen>) => {
       seen = { ...seen, ...more };
     };
-    let error: ToolServerTestWire["error"] = null;
+    let error: McpServerTestWire["error"] = null;
     try {
       await Promise.race([late, this.#look(link, { server, isKnown, safe, onSeen })]);
     } catch (fault) {
@@ -143,7 +143,7 @@ export class ServerTests {
 
 /** Cut, and without what the server was sent. */
 type Safe = (text: string) => string;
-type Seen = Omit<ToolServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
+type Seen = Omit<McpServerTestWire, "object" | "ok" | "error" | "output" | "duration_ms">;
 
 const nothing: Seen = {
   ...{ revision: null, server: null, instructions: null, capabilities: [], tools: [] },
@@ -158,7 +158,7 @@ function secretsOf({ credentials, place }: ToolServer): string[] {
 }
 
 /** A person's token is known to no list of secrets: a server that says it again says it as a credential. */
-function errorOf(fault: unknown, safe: Safe): ToolServerTestWire["error"] {
+function errorOf(fault: unknown, safe: Safe): McpServerTestWire["error"] {
   if (!(fault instanceof GatewayError)) throw fault;
   const { code, message, detail } = fault;
   const said = (text: string) => safe(redactCredentials(text));

@@ -6,12 +6,12 @@ import { inUsualOrder } from "../../domain/api-key.ts";
 import {
   isToolIssuer,
   type TextRule,
-  toolServerTexts as texts,
+  mcpServerTexts as texts,
   toolCredentialsFault,
   toolIssuerRule,
 } from "../../domain/tools/server-rules.ts";
 import type { ToolCredentials, ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
-import { toolServerDefaults } from "../../domain/tools/tool-server-store.ts";
+import { mcpServerDefaults } from "../../domain/tools/tool-server-store.ts";
 import type { CreateToolServerRequest, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
 
 /** By id or name; undefined: there is none. */
@@ -27,7 +27,7 @@ export function newServer(request: CreateToolServerRequest, place: ToolPlace): T
   const blank: ToolServer = {
     ...{ name, title: null, description: null, place, credentials: { kind: "none" } },
     ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
-    ...toolServerDefaults,
+    ...mcpServerDefaults,
     ...{ nanoUsdPerCall: null, local: false, enabled: true, isDeclared: false },
   };
   return changedServer(blank, request, place);

@@ -1,7 +1,7 @@
 // An MCP server as operators see it; no secret is in it.
 import { usdOf } from "../../base/money.ts";
 import type { ToolServer } from "../../domain/tools/tool-server.ts";
-import type { ToolServerWire } from "../../wire/tools/tool-servers.ts";
+import type { McpServerWire } from "../../wire/tools/tool-servers.ts";
 
 /** What can be changed of it, in the words of the wire: the audit log has the same. */
 export function settingsToWire(server: ToolServer) {
@@ -30,5 +30,5 @@ export function settingsToWire(server: ToolServer) {
     ...{ max_result_bytes: server.maxResultBytes, max_concurrency: server.maxConcurrency },
     price_per_call: nanoUsd === null ? null : usdOf(nanoUsd),
     enabled: server.enabled,
-  } satisfies Partial<ToolServerWire>;
+  } satisfies Partial<McpServerWire>;
 }

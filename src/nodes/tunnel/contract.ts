@@ -6,7 +6,7 @@ import { longLived } from "../../base/long-lived.ts";
 import type { ChatContinuation, EngineModel, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
 import type { Operation } from "../../domain/models/operation.ts";
-import type { NodeToolRequest, OfferedToolServer } from "../../domain/tools/node-tools.ts";
+import type { NodeToolRequest, OfferedMcpServer } from "../../domain/tools/node-tools.ts";
 
 /** The path of the gateway that a node connects to. */
 export const nodeConnectPath = "/v1/node/connect";
@@ -57,7 +57,7 @@ export interface NodeAnnouncement {
   version: string;
   models: readonly AnnouncedModel[];
   /** MCP servers that it offers; left out: none. */
-  toolServers?: readonly OfferedToolServer[];
+  toolServers?: readonly OfferedMcpServer[];
   /** Requests at work and waiting at the node, whoever sent them. */
   load?: { active: number; waiting: number };
 }

@@ -7,14 +7,14 @@ import { maxNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import { priorities } from "../../domain/models/policies/priority.ts";
 import {
-  maxOfferedToolServers,
+  maxOfferedMcpServers,
   type NodeToolRequest,
-  type OfferedToolServer,
+  type OfferedMcpServer,
   offeredKinds,
   passedToolHeaders,
   toolMethods,
 } from "../../domain/tools/node-tools.ts";
-import { toolServerName } from "../../domain/tools/tool-server.ts";
+import { mcpServerName } from "../../domain/tools/tool-server.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
@@ -182,13 +182,13 @@ export function parseStanding(payload: Buffer): NodeStanding {
 }
 
 /** What of it cannot be understood is left out. */
-function offeredOf(given: unknown): OfferedToolServer[] {
-  const servers = new Map<string, OfferedToolServer>();
+function offeredOf(given: unknown): OfferedMcpServer[] {
+  const servers = new Map<string, OfferedMcpServer>();
   for (const entry of Array.isArray(given) ? (given as unknown[]) : []) {
-    if (!isFields(entry) || servers.size >= maxOfferedToolServers) continue;
+    if (!isFields(entry) || servers.size >= maxOfferedMcpServers) continue;
     const { name, title } = entry;
     const kind = offeredKinds.find((one) => one === entry["kind"]);
-    if (typeof name !== "string" || !toolServerName.test(name) || !kind) continue;
+    if (typeof name !== "string" || !mcpServerName.test(name) || !kind) continue;
     servers.set(name, { name, title: typeof title === "string" && title !== "" ? plain(title, 128) : null, kind });
   }
   return [...servers.values()];

@@ -1,6 +1,6 @@
 // The protected resources that access tokens are for (RFC 8707): the API, and the endpoints of tools, each known by its path.
 import type { Scope } from "../../domain/scope.ts";
-import { toolServerName } from "../../domain/tools/tool-server.ts";
+import { mcpServerName } from "../../domain/tools/tool-server.ts";
 
 export const apiResource = "/v1";
 /** The resource of all MCP servers; the resource of each is below it. */
@@ -24,7 +24,7 @@ export function resourceOf(uri: string, issuer: string): string | undefined {
 }
 
 function isOfOneServer(path: string): boolean {
-  return path.startsWith(`${toolsResource}/`) && toolServerName.test(path.slice(toolsResource.length + 1));
+  return path.startsWith(`${toolsResource}/`) && mcpServerName.test(path.slice(toolsResource.length + 1));
 }
 
 /** The resource that a path of ours belongs to, as it was sent. */

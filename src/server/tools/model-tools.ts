@@ -4,7 +4,7 @@ import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ToolServer, ToolServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
@@ -17,7 +17,7 @@ import { errorTable } from "../../wire/errors.ts";
 const internalError = -32_603;
 
 export interface DeskToolsOptions {
-  servers: Pick<ToolServers, "all" | "find">;
+  servers: Pick<McpServers, "all" | "find">;
   uses: Pick<ToolUses, "permit">;
   /** Loaded with the first request that needs it. */
   desk(): Promise<Desk>;

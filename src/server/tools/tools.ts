@@ -24,7 +24,7 @@ import { ExpirySweep } from "../../storage/tables/expiry-sweep.ts";
 import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlApprovedCalls } from "../../storage/tables/tools/approved-call-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
-import { SqlToolServerStore } from "../../storage/tables/tools/tool-server-store.ts";
+import { SqlMcpServerStore } from "../../storage/tables/tools/tool-server-store.ts";
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { StoredApprovals } from "./approved-calls.ts";
@@ -59,9 +59,9 @@ export async function openTools(options: ToolsOptions) {
   const { db, governance, dataDir, version } = options;
   const authorization = openToolAuthorization(options);
   opened.add(authorization.revocations);
-  const { toolServers, toolDefinitions, findNode } = await openServers(options, authorization.revocations);
+  const { mcpServers, toolDefinitions, findNode } = await openServers(options, authorization.revocations);
   const connections = openToolConnections({
-    ...{ ...authorization, db, governance, servers: toolServers, issuer: installationUrl, clock, log },
+    ...{ ...authorization, db, governance, servers: mcpServers, issuer: installationUrl, clock, log },
   });
   const links = new ServerLinks({
     ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
@@ -69,11 +69,11 @@ export async function openTools(options: ToolsOptions) {
     connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
   });
   opened.onClose(() => links.shut());
-  endWithServers(toolServers, links, toolDefinitions);
-  const nodeWatch = opened.add(new NodeWatch(toolServers, nodes));
+  endWithServers(mcpServers, links, toolDefinitions);
+  const nodeWatch = opened.add(new NodeWatch(mcpServers, nodes));
   nodeWatch.onChange(() => links.nodesChanged());
   const onChange = (listener: () => void) => {
-    const ends = [toolServers, nodeWatch].map((one) => one.onChange(listener));
+    const ends = [mcpServers, nodeWatch].map((one) => one.onChange(listener));
     ends.push(toolDefinitions.onDecision(listener));
     return () => {
       for (const end of ends) end();
@@ -88,7 +88,7 @@ export async function openTools(options: ToolsOptions) {
       import("../../mcp/front/endpoint.ts"),
     ]);
     const desk = new deskModule.Desk({
-      ...{ servers: toolServers, links, definitions: toolDefinitions, onChange, clock, log },
+      ...{ servers: mcpServers, links, definitions: toolDefinitions, onChange, clock, log },
       ...{ places: uses.toolPlaces, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
@@ -101,13 +101,13 @@ export async function openTools(options: ToolsOptions) {
   opened.onClose(async () => (await front)?.endpoint.close());
   const desk = async () => (await loaded()).desk;
   return {
-    toolServers,
+    mcpServers,
     toolDefinitions,
-    toolServerTests: new ServerTests({
-      ...{ servers: toolServers, definitions: toolDefinitions, findNode, clock },
+    mcpServerTests: new ServerTests({
+      ...{ servers: mcpServers, definitions: toolDefinitions, findNode, clock },
       separateLink: (server, caller) => links.separate(server, caller),
     }),
-    modelTools: new DeskTools({ servers: toolServers, uses: uses.toolUses, desk, installationUrl }),
+    modelTools: new DeskTools({ servers: mcpServers, uses: uses.toolUses, desk, installationUrl }),
     approvedCalls: openApprovals(options),
     ...connections,
     mcp: {
@@ -132,9 +132,9 @@ async function openServers(options: ToolsOptions, revocations: Revocations) {
   const toolDefinitions = new Definitions({ store: new SqlDefinitionStore(db), nodes, announce, clock, log });
   const nodeStore = new SqlNodeStore(db, feed);
   const findNode = async (asked: string) => nodeCalled(await nodeStore.listNodes(), asked);
-  const toolServers = new ManagedServers({
+  const mcpServers = new ManagedServers({
     file: options.servers ?? (() => current().tools.servers),
-    store: new SqlToolServerStore(db),
+    store: new SqlMcpServerStore(db),
     sealingKey: governance.keyFor("tool-server-seal-v1"),
     waiting: () => toolDefinitions.waiting(),
     ended: (connections) => revocations.begin(connections),
@@ -142,17 +142,17 @@ async function openServers(options: ToolsOptions, revocations: Revocations) {
   });
   // Before it is read: what changes in between is seen by the next look.
   watcher?.also(async () => {
-    await toolServers.load();
+    await mcpServers.load();
     await toolDefinitions.reload();
   });
-  await toolServers.load();
+  await mcpServers.load();
   options.incidents.also(async () => {
-    const servers = toolServers.all();
+    const servers = mcpServers.all();
     if (servers.length === 0) return [];
     const waiting = await toolDefinitions.waiting();
     return waitingTools(new Map(servers.map(({ name }) => [name, waiting.get(name) ?? 0])));
   });
-  return { toolServers, toolDefinitions, findNode };
+  return { mcpServers, toolDefinitions, findNode };
 }
 
 /** A server that is another one now is connected to anew, and of one that is gone nothing is remembered. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
 import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
 import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/tool-server.ts";
-import { toolServerSources } from "../../domain/tools/tool-server-store.ts";
+import { mcpServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
 // Which characters it may have is said where it is read: a pattern has no words for what is wrong.
@@ -95,31 +95,31 @@ const settings = {
   enabled: z.boolean().optional(),
 };
 
-export const createToolServerRequest = z
+export const createMcpServerRequest = z
   .strictObject({ name, url: url.optional(), node: node.optional(), ...settings })
   .meta({
     id: "CreateToolServerRequest",
     description: "`url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.",
   });
-export type CreateToolServerRequest = z.infer<typeof createToolServerRequest>;
+export type CreateToolServerRequest = z.infer<typeof createMcpServerRequest>;
 
-export const updateToolServerRequest = z
+export const updateMcpServerRequest = z
   .strictObject({
     url: url.optional().describe("At another host, port or scheme only with `headers`, where it has some."),
     node: node.optional(),
     ...settings,
   })
   .meta({ id: "UpdateToolServerRequest", description: "What is left out stays as it is; null takes it away." });
-export type UpdateToolServerRequest = z.infer<typeof updateToolServerRequest>;
+export type UpdateToolServerRequest = z.infer<typeof updateMcpServerRequest>;
 
-export const toolServerShape = z
+export const mcpServerShape = z
   .object({
     object: z.literal("tool_server"),
     name: z.string(),
     title: z.string().nullable(),
     description: z.string().nullable(),
     source: z
-      .enum(toolServerSources)
+      .enum(mcpServerSources)
       .describe("Those of `database` are changed here, those of `file` in headrace.yaml alone."),
     overrides_database: z
       .boolean()
@@ -163,9 +163,9 @@ export const toolServerShape = z
     waiting: z.int().describe("Tools and prompts that wait for approval: they are new, or say something else now."),
   })
   .meta({ id: "ToolServer" });
-export type ToolServerWire = z.output<typeof toolServerShape>;
+export type McpServerWire = z.output<typeof mcpServerShape>;
 
-export const toolServerTestRequest = z
+export const mcpServerTestRequest = z
   .strictObject({
     name: name.optional().describe("One that there is."),
     url: url.optional().describe("Any server, before it is added."),
@@ -178,9 +178,9 @@ export const toolServerTestRequest = z
       ),
   })
   .meta({ id: "ToolServerTestRequest" });
-export type ToolServerTestRequest = z.infer<typeof toolServerTestRequest>;
+export type ToolServerTestRequest = z.infer<typeof mcpServerTestRequest>;
 
-export const toolServerTestShape = z
+export const mcpServerTestShape = z
   .object({
     object: z.literal("tool_server.test"),
     ok: z.boolean(),
@@ -208,7 +208,7 @@ export const toolServerTestShape = z
     duration_ms: z.int(),
   })
   .meta({ id: "ToolServerTest" });
-export type ToolServerTestWire = z.output<typeof toolServerTestShape>;
+export type McpServerTestWire = z.output<typeof mcpServerTestShape>;
 
 export const definitionShape = z
   .object({

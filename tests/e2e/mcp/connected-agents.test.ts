@@ -10,18 +10,18 @@ import {
   programPath,
 } from "../../support/agents/agent-program.ts";
 import { startToolWorld, type ToolWorld } from "../../support/mcp/tool-world.ts";
-import { HttpToolServer, textResult } from "../../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../../support/tool-servers.ts";
 
 // Each is a program that has to start.
 setDefaultTimeout(60_000);
 
-let tools: HttpToolServer;
+let tools: HttpMcpServer;
 let world: ToolWorld;
 let home: ProgramHome;
 let key: string;
 
 beforeAll(async () => {
-  tools = new HttpToolServer({ tools: { look: async () => textResult("seen") } });
+  tools = new HttpMcpServer({ tools: { look: async () => textResult("seen") } });
   world = await startToolWorld([{ name: "files", url: tools.url }]);
   key = await world.key();
   home = makeProgramHome();

@@ -4,7 +4,7 @@ import type { CreateToolServerRequest, ToolServer } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { creationOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
-import { staleWithToolServers, toolServersPath } from "./tool-server-paths.ts";
+import { mcpServersPath, staleWithMcpServers } from "./tool-server-paths.ts";
 
 interface AddServerProps {
   /** Names that there are. */
@@ -14,8 +14,8 @@ interface AddServerProps {
 }
 
 export function AddServer({ taken, close, done }: AddServerProps) {
-  const add = useToldChange((body: CreateToolServerRequest) => call<ToolServer>("POST", toolServersPath, { body }), {
-    stale: staleWithToolServers,
+  const add = useToldChange((body: CreateToolServerRequest) => call<ToolServer>("POST", mcpServersPath, { body }), {
+    stale: staleWithMcpServers,
     leave: done,
     said: ({ name }) => `${name} was added.`,
   });

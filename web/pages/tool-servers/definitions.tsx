@@ -17,7 +17,7 @@ import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
 import { DefinitionView } from "./definition-view.tsx";
-import { definitionsPath, toolServersPath } from "./tool-server-paths.ts";
+import { definitionsPath, mcpServersPath } from "./tool-server-paths.ts";
 import { DefinitionState, wordsFor } from "./tool-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
@@ -173,7 +173,7 @@ export function OneDefinition({ definition, back }: { definition: ToolDefinition
 export function AskForThem({ server, isFirst }: { server: string; isFirst: boolean }) {
   const path = `/mcp/${encodeURIComponent(server)}`;
   const ask = useToldChange(() => readOffer(AbortSignal.timeout(maxMs), path), {
-    stale: [toolServersPath],
+    stale: [mcpServersPath],
     said: ({ tools, prompts }) =>
       `Loaded ${counted(tools.length, "tool")} and ${counted(prompts.length, "prompt")} of ${server}.`,
   });

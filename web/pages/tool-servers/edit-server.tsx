@@ -7,14 +7,14 @@ import { useToldChange } from "../../parts/editing/told-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
 import { draftOf, movedOf, settingsOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
-import { staleWithToolServers, toolServerPath } from "./tool-server-paths.ts";
+import { mcpServerPath, staleWithMcpServers } from "./tool-server-paths.ts";
 
 export function EditServer({ server, done }: { server: ToolServer; done(): void }) {
   // Others may change it while the form is open, which then changes no more than was changed in it.
   const [before] = useState(server);
   const save = useToldChange(
-    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(server.name), { body }),
-    { stale: staleWithToolServers, said: ({ name }) => `${name} was saved.`, done },
+    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", mcpServerPath(server.name), { body }),
+    { stale: staleWithMcpServers, said: ({ name }) => `${name} was saved.`, done },
   );
   const stored = draftOf(before);
   return (

@@ -19,13 +19,7 @@ import { ConnectedPeople } from "./connected-people.tsx";
 import { AllDefinitions, AskForThem, OneDefinition, ToApprove, useWaiting } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
 import { TestResult } from "./test-result.tsx";
-import {
-  definitionsPath,
-  staleWithToolServers,
-  testsPath,
-  toolServerPath,
-  toolServersPath,
-} from "./tool-server-paths.ts";
+import { definitionsPath, mcpServerPath, mcpServersPath, staleWithMcpServers, testsPath } from "./tool-server-paths.ts";
 import { approvalTexts, identityText, placeOf, ServerState } from "./tool-server-words.tsx";
 
 export function ServerView({ server, close }: { server: ToolServer; close(): void }) {
@@ -37,12 +31,12 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
   const waiting = useWaiting(server);
   const said = useList<ToolDefinition>(definitionsPath(name), { search, limit: 100 });
   const test = useChange(() => call<ToolServerTest>("POST", testsPath, { body: { name } }), {
-    stale: [toolServersPath],
+    stale: [mcpServersPath],
   });
   const turn = useToldChange(
-    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", toolServerPath(name), { body }),
+    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", mcpServerPath(name), { body }),
     {
-      stale: staleWithToolServers,
+      stale: staleWithMcpServers,
       said: (changed) => (changed.enabled ? `${name} was switched on.` : `${name} was switched off.`),
     },
   );
@@ -148,7 +142,7 @@ function RemoveServer({ server, close }: { server: ToolServer; close(): void }) 
   const { name, credentials, overrides_database: isHidden } = server;
   return (
     <Removal
-      {...{ name, path: toolServerPath(name), stale: staleWithToolServers, close }}
+      {...{ name, path: mcpServerPath(name), stale: staleWithMcpServers, close }}
       {...(isHidden ? { label: "Remove dashboard server" } : {})}
       action="Remove server"
       done={`The MCP server ${name} was removed.`}

@@ -15,14 +15,14 @@ import { LongTable } from "../../parts/table/long-table.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { AddServer } from "./add-server.tsx";
 import { ServerView } from "./server-view.tsx";
-import { toolServersPath } from "./tool-server-paths.ts";
+import { mcpServersPath } from "./tool-server-paths.ts";
 import { identityNames, placeOf, ServerState, waitingText } from "./tool-server-words.tsx";
 
-export const ToolServersPage = operatorsOnly("MCP servers", ToolServers);
+export const ToolServersPage = operatorsOnly("MCP servers", McpServers);
 
-function ToolServers() {
+function McpServers() {
   const [search, setSearch] = useSearchParams();
-  const listing = useList<ToolServer>(toolServersPath, {}, { everyMs: 10_000 });
+  const listing = useList<ToolServer>(mcpServersPath, {}, { everyMs: 10_000 });
   const name = search.get("server");
   const chosen = listing.items.find((server) => server.name === name);
   const choose = (server: ToolServer) => setSearch({ server: server.name });

@@ -4,7 +4,7 @@ import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
-import { definitionsPath, staleWithToolServers } from "./tool-server-paths.ts";
+import { definitionsPath, staleWithMcpServers } from "./tool-server-paths.ts";
 import { wordsFor } from "./tool-server-words.tsx";
 
 export type Decision = DecideToolDefinition["decision"];
@@ -32,7 +32,7 @@ export function useDecision(server: string) {
       }
     },
     {
-      stale: staleWithToolServers,
+      stale: staleWithMcpServers,
       said: (_answer, { definitions: [first, ...others], decision }) =>
         first && others.length === 0
           ? `${wordsFor(first)} is ${decision}.`

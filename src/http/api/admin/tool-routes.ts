@@ -7,14 +7,14 @@ import type { Definitions } from "../../../mcp/servers/definitions.ts";
 import type { ManagedServers } from "../../../mcp/servers/managed-servers.ts";
 import type { ServerTests } from "../../../mcp/servers/server-tests.ts";
 import {
-  createToolServerRequest,
+  createMcpServerRequest,
   type DefinitionWire,
   decideDefinitionRequest,
   definitionShape,
-  toolServerShape,
-  toolServerTestRequest,
-  toolServerTestShape,
-  updateToolServerRequest,
+  mcpServerShape,
+  mcpServerTestRequest,
+  mcpServerTestShape,
+  updateMcpServerRequest,
 } from "../../../wire/tools/tool-servers.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
@@ -22,13 +22,13 @@ import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";
 
 export interface AdminToolDeps extends EndpointDeps {
-  toolServers: Pick<ManagedServers, "list" | "get" | "known" | "add" | "change" | "remove">;
-  toolServerTests: Pick<ServerTests, "run">;
+  mcpServers: Pick<ManagedServers, "list" | "get" | "known" | "add" | "change" | "remove">;
+  mcpServerTests: Pick<ServerTests, "run">;
   toolDefinitions: Pick<Definitions, "page" | "decide">;
 }
 
 const nameParameter = [{ name: "name", in: "path", description: "Name of the server, such as `github`." }] as const;
-const deletedToolServer = z
+const deletedMcpServer = z
   .object({ object: z.literal("tool_server"), name: z.string(), deleted: z.literal(true) })
   .meta({ id: "DeletedToolServer" });
 const definitionQuery = z.object({
@@ -64,8 +64,8 @@ const list = endpoint("GET", "/v1/admin/tool-servers", {
   operationId: "listToolServers",
   summary: "List the MCP servers",
   description: "Those of headrace.yaml, then those added here.",
-  response: { description: "The servers.", json: wholeListOf(toolServerShape, "ToolServerList") },
-  answer: async ({ deps: { toolServers } }) => ({ object: "list" as const, data: await toolServers.list() }),
+  response: { description: "The servers.", json: wholeListOf(mcpServerShape, "ToolServerList") },
+  answer: async ({ deps: { mcpServers } }) => ({ object: "list" as const, data: await mcpServers.list() }),
 });
 
 const create = endpoint("POST", "/v1/admin/tool-servers", {
@@ -73,18 +73,18 @@ const create = endpoint("POST", "/v1/admin/tool-servers", {
   summary: "Add an MCP server",
   description:
     "It holds from the answer on; nothing is asked of it before a client wants its tools. POST /v1/admin/tool-server-tests asks it.",
-  requestBody: createToolServerRequest,
+  requestBody: createMcpServerRequest,
   example: { name: "weather", url: "https://tools.example.com/mcp", headers: { authorization: "Bearer …" } },
-  response: { description: "The server.", json: toolServerShape },
-  answer: ({ deps, principal, body, origin }) => deps.toolServers.add(principal, body, origin),
+  response: { description: "The server.", json: mcpServerShape },
+  answer: ({ deps, principal, body, origin }) => deps.mcpServers.add(principal, body, origin),
 });
 
 const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
   operationId: "retrieveToolServer",
   summary: "Retrieve one MCP server",
   parameters: nameParameter,
-  response: { description: "The server.", json: toolServerShape },
-  answer: ({ deps: { toolServers }, id }) => toolServers.get(id),
+  response: { description: "The server.", json: mcpServerShape },
+  answer: ({ deps: { mcpServers }, id }) => mcpServers.get(id),
 });
 
 const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
@@ -93,10 +93,10 @@ const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
   description:
     "Connections to it begin anew, and calls that are under way there fail. Where `url` moves to another scheme, host or port, its headers and the secret of its client have to be given again, and the accounts that people connected there end.",
   parameters: nameParameter,
-  requestBody: updateToolServerRequest,
+  requestBody: updateMcpServerRequest,
   example: { approval: "each" },
-  response: { description: "The server.", json: toolServerShape },
-  answer: ({ deps, principal, id: name, body, origin }) => deps.toolServers.change(principal, name, body, origin),
+  response: { description: "The server.", json: mcpServerShape },
+  answer: ({ deps, principal, id: name, body, origin }) => deps.mcpServers.change(principal, name, body, origin),
 });
 
 const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
@@ -105,9 +105,9 @@ const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
   description:
     "Calls that are under way there fail. What was approved of it, and the accounts that people connected there, go with it.",
   parameters: nameParameter,
-  response: { description: "It is deleted.", json: deletedToolServer },
+  response: { description: "It is deleted.", json: deletedMcpServer },
   async answer({ deps, principal, id: name, origin }) {
-    await deps.toolServers.remove(principal, name, origin);
+    await deps.mcpServers.remove(principal, name, origin);
     return { object: "tool_server" as const, name, deleted: true as const };
   },
 });
@@ -117,11 +117,11 @@ const test = endpoint("POST", "/v1/admin/tool-server-tests", {
   summary: "Ask an MCP server what it has, without a change",
   description:
     "Either a server that there is, by `name`, or any by `url` or `node`. One that is asked as each person is asked as the person who tests it. What goes wrong there is in `error` of the answer, which is a 200. It takes 20 s at most.",
-  requestBody: toolServerTestRequest,
+  requestBody: mcpServerTestRequest,
   example: { url: "https://tools.example.com/mcp" },
-  response: { description: "What came of it.", json: toolServerTestShape },
+  response: { description: "What came of it.", json: mcpServerTestShape },
   errors: ["not_found"],
-  answer: ({ deps, principal, body }) => deps.toolServerTests.run(principal, body),
+  answer: ({ deps, principal, body }) => deps.mcpServerTests.run(principal, body),
 });
 
 const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definitions", {
@@ -133,8 +133,8 @@ const listDefinitions = endpoint("GET", "/v1/admin/tool-servers/:name/definition
   query: definitionQuery,
   response: { description: "One page of them.", json: listOf(definitionShape, "ToolDefinitionList") },
   errors: ["not_found"],
-  async answer({ deps: { toolServers, toolDefinitions }, id: name, query }) {
-    toolServers.known(name);
+  async answer({ deps: { mcpServers, toolDefinitions }, id: name, query }) {
+    mcpServers.known(name);
     const { limit, search = "", waiting } = query;
     const page = { after: placeOf(query.after), limit: limit + 1, search, isWaiting: waiting };
     return pageOf((await toolDefinitions.page(name, page)).map(definitionToWire), limit);
@@ -151,8 +151,8 @@ const decide = endpoint("POST", "/v1/admin/tool-servers/:name/definitions", {
   example: { name: "search_issues", digest: "0".repeat(64), decision: "approved" },
   response: { description: "The definition.", json: definitionShape },
   errors: ["not_found", "invalid_request"],
-  async answer({ deps: { toolServers, toolDefinitions }, principal, id, body, origin }) {
-    const server = toolServers.known(id);
+  async answer({ deps: { mcpServers, toolDefinitions }, principal, id, body, origin }) {
+    const server = mcpServers.known(id);
     const { kind = "tool", name, digest, decision: state } = body;
     return definitionToWire(await toolDefinitions.decide(principal, { server, kind, name, digest, state }, origin));
   },

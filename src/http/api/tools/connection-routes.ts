@@ -5,7 +5,7 @@ import { forbidden } from "../../../base/errors.ts";
 import type { LimitStore } from "../../../domain/limits/limits.ts";
 import type { PersonStore } from "../../../domain/people/person.ts";
 import type { StoredToolConnection, ToolConnectionStore } from "../../../domain/tools/tool-connection.ts";
-import type { ToolServers } from "../../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
 import { type ConnectFlow, clientDocumentPath } from "../../../mcp/connections/connect-flow.ts";
@@ -25,7 +25,7 @@ import { type EndpointDeps, personEndpoints } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
 
 export interface ToolConnectionRouteDeps extends EndpointDeps {
-  toolServers: Pick<ToolServers, "all" | "find">;
+  mcpServers: Pick<McpServers, "all" | "find">;
   toolConnections: Pick<ToolConnectionStore, "list" | "listOf">;
   connectFlow: Pick<ConnectFlow, "begin" | "end" | "clientDocument">;
   people: Pick<PersonStore, "membershipsOf">;
@@ -63,10 +63,10 @@ const list = endpoint("GET", "/v1/tools/connections", {
   description:
     "In the account that is asked for, all in one page, with what you connected and may not use any more at the end. Nobody is ever shown a token.",
   response: { description: "The servers.", json: connectionList },
-  async answer({ deps: { toolServers, toolConnections }, principal }) {
+  async answer({ deps: { mcpServers, toolConnections }, principal }) {
     const of = { accountId: principal.account.id, personId: principal.person.id };
     const connected = new Map((await toolConnections.listOf(of)).map((one) => [one.server, one]));
-    const usable = toolServers.all().flatMap((server) => {
+    const usable = mcpServers.all().flatMap((server) => {
       const personal = mayUseServer(server, principal) ? personalServer(server) : undefined;
       if (!personal) return [];
       const { name, title } = server;

@@ -6,7 +6,7 @@ import { membershipCredentialId, type OwnMembership } from "../../../domain/peop
 import type { KeyStore } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
 import { reachesServer } from "../../../domain/tools/tool-reach.ts";
-import type { ToolServer, ToolServers } from "../../../domain/tools/tool-server.ts";
+import type { McpServers, ToolServer } from "../../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
 import { type Html, html } from "../html.ts";
@@ -30,7 +30,7 @@ interface ChoosableServer {
 }
 
 export interface ToolChoiceDeps {
-  toolServers: Pick<ToolServers, "all">;
+  mcpServers: Pick<McpServers, "all">;
   keys: Pick<KeyStore, "findChainById">;
 }
 
@@ -74,9 +74,9 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
 /** Those that the person may use in any of the accounts, and that the app may have, in the order of their names. */
 async function usableServers(
   { app, memberships }: Asking,
-  { toolServers, keys }: ToolChoiceDeps,
+  { mcpServers, keys }: ToolChoiceDeps,
 ): Promise<readonly ToolServer[]> {
-  const servers = toolServers.all();
+  const servers = mcpServers.all();
   if (servers.length === 0) return [];
   const parties = await Promise.all(
     memberships.map(async ({ id }) => {

@@ -1,7 +1,7 @@
 // MCP servers that operators added, in the database; their credentials arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
 import type { StoredToolConnection } from "../../../domain/tools/tool-connection.ts";
-import type { StoredToolServer, ToolServerEnds, ToolServerStore } from "../../../domain/tools/tool-server-store.ts";
+import type { McpServerEnds, McpServerStore, StoredMcpServer } from "../../../domain/tools/tool-server-store.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { integer, json, table, text } from "../../sql/table.ts";
@@ -9,11 +9,11 @@ import { changeRouting } from "../routing-change.ts";
 import { endConnections } from "./tool-connection-store.ts";
 
 /** What no statement asks for by itself: the column `settings` holds it. */
-type Settings = Omit<StoredToolServer, (typeof own)[number]>;
+type Settings = Omit<StoredMcpServer, (typeof own)[number]>;
 
 const own = ["name", "place", "credentialKind", "sealedCredentials", "createdAt"] as const;
 
-const servers = table<Pick<StoredToolServer, (typeof own)[number]> & { settings: Settings }>({
+const servers = table<Pick<StoredMcpServer, (typeof own)[number]> & { settings: Settings }>({
   name: text,
   place: json,
   credentialKind: text,
@@ -22,19 +22,19 @@ const servers = table<Pick<StoredToolServer, (typeof own)[number]> & { settings:
   createdAt: integer,
 });
 
-export class SqlToolServerStore implements ToolServerStore {
+export class SqlMcpServerStore implements McpServerStore {
   readonly #db: Database;
 
   constructor(db: Database) {
     this.#db = db;
   }
 
-  async listToolServers(): Promise<StoredToolServer[]> {
+  async listToolServers(): Promise<StoredMcpServer[]> {
     const stored = await available(servers.all(this.#db`SELECT * FROM tool_servers ORDER BY name`));
     return stored.map(fromColumns);
   }
 
-  insertToolServer(server: StoredToolServer, event: AuditEvent): Promise<boolean> {
+  insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean> {
     return changeRouting(this.#db, event, async (tx) => {
       const added: unknown[] = await tx`
         INSERT INTO tool_servers ${tx(servers.row(inColumns(server)))} ON CONFLICT (name) DO NOTHING RETURNING name`;
@@ -42,10 +42,10 @@ export class SqlToolServerStore implements ToolServerStore {
     });
   }
 
-  async changeToolServer(
-    before: StoredToolServer,
-    server: StoredToolServer,
-    ends: ToolServerEnds,
+  async changeMcpServer(
+    before: StoredMcpServer,
+    server: StoredMcpServer,
+    ends: McpServerEnds,
     event: AuditEvent,
   ): Promise<StoredToolConnection[] | undefined> {
     const { name } = server;
@@ -82,11 +82,11 @@ export class SqlToolServerStore implements ToolServerStore {
   }
 }
 
-function fromColumns({ settings, ...server }: ReturnType<typeof inColumns>): StoredToolServer {
+function fromColumns({ settings, ...server }: ReturnType<typeof inColumns>): StoredMcpServer {
   return { ...server, ...settings };
 }
 
-function inColumns(server: StoredToolServer) {
+function inColumns(server: StoredMcpServer) {
   const { name, place, credentialKind, sealedCredentials, createdAt, ...settings } = server;
   return { name, place, credentialKind, sealedCredentials, createdAt, settings };
 }
