@@ -71,7 +71,7 @@ function targetsOf(count: number, server: MockUpstream, headrace: Headrace): { c
 
 /** It counts calls as the mock counts requests. */
 export function startMcpServer(prefix: readonly string[] = []): Promise<MockUpstream> {
-  return startCounting(new URL("./tool-server.ts", import.meta.url), { prefix });
+  return startCounting(new URL("./mcp-server.ts", import.meta.url), { prefix });
 }
 
 export function pathAt(source: string, count: number): string {

@@ -10,7 +10,7 @@ import "./parts/answer/answer-text.css";
 import "./parts/chart/chart.css";
 import "./pages/model-files/model-files.css";
 import "./pages/models/models.css";
-import "./pages/tool-servers/tool-servers.css";
+import "./pages/mcp-servers/mcp-servers.css";
 import "./pages/playground/playground.css";
 import "./pages/statement/statement.css";
 

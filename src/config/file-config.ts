@@ -8,7 +8,7 @@ import type { ModelPolicies } from "../domain/models/policies/model-policies.ts"
 import { policiesFromWire } from "../domain/models/policies/policy-text.ts";
 import type { Price } from "../domain/models/price.ts";
 import { priceFromWire } from "../domain/models/price-text.ts";
-import type { ToolServer } from "../domain/tools/tool-server.ts";
+import type { McpServer } from "../domain/tools/mcp-server.ts";
 import type { TagSettings } from "../domain/usage/request-tags.ts";
 import type { RetentionSettings } from "../domain/usage/retention.ts";
 import { byteSize, splitWords } from "./command-text.ts";
@@ -33,7 +33,7 @@ export type ModelConfig = InCode<Omit<FileModel, "deployments" | "price" | "poli
   /** Undefined where all of them are off. */
   readonly policies: ModelPolicies | undefined;
 };
-export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonly servers: readonly ToolServer[] };
+export type ToolsConfig = Omit<InCode<FileData["tools"]>, "servers"> & { readonly servers: readonly McpServer[] };
 /** Where answers that are given again are kept, and how much of them. */
 export type CacheConfig = InCode<FileData["cache"]>;
 type FileCommand = NonNullable<NonNullable<FileData["engine"]>["commands"]>[number];

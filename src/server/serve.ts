@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchTimes } from "../batches/batch-runner.ts";
 import { type Config, loadPullSource, type ReloadableConfig } from "../config/config.ts";
-import type { ToolServer } from "../domain/tools/tool-server.ts";
+import type { McpServer } from "../domain/tools/mcp-server.ts";
 import type { Commands } from "../engines/commands/commands.ts";
 import { defaultHubTiming, type Hub } from "../engines/llama/hub-request.ts";
 import type { LlamaEngine } from "../engines/llama/llama-engine.ts";
@@ -100,7 +100,7 @@ export interface ServeOptions {
   /** Told of every statement; a test shows with it what reads nothing. */
   onDatabaseUse?: () => void;
   /** MCP servers in the place of those of the file; a test changes them. */
-  mcpServers?: () => readonly ToolServer[];
+  mcpServers?: () => readonly McpServer[];
 }
 
 export interface RunningServer {

@@ -9,7 +9,7 @@ import { type CommandOutcome, type CommandSurroundings, runCommand } from "../fi
 import { type Browser, decideDevice, invite, setUp } from "../support/browser.ts";
 import { type McpFixture, startMcpServer } from "../support/mcp/mcp-server.ts";
 import { startToolWorld, type ToolWorld } from "../support/mcp/tool-world.ts";
-import { type OAuthMcpServer, startOAuthMcpServer } from "../support/oauth-tool-server.ts";
+import { type OAuthMcpServer, startOAuthMcpServer } from "../support/oauth-mcp-server.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 
 // biome-ignore lint/suspicious/noTemplateCurlyInString: the command puts the variable in

@@ -1,7 +1,7 @@
 // What operators see of a tool's description before they approve it: what changed, by lines and words, and what nobody would see.
 import { expect, test } from "bun:test";
-import { partsOf } from "../../web/pages/tool-servers/definition-parts.ts";
-import { differences, type Line } from "../../web/pages/tool-servers/differences.ts";
+import { partsOf } from "../../web/pages/mcp-servers/definition-parts.ts";
+import { differences, type Line } from "../../web/pages/mcp-servers/differences.ts";
 import { seenOf } from "../../web/parts/words/hidden-characters.ts";
 
 /** Changed words stand in brackets. */

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import OpenAI from "openai";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, type LoopingModel, startLoopingModel } from "../support/looping-model.ts";
+import { HttpMcpServer, textResult } from "../support/mcp-servers.ts";
 import { operated } from "../support/operated.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
-import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const asking = { type: "mcp", server_label: "weather" } as const;
 const many = 20;

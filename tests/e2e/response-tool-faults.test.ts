@@ -8,6 +8,7 @@ import OpenAI from "openai";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer } from "../support/looping-model.ts";
+import { HttpMcpServer, textResult } from "../support/mcp-servers.ts";
 import {
   chunk,
   json,
@@ -15,7 +16,6 @@ import {
   startUpstream,
   type UpstreamRequest,
 } from "../support/scripted-upstream.ts";
-import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const weather = { type: "mcp", server_label: "weather", require_approval: "never" } as const;
 const format = {

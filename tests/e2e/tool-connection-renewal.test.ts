@@ -20,7 +20,7 @@ import {
   type OAuthMcpServer,
   personalMcpServer,
   startOAuthMcpServer,
-} from "../support/oauth-tool-server.ts";
+} from "../support/oauth-mcp-server.ts";
 
 const key = new Uint8Array(32).fill(3);
 const log: Log = { info() {}, warn() {}, error() {} };

@@ -6,7 +6,7 @@ import {
   type OAuthMcpServer,
   personalMcpServer,
   startOAuthMcpServer,
-} from "../support/oauth-tool-server.ts";
+} from "../support/oauth-mcp-server.ts";
 import { operated } from "../support/operated.ts";
 import { openServerPeople, type ServerPeople, type SignedInMember } from "../support/server-people.ts";
 

@@ -8,8 +8,8 @@ import OpenAI from "openai";
 import { bookedUsage } from "../support/booked-usage.ts";
 import { until } from "../support/headrace.ts";
 import { callsOf, startLoopingModel } from "../support/looping-model.ts";
+import { HttpMcpServer, textResult } from "../support/mcp-servers.ts";
 import { startServerProcess } from "../support/server-process.ts";
-import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-response-tool-kill-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));

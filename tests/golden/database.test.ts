@@ -26,10 +26,10 @@ import type { Membership, OneTimeLink, Passkey, Person } from "../../src/domain/
 import type { Session } from "../../src/domain/people/session.ts";
 import type { ApiKeyRecord } from "../../src/domain/principal.ts";
 import type { SealFor } from "../../src/domain/seal.ts";
+import type { StoredMcpServer } from "../../src/domain/tools/mcp-server-store.ts";
 import type { RegisteredToolClient, StoredToolConnection } from "../../src/domain/tools/tool-connection.ts";
 import type { ToolContent } from "../../src/domain/tools/tool-content.ts";
 import type { ToolDefinition } from "../../src/domain/tools/tool-definition.ts";
-import type { StoredMcpServer } from "../../src/domain/tools/tool-server-store.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { SqlAuditLog } from "../../src/storage/tables/audit-log.ts";
@@ -53,9 +53,9 @@ import { SqlBackgroundStore } from "../../src/storage/tables/responses/backgroun
 import { SqlConversationStore } from "../../src/storage/tables/responses/conversation-store.ts";
 import { SqlResponseStore } from "../../src/storage/tables/responses/response-store.ts";
 import { SqlDefinitionStore } from "../../src/storage/tables/tools/definition-store.ts";
+import { SqlMcpServerStore } from "../../src/storage/tables/tools/mcp-server-store.ts";
 import { SqlToolConnectionStore } from "../../src/storage/tables/tools/tool-connection-store.ts";
 import { SqlToolContents } from "../../src/storage/tables/tools/tool-content-store.ts";
-import { SqlMcpServerStore } from "../../src/storage/tables/tools/tool-server-store.ts";
 import { SqlUpstreamStore } from "../../src/storage/tables/upstream-store.ts";
 import { expectCommitted } from "./committed.ts";
 
@@ -319,7 +319,7 @@ describe.serial("MCP servers", () => {
     await contents.insert([content]);
     const tables = ["tool_servers", "tool_definitions", "tool_connections", "tool_clients", "tool_contents"];
     expectCommitted("database-mcp", await rowsOf(...tables));
-    expect(await servers.listToolServers()).toEqual([server, atNode]);
+    expect(await servers.listMcpServers()).toEqual([server, atNode]);
     expect(await definitions.listDefinitions("files")).toEqual([definition]);
     expect(await connections.find("files", connection)).toEqual(connection);
     expect(await connections.findClient("files", "i")).toEqual(client);

@@ -7,7 +7,7 @@ import type { App, PublishedApp } from "../../src/domain/people/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
 import type { Person } from "../../src/domain/people/person.ts";
 import type { Role } from "../../src/domain/people/role.ts";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import { trustedProxies } from "../../src/http/exchange/client-address.ts";
 import { Locality } from "../../src/http/exchange/locality.ts";
 import { startHttpServer } from "../../src/http/exchange/server.ts";
@@ -52,7 +52,7 @@ export async function startAuthorizeServer() {
     clock,
   };
   /** MCP servers by their names. */
-  const tools = new Map<string, ToolServer>();
+  const tools = new Map<string, McpServer>();
   const mcpServers = { all: () => [...tools.values()] };
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));

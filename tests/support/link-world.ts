@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Principal } from "../../src/domain/principal.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../src/domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../src/domain/tools/tool-connection.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 import { type LinkBounds, ServerLinks } from "../../src/mcp/links/links.ts";
 import { silentLog } from "./data-directory.ts";
 import { manualClock } from "./manual-clock.ts";
@@ -54,15 +54,11 @@ export class LinkWorld implements AsyncDisposable {
     });
   }
 
-  open(server: ToolServer, key = "key_1"): Promise<ToolLink> {
+  open(server: McpServer, key = "key_1"): Promise<ToolLink> {
     return this.links.open(server, { principal: callerOf(key) });
   }
 
-  async call(
-    server: ToolServer,
-    name: string,
-    own: Partial<ToolExchange> & { key?: string } = {},
-  ): Promise<ToolAnswer> {
+  async call(server: McpServer, name: string, own: Partial<ToolExchange> & { key?: string } = {}): Promise<ToolAnswer> {
     const link = await this.open(server, own.key);
     return await link.request("tools/call", { name, arguments: {} }, exchangeFor(own));
   }

@@ -3,8 +3,8 @@ import { AccountBytes, HeldBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Principal } from "../../src/domain/principal.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
 import type { ClientRequest } from "../../src/mcp/front/client-call.ts";
 import { Desk, type DeskDeps } from "../../src/mcp/front/desk.ts";
 import { silentLog } from "./data-directory.ts";
@@ -16,7 +16,7 @@ export type Answering = (
   exchange: ToolExchange,
 ) => Promise<ToolAnswer> | ToolAnswer;
 
-export function mcpServerFor(name: string, changes: Partial<ToolServer> = {}): ToolServer {
+export function mcpServerFor(name: string, changes: Partial<McpServer> = {}): McpServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url: `http://127.0.0.1/${name}` } },
     ...{ credentials: { kind: "none" }, environments: null, accounts: null, tools: null },
@@ -80,7 +80,7 @@ export function serving(tools: readonly JsonObject[], call: Answering): Answerin
 
 /** A desk before these, that keeps which uses have ended, and how. */
 export function deskBefore(
-  all: readonly (readonly [ToolServer, ToolLink])[],
+  all: readonly (readonly [McpServer, ToolLink])[],
   changes: Partial<DeskDeps> = {},
 ): { desk: Desk; ended: string[] } {
   const ended: string[] = [];

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { exchangeFor, LinkWorld } from "./link-world.ts";
-import { mcpServerAt } from "./tool-servers.ts";
+import { mcpServerAt } from "./mcp-servers.ts";
 
 const [dataDir = ""] = process.argv.slice(2);
 const world = new LinkWorld({ dataDir });

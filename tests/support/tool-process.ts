@@ -1,6 +1,6 @@
 // An MCP server over standard input and output, which behaves as its argument says.
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { mcpServer, textResult } from "./tool-servers.ts";
+import { mcpServer, textResult } from "./mcp-servers.ts";
 
 const [how = "fine"] = process.argv.slice(2);
 

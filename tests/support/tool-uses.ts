@@ -1,10 +1,10 @@
 // MCP servers as the gateway knows them, and calls of them by the key of a test server, without a server behind.
 import type { Principal } from "../../src/domain/principal.ts";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import type { OpenToolUse, ToolUse } from "../../src/domain/tools/tool-use.ts";
 import type { RunningServer } from "../../src/server/serve.ts";
 
-export function mcpServerFor(changes: Partial<ToolServer> = {}): ToolServer {
+export function mcpServerFor(changes: Partial<McpServer> = {}): McpServer {
   return {
     name: "github",
     title: null,

@@ -1077,13 +1077,13 @@ export interface Shapes {
   DeletedManagedModel?: DeletedManagedModel;
   GuardrailList?: GuardrailList;
   Guardrail?: Guardrail;
-  ToolServerList?: ToolServerList;
-  ToolServer?: ToolServer;
-  CreateToolServerRequest?: CreateToolServerRequest;
-  UpdateToolServerRequest?: UpdateToolServerRequest;
-  DeletedToolServer?: DeletedToolServer;
-  ToolServerTestRequest?: ToolServerTestRequest;
-  ToolServerTest?: ToolServerTest;
+  McpServerList?: McpServerList;
+  McpServer?: McpServer;
+  CreateMcpServerRequest?: CreateMcpServerRequest;
+  UpdateMcpServerRequest?: UpdateMcpServerRequest;
+  DeletedMcpServer?: DeletedMcpServer;
+  McpServerTestRequest?: McpServerTestRequest;
+  McpServerTest?: McpServerTest;
   ToolDefinitionList?: ToolDefinitionList;
   ToolDefinition?: ToolDefinition;
   DecideToolDefinition?: DecideToolDefinition;
@@ -10693,11 +10693,11 @@ export interface Guardrail {
   sides: ("request" | "answer")[];
   action: "block" | "mask" | "note";
 }
-export interface ToolServerList {
+export interface McpServerList {
   object: "list";
-  data: ToolServer[];
+  data: McpServer[];
 }
-export interface ToolServer {
+export interface McpServer {
   object: "tool_server";
   name: string;
   title: string | null;
@@ -10788,7 +10788,7 @@ export interface ToolServer {
 /**
  * `url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.
  */
-export interface CreateToolServerRequest {
+export interface CreateMcpServerRequest {
   /**
    * Begins the names that clients see of its tools.
    */
@@ -10873,7 +10873,7 @@ export interface CreateToolServerRequest {
 /**
  * What is left out stays as it is; null takes it away.
  */
-export interface UpdateToolServerRequest {
+export interface UpdateMcpServerRequest {
   /**
    * At another host, port or scheme only with `headers`, where it has some.
    */
@@ -10951,12 +10951,12 @@ export interface UpdateToolServerRequest {
   price_per_call?: number | null;
   enabled?: boolean;
 }
-export interface DeletedToolServer {
+export interface DeletedMcpServer {
   object: "tool_server";
   name: string;
   deleted: true;
 }
-export interface ToolServerTestRequest {
+export interface McpServerTestRequest {
   /**
    * One that there is.
    */
@@ -10989,7 +10989,7 @@ export interface ToolServerTestRequest {
    */
   protocol_version?: ("2026-07-28" | "2025-11-25" | "2025-06-18") | null;
 }
-export interface ToolServerTest {
+export interface McpServerTest {
   object: "tool_server.test";
   ok: boolean;
   /**

@@ -119,7 +119,7 @@ export const sections: readonly Section[] = [
     places: [
       { path: "/admin/upstreams", title: "Upstreams", icon: ServerIcon, load: administration("UpstreamsPage") },
       { path: "/admin/model-files", title: "Model files", icon: FileBinaryIcon, load: models("ModelFilesPage") },
-      { path: "/admin/tool-servers", title: "MCP servers", icon: PlugIcon, load: administration("ToolServersPage") },
+      { path: "/admin/tool-servers", title: "MCP servers", icon: PlugIcon, load: administration("McpServersPage") },
       { path: "/admin/nodes", title: "Nodes", icon: DeviceDesktopIcon, load: administration("NodesPage") },
       { path: "/admin/accounts", title: "Accounts", icon: OrganizationIcon, load: administration("AccountsPage") },
       { path: "/admin/people", title: "People", icon: PeopleIcon, load: administration("PeoplePage") },

@@ -1,5 +1,5 @@
 // `headrace tools changes`, `approve` and `refuse`: what servers say of their tools, and what of it is offered.
-import { type DefinitionWire, definitionShape } from "../../wire/tools/tool-servers.ts";
+import { type DefinitionWire, definitionShape } from "../../wire/tools/mcp-servers.ts";
 import type { Outcome } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { ApiError, requestJson, requestList, requestWholeList, understood } from "../login/api-request.ts";

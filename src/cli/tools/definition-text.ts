@@ -1,5 +1,5 @@
 // What a server says of a tool as lines that a person can judge: nothing of it stays unseen, and what has changed is marked.
-import type { DefinitionWire } from "../../wire/tools/tool-servers.ts";
+import type { DefinitionWire } from "../../wire/tools/mcp-servers.ts";
 import { lineChanges } from "../terminal/line-changes.ts";
 import type { Style } from "../terminal/terminal.ts";
 

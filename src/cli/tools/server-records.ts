@@ -1,5 +1,5 @@
 // MCP servers as operators see them: where they are, reading one, and showing it.
-import { type McpServerWire, mcpServerShape } from "../../wire/tools/tool-servers.ts";
+import { type McpServerWire, mcpServerShape } from "../../wire/tools/mcp-servers.ts";
 import { understood } from "../login/api-request.ts";
 import type { Connection } from "../login/connection.ts";
 import { formatCount, formatTime, formatUsd } from "../terminal/figures.ts";

@@ -2,8 +2,8 @@
 import { InvalidArgumentError } from "commander";
 import { substitute } from "../../config/substitute.ts";
 import { environments } from "../../domain/api-key.ts";
-import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/tool-server.ts";
-import type { UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
+import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/mcp-server.ts";
+import type { UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
 import type { OptionValues } from "../command.ts";
 import { parseCount, parseNames, parseSeconds, parseUsd } from "../keys/key-settings.ts";
 import type { ConnectionOptions } from "../login/client.ts";
@@ -91,7 +91,7 @@ export interface SecretSource {
 }
 
 /** What the options say, null for what is taken away; empty where none was given. */
-export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateToolServerRequest> {
+export async function serverFields(options: SettingOptions, source: SecretSource): Promise<UpdateMcpServerRequest> {
   const { header, enabled, disabled } = options;
   if (enabled && disabled) throw new CliError("Give --enabled or --disabled, not both.", exitCodes.usage);
   const readSecret = secretReader(source);
@@ -139,7 +139,7 @@ async function headersOf(
 async function oauthOf(
   { oauth, issuer, clientId, clientSecret, scopes }: SettingOptions,
   readSecret: ReadSecret,
-): Promise<UpdateToolServerRequest["oauth"]> {
+): Promise<UpdateMcpServerRequest["oauth"]> {
   const secret =
     clientSecret === undefined || clientSecret === "none"
       ? clientSecret

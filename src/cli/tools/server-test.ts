@@ -1,5 +1,5 @@
 // `headrace tools test`: asks an MCP server what it has, whether it was added or not, and tells what came of it.
-import { type McpServerTestWire, mcpServerTestShape } from "../../wire/tools/tool-servers.ts";
+import { type McpServerTestWire, mcpServerTestShape } from "../../wire/tools/mcp-servers.ts";
 import { printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { understood } from "../login/api-request.ts";

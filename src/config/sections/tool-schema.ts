@@ -4,21 +4,21 @@ import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
 import {
+  type McpServer,
+  type ToolCredentials,
+  type ToolPlace,
+  toolApprovals,
+  toolProtocolVersions,
+  toolSharings,
+} from "../../domain/tools/mcp-server.ts";
+import { mcpServerDefaults as usual } from "../../domain/tools/mcp-server-store.ts";
+import {
   isToolIssuer,
   type TextRule,
   mcpServerTexts as texts,
   toolCredentialsFault,
   toolIssuerRule,
 } from "../../domain/tools/server-rules.ts";
-import {
-  type ToolCredentials,
-  type ToolPlace,
-  type ToolServer,
-  toolApprovals,
-  toolProtocolVersions,
-  toolSharings,
-} from "../../domain/tools/tool-server.ts";
-import { mcpServerDefaults as usual } from "../../domain/tools/tool-server-store.ts";
 import { variables } from "../command-schema.ts";
 import { splitWords } from "../command-text.ts";
 import { entry, field, list, mapping, oneOf, said, trueOrFalse, whole } from "../field.ts";
@@ -217,7 +217,7 @@ export function mcpServerFault(given: FileServer): { at: keyof FileServer; messa
 }
 
 /** One without a fault, in the names of the code. */
-export function mcpServerOf(given: FileServer): ToolServer {
+export function mcpServerOf(given: FileServer): McpServer {
   const { name } = given;
   return {
     name,

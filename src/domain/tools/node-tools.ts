@@ -3,7 +3,7 @@ import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
-import type { ToolPlace, ToolServer } from "./tool-server.ts";
+import type { McpServer, ToolPlace } from "./mcp-server.ts";
 
 /** `http`: each exchange is one of HTTP. `command`: one exchange is a process, whose output it streams; the others are its input. */
 export const offeredKinds = ["http", "command"] as const satisfies readonly ToolPlace["kind"][];
@@ -92,7 +92,7 @@ export interface ToolNodes {
  * Where requests for a server go now: which node, and what it offers by that name. Another text says that whatever it was
  * connected to is something else by now; the same for all that are at none; undefined: they go nowhere.
  */
-export function standingOf({ place }: Pick<ToolServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
+export function standingOf({ place }: Pick<McpServer, "place">, nodes: Pick<ToolNodes, "find">): string | undefined {
   if (place.kind !== "node") return "";
   const node = nodes.find(place.nodeId);
   const offered = node?.isThere ? node.offers.find(({ name }) => name === place.server) : undefined;

@@ -1,6 +1,6 @@
 // The rules for the settings of an MCP server, the same in headrace.yaml and in the API.
 import { parseHttpUrl } from "../../base/text/http-url.ts";
-import { mcpServerName } from "./tool-server.ts";
+import { mcpServerName } from "./mcp-server.ts";
 
 export interface TextRule {
   readonly pattern: RegExp;

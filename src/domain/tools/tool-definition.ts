@@ -1,6 +1,6 @@
 // What servers say of their tools, and what of it an operator has approved: a description is read by models as if it were ours.
 import type { AuditEvent } from "../audit.ts";
-import type { ToolServer } from "./tool-server.ts";
+import type { McpServer } from "./mcp-server.ts";
 
 export const definitionStates = ["approved", "pending", "changed", "refused"] as const;
 /** `pending`: it is new. `changed`: it was approved, and says something else now. */
@@ -59,7 +59,7 @@ export interface DefinitionGuard {
    * changed is put on record, and so is that it had none. `lacks`: whether the server says that it has none of the other kind.
    */
   offered(
-    server: Pick<ToolServer, "name" | "approval" | "place" | "credentials">,
+    server: Pick<McpServer, "name" | "approval" | "place" | "credentials">,
     kind: ToolDefinition["kind"],
     listed: readonly Readonly<Record<string, unknown>>[],
     lacks?: boolean,

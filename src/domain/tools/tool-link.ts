@@ -4,7 +4,7 @@ import type { Holder } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../principal.ts";
-import type { ToolServer } from "./tool-server.ts";
+import type { McpServer } from "./mcp-server.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -76,7 +76,7 @@ export interface ToolCaller {
 
 export interface ToolLinks {
   /** One that is open already, or a new one. Rejects as `request` does. */
-  open(server: ToolServer, caller: ToolCaller): Promise<ToolLink>;
+  open(server: McpServer, caller: ToolCaller): Promise<ToolLink>;
   /** Ends all of a server, which has changed or is gone; what is asked for at the moment fails. */
   close(server: string): void;
 }

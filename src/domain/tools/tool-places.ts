@@ -1,9 +1,9 @@
 // The port by which all that MCP servers are asked waits for a place there: calls and lists alike.
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { ToolServer } from "./tool-server.ts";
+import type { McpServer } from "./mcp-server.ts";
 
 export interface PlaceWanted {
-  readonly server: Pick<ToolServer, "name" | "maxConcurrency" | "timeoutMs">;
+  readonly server: Pick<McpServer, "name" | "maxConcurrency" | "timeoutMs">;
   /** Who takes turns with others: a person or a key, or the lists that it waits for. */
   readonly party: string;
   /** Ends the wait; left out: nothing does. */

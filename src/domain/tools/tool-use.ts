@@ -3,13 +3,13 @@ import type { Cancellation } from "../../base/cancellation.ts";
 import type { Eventual } from "../../base/later.ts";
 import type { Principal } from "../principal.ts";
 import type { RequestTrace } from "../usage/trace.ts";
-import type { ToolServer } from "./tool-server.ts";
+import type { McpServer } from "./mcp-server.ts";
 
 export interface ToolUse {
   /** Unique: of several calls that come with one request of HTTP, each has its own. */
   readonly requestId: string;
   readonly principal: Principal;
-  readonly server: ToolServer;
+  readonly server: McpServer;
   /** `tools/call`, `prompts/get`, `resources/read` or another method that a server answers. */
   readonly method: string;
   /** The server's own name of the tool or prompt, or the address of a resource; null: the method has none. */

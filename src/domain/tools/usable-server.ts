@@ -1,10 +1,10 @@
 // The check whether a caller may use an MCP server, made wherever a server is listed, asked or connected.
 import type { Principal } from "../principal.ts";
+import type { McpServer } from "./mcp-server.ts";
 import { reachesServer } from "./tool-reach.ts";
-import type { ToolServer } from "./tool-server.ts";
 
 export function mayUseServer(
-  server: ToolServer,
+  server: McpServer,
   { account, environment, tools, reach }: Pick<Principal, "account" | "environment" | "tools" | "reach">,
 ): boolean {
   if (!server.enabled) return false;

@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { appScopes } from "../../domain/people/app.ts";
-import { mcpServerName } from "../../domain/tools/tool-server.ts";
+import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 import { authorizeDevice } from "../../oauth/authorize-device.ts";
 import { authenticateClient, type ClientAuthenticationDeps } from "../../oauth/client/authenticate-client.ts";
 import { type RegistrationDeps, registerClient } from "../../oauth/client/register-client.ts";

@@ -11,7 +11,7 @@ import type { OutsideClientStore } from "../../domain/people/outside-client.ts";
 import type { OwnMembership } from "../../domain/people/person.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
-import type { McpServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import { answerLocation } from "../../oauth/authorize/answer.ts";
 import type { ClientRequest, Fault } from "../../oauth/authorize/check.ts";
 import { askingWanted } from "../../oauth/authorize/checks.ts";

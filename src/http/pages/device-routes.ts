@@ -11,7 +11,7 @@ import type { DeviceCode, OAuthStore } from "../../domain/people/oauth.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import type { KeyStore } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import type { McpServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import { hasCredential, toolsBefore, usableMemberships } from "../../oauth/authorize/consent.ts";
 import { findClient } from "../../oauth/first-party.ts";
 import { normalizedUserCode } from "../../oauth/user-code.ts";

@@ -1,7 +1,7 @@
 // Authorization servers inside of a network: asked where the operator named them, and nowhere else.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { type DocumentHost, startDocumentHost } from "../../../tests/support/client-documents.ts";
-import { personalMcpServer } from "../../../tests/support/oauth-tool-server.ts";
+import { personalMcpServer } from "../../../tests/support/oauth-mcp-server.ts";
 import { issuerOf, ToolAuthorization } from "./authorization.ts";
 import { type PersonalServer, personalServer } from "./personal-server.ts";
 

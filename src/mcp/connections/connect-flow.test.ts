@@ -7,13 +7,13 @@ import {
   type OAuthMcpServer,
   personalMcpServer,
   startOAuthMcpServer,
-} from "../../../tests/support/oauth-tool-server.ts";
+} from "../../../tests/support/oauth-mcp-server.ts";
+import type { ToolCredentials } from "../../domain/tools/mcp-server.ts";
 import type {
   RegisteredToolClient,
   StoredToolConnection,
   ToolConnectionStore,
 } from "../../domain/tools/tool-connection.ts";
-import type { ToolCredentials } from "../../domain/tools/tool-server.ts";
 import { ToolAuthorization } from "./authorization.ts";
 import { ConnectFlow } from "./connect-flow.ts";
 import { Revocations } from "./revocations.ts";

@@ -4,6 +4,7 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { AuditLog } from "../../domain/audit.ts";
+import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import type {
   RenewedTokens,
   StoredToolConnection,
@@ -11,7 +12,6 @@ import type {
   ToolConnections,
   ToolPerson,
 } from "../../domain/tools/tool-connection.ts";
-import type { McpServers } from "../../domain/tools/tool-server.ts";
 import { LruMap } from "../../policy/lru-map.ts";
 import { auditEvent } from "../../policy/records/audit.ts";
 import type { GivenTokens, ToolAuthorization } from "./authorization.ts";

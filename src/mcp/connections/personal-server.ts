@@ -1,7 +1,7 @@
 // MCP servers at which people have accounts of their own, and which of them a principal may connect.
 import { trimSlashes } from "../../base/text/http-url.ts";
+import type { McpServer, ToolCredentials } from "../../domain/tools/mcp-server.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
-import type { ToolCredentials, ToolServer } from "../../domain/tools/tool-server.ts";
 
 /** What an operator named, and so is asked wherever it is. */
 export interface Place {
@@ -17,7 +17,7 @@ export interface PersonalServer extends Place {
 }
 
 /** Undefined for one at which nobody has an account of their own. */
-export function personalServer(server: ToolServer | undefined): PersonalServer | undefined {
+export function personalServer(server: McpServer | undefined): PersonalServer | undefined {
   if (!server?.enabled || server.credentials.kind !== "person" || server.place.kind !== "http") return undefined;
   const { issuer, ...credentials } = server.credentials;
   return { name: server.name, url: server.place.url, issuer, credentials };

@@ -1,11 +1,12 @@
 // The one tool of a server at which its person has no account connected: models, and clients, tell people what their tools say.
+
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { AccountMissing, JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 
 /** No server's own is listed beside it. */
 export const accountToolName = "connect_account";
 
-export function accountTool({ name, title }: ToolServer, { connectAt }: AccountMissing): JsonObject {
+export function accountTool({ name, title }: McpServer, { connectAt }: AccountMissing): JsonObject {
   return {
     name: accountToolName,
     title: `Connect your account: ${title ?? name}`,
@@ -20,6 +21,6 @@ export function missingAnswer({ message }: AccountMissing): JsonObject {
   return { content: [{ type: "text", text: message }], isError: true };
 }
 
-export function connectedAnswer({ name }: ToolServer): JsonObject {
+export function connectedAnswer({ name }: McpServer): JsonObject {
   return { content: [{ type: "text", text: `The account of "${name}" is connected. List the tools anew to use it.` }] };
 }

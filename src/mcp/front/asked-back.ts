@@ -1,6 +1,7 @@
 // Asks a server, and answers what it asks back meanwhile: by its client, or by a model of the gateway where that cannot.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
 import {
   asksTooOften,
   type JsonObject,
@@ -9,7 +10,6 @@ import {
   type ToolExchange,
   type ToolLink,
 } from "../../domain/tools/tool-link.ts";
-import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
 import { requireElicitable, requireElicitableError } from "./elicitation.ts";
@@ -22,7 +22,7 @@ const maxSaidLength = 1_000;
 
 /** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
 export async function askServer(
-  { server, link, method, params }: { server: ToolServer; link: ToolLink; method: string; params: JsonObject },
+  { server, link, method, params }: { server: McpServer; link: ToolLink; method: string; params: JsonObject },
   call: ClientCall,
   sampler: ToolSampler,
   clock: Pick<Clock, "monotonicMs">,

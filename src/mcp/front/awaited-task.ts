@@ -2,8 +2,8 @@
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
-import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import { exchangeOf, resultOf } from "./asked-back.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -21,7 +21,7 @@ export function isTaskAlone({ isLegacy, capabilities }: ToolLink, { execution }:
 
 /** The same as `askServer`, by a task that is made for it, and called off where nobody waits for it any more. */
 export async function askByTask(
-  { server, link, params }: { server: ToolServer; link: ToolLink; params: JsonObject },
+  { server, link, params }: { server: McpServer; link: ToolLink; params: JsonObject },
   call: ClientCall,
   sampler: ToolSampler,
   clock: Pick<Clock, "monotonicMs">,
@@ -48,14 +48,14 @@ function withoutTask({ _meta, ...result }: JsonObject): JsonObject {
 }
 
 class AwaitedTask {
-  readonly #server: ToolServer;
+  readonly #server: McpServer;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #cancellation: Cancellation;
   readonly #untilMs: number;
   #id: unknown;
   #isAskedForResult = false;
 
-  constructor(server: ToolServer, clock: Pick<Clock, "monotonicMs">, cancellation: Cancellation) {
+  constructor(server: McpServer, clock: Pick<Clock, "monotonicMs">, cancellation: Cancellation) {
     this.#server = server;
     this.#clock = clock;
     this.#cancellation = cancellation;

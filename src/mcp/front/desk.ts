@@ -1,8 +1,8 @@
 // Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
 import { GatewayError } from "../../base/errors.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
 import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { connectedAnswer, missingAnswer } from "./account-tool.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
@@ -111,7 +111,7 @@ export class Desk {
   }
 
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
-  requireServer(name: string, call: Pick<ClientCall, "principal">): ToolServer {
+  requireServer(name: string, call: Pick<ClientCall, "principal">): McpServer {
     return this.#offers.requireServer(name, call);
   }
 

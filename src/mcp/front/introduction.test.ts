@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { tasksExtension } from "./tasks.ts";
 
 type Changes = ConstructorParameters<typeof TestLink>[1];
@@ -12,7 +12,7 @@ const linkOf = (changes: Changes) =>
     serving([], () => ({ result: {} })),
     changes,
   );
-const met = (name: string, changes: Changes, more: Partial<ToolServer> = {}) =>
+const met = (name: string, changes: Changes, more: Partial<McpServer> = {}) =>
   [mcpServerFor(name, more), linkOf(changes)] as const;
 
 test("a client is told of what any of its own servers has, and of nothing else", async () => {

@@ -1,7 +1,7 @@
 // What a client is told at the beginning: what the servers that it may use have, and what they say of how they are to be used.
 import type { ServerCapabilities } from "@modelcontextprotocol/server";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { isObject } from "./server-lists.ts";
 import { hasTasksExtension, tasksExtension } from "./tasks.ts";
 
@@ -15,7 +15,7 @@ export interface Introduction {
 
 /** A server of the client. */
 export interface Met {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   /** Undefined where it could not be reached: what it has shows later. */
   readonly link: Pick<ToolLink, "capabilities" | "isLegacy"> | undefined;
   /** What it says of itself, as far as that is approved. */
@@ -70,7 +70,7 @@ function taskable(capabilities: JsonObject, isLegacy: boolean): boolean {
 }
 
 /** Each line is quoted, so that nobody's words look as if they were another server's, or ours. */
-function headed({ name, title }: ToolServer, text: string): string {
+function headed({ name, title }: McpServer, text: string): string {
   return `# ${plainText(title ?? name)} (tools ${name}_…)\n\n${text.replace(/^/gm, "> ")}`;
 }
 

@@ -4,11 +4,11 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { partyOf } from "../../domain/principal.ts";
+import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import { mirroredParameters } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
 import { AccountMissing, type JsonObject, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
-import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName } from "./account-tool.ts";
@@ -33,7 +33,7 @@ const listPatienceMs = 10_000;
 
 /** Something that a server has, by the name that it is known by here. */
 export interface Found {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   readonly item: JsonObject;
   readonly name: string;
   /** Why it is, or was, the one tool in the place of all others of its server. */
@@ -54,25 +54,25 @@ export class Offers {
     { requestId, principal, trace }: ClientRequest,
     method: string,
     name: string | null,
-    server?: ToolServer,
+    server?: McpServer,
   ): Promise<void> {
     await this.#deps.uses.permit({ requestId, principal, method, name, ...(server && { server, trace }) });
   }
 
-  async open(server: ToolServer, { principal, follower }: ClientRequest): Promise<ToolLink> {
+  async open(server: McpServer, { principal, follower }: ClientRequest): Promise<ToolLink> {
     const link = await this.#deps.links.open(server, { principal });
     follower?.follow(server.name, link);
     return link;
   }
 
   /** Those at the address that was asked, as far as they may be used. */
-  serversOf(call: Pick<ClientCall, "only" | "principal">): readonly ToolServer[] {
+  serversOf(call: Pick<ClientCall, "only" | "principal">): readonly McpServer[] {
     const { only, principal } = call;
     return only === undefined ? usableServers(this.#deps.servers, principal) : [this.requireServer(only, call)];
   }
 
   /** The server of an address of one; the same error for what is not there and for what may not be used. */
-  requireServer(name: string, { principal }: Pick<ClientCall, "principal">): ToolServer {
+  requireServer(name: string, { principal }: Pick<ClientCall, "principal">): McpServer {
     const server = this.#deps.servers.find(name);
     if (server && mayUseServer(server, principal)) return server;
     throw new GatewayError("not_found", "There is no such MCP server, or this key may not use it.");
@@ -130,7 +130,7 @@ export class Offers {
   }
 
   /** What of it the principal may use, and is approved; where its person has no account there, the tool that says so. */
-  async #of(server: ToolServer, kind: ListKind, call: ClientCall, isFresh: boolean): Promise<Found[]> {
+  async #of(server: McpServer, kind: ListKind, call: ClientCall, isFresh: boolean): Promise<Found[]> {
     const isResource = kind === "resources" || kind === "resourceTemplates";
     if (isResource && !mayUseResources(server, call.principal)) return [];
     try {
@@ -148,7 +148,7 @@ export class Offers {
 
   /** What the server has of a kind, as far as it is approved: the same array while nothing changes. */
   async #offered(
-    server: ToolServer,
+    server: McpServer,
     kind: ListKind,
     call: ClientCall,
     isFresh: boolean,
@@ -167,7 +167,7 @@ export class Offers {
 }
 
 /** The tool in the place of all others. */
-function accountToolOf(server: ToolServer, account: AccountMissing): Found {
+function accountToolOf(server: McpServer, account: AccountMissing): Found {
   return { server, item: accountTool(server, account), name: accountToolName, account };
 }
 
@@ -179,7 +179,7 @@ function firstOfEach(all: readonly Found[], of: string | undefined): Found[] {
 
 /** Undefined where the principal may not use it. */
 function usable(
-  server: ToolServer,
+  server: McpServer,
   item: JsonObject,
   isLegacy: boolean,
   { principal }: Pick<ClientCall, "principal">,

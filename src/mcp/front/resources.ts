@@ -1,6 +1,7 @@
 // Resources of servers, by the addresses that clients know: read, and followed for as long as a client listens.
+
+import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ClientCall } from "./client-call.ts";
 import { maxUriLength, partsOfUri } from "./names.ts";
 import type { Offers } from "./offers.ts";
@@ -49,7 +50,7 @@ export class Resources {
   }
 
   /** Its server, and its address there. Throws where it may not be used; whether it is there, the server says. */
-  find(asked: unknown, { only, principal }: ClientCall): { server: ToolServer; uri: string } {
+  find(asked: unknown, { only, principal }: ClientCall): { server: McpServer; uri: string } {
     if (typeof asked !== "string" || asked.length > maxUriLength) {
       throw new RpcError(invalidParams, `uri must be a text of at most ${maxUriLength} characters.`);
     }

@@ -2,8 +2,8 @@
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { askServer } from "./asked-back.ts";
@@ -26,7 +26,7 @@ export interface ServerCallsDeps {
 
 /** What a server is asked. */
 interface Asked {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   readonly link: ToolLink;
   readonly method: string;
   /** The server's own name of it; null: it has none. */
@@ -48,7 +48,7 @@ export class ServerCalls {
   /** What the server answers, as the client reads it. */
   async use(
     method: string,
-    server: ToolServer,
+    server: McpServer,
     name: string | null,
     params: JsonObject,
     call: ClientCall,

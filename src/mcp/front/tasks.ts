@@ -1,7 +1,7 @@
 // Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
 import { longLived } from "../../base/long-lived.ts";
+import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
-import { maxCallMs, type ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
 import { type ClientCall, ownerOf } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
@@ -21,7 +21,7 @@ const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifi
 type End = Parameters<OpenToolUse["ended"]>[0];
 
 export interface MadeTask {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   /** The server's own name of the tool. */
   readonly tool: string;
   readonly link: Pick<ToolLink, "onChange">;
@@ -112,7 +112,7 @@ export class Tasks {
   }
 
   /** Undefined where it is nobody's, or somebody else's. `id`: as its server knows it. */
-  find({ principal }: Pick<ClientCall, "principal">, server: ToolServer, id: string): Task | undefined {
+  find({ principal }: Pick<ClientCall, "principal">, server: McpServer, id: string): Task | undefined {
     return this.#tasks.get(keyOf(ownerOf(principal), server.name, id))?.task;
   }
 

@@ -1,6 +1,7 @@
 // A result of a server as the client of all servers reads it: whatever it names leads back to the same server.
+
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ClientCall } from "./client-call.ts";
 import { publicUri } from "./names.ts";
 import { isObject } from "./server-lists.ts";
@@ -8,7 +9,7 @@ import { relatedTask } from "./tasks.ts";
 
 export function toldResult(
   result: JsonObject,
-  server: ToolServer,
+  server: McpServer,
   call: Pick<ClientCall, "only" | "isAskable">,
 ): JsonObject {
   const { only, isAskable } = call;

@@ -1,8 +1,8 @@
 // A request under way at an MCP server: its deadlines, the bytes that are held for it, and its single end.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { GatewayError } from "../../base/errors.ts";
+import { maxCallMs } from "../../domain/tools/mcp-server.ts";
 import type { ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
-import { maxCallMs } from "../../domain/tools/tool-server.ts";
 
 export interface CallBounds {
   readonly server: string;

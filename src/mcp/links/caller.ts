@@ -1,10 +1,10 @@
 // Whose a link to a server is: who shares it, and the credentials that its requests carry.
 import { forbidden, type GatewayError } from "../../base/errors.ts";
 import { type Principal, partyOf } from "../../domain/principal.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { ToolConnections, ToolPerson } from "../../domain/tools/tool-connection.ts";
 import { AccountMissing } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { Credentials } from "./connecting.ts";
 
 export interface CallerDeps {
@@ -18,7 +18,7 @@ export interface CallerDeps {
  * with which it began, so that another account has another one.
  */
 export async function sharingKey(
-  { name, sharing, credentials }: ToolServer,
+  { name, sharing, credentials }: McpServer,
   principal: Principal,
   connections: Pick<ToolConnections, "connectionId">,
 ): Promise<string> {
@@ -31,7 +31,7 @@ export async function sharingKey(
 }
 
 export function credentialsOf(
-  { name, credentials }: ToolServer,
+  { name, credentials }: McpServer,
   principal: Principal,
   { connections, connectAt }: CallerDeps,
 ): Credentials {
@@ -65,7 +65,7 @@ export function credentialsOf(
 }
 
 /** That a server is local is said of the node that had its name then; the mark of a node is that machine's own. */
-export function requireLocal({ name, place }: ToolServer, { reach }: Principal, nodes: Pick<ToolNodes, "find">): void {
+export function requireLocal({ name, place }: McpServer, { reach }: Principal, nodes: Pick<ToolNodes, "find">): void {
   if (place.kind !== "node" || !reach?.neverLeaves) return;
   const node = nodes.find(place.nodeId);
   if (!node || node.isLocal) return;

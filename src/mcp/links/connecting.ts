@@ -1,6 +1,7 @@
 // The steps to connect to an MCP server, without the protocol's client, which is loaded once there is a server.
+
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { Output } from "../../processes/output.ts";
 
 /** Directory within the data directory in which each process has one of its own. */
@@ -32,7 +33,7 @@ export interface ConnectingDeps {
 }
 
 export interface Connecting {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   readonly credentials: Credentials;
   readonly isLegacy: boolean;
   /** Nobody wants it any more. */

@@ -14,6 +14,7 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../base/errors.ts";
+import type { ToolProtocolVersion } from "../../domain/tools/mcp-server.ts";
 import {
   asksTooOften,
   type JsonObject,
@@ -21,7 +22,6 @@ import {
   type ToolAnswer,
   type ToolExchange,
 } from "../../domain/tools/tool-link.ts";
-import type { ToolProtocolVersion } from "../../domain/tools/tool-server.ts";
 import { Call, type CallBounds, currentCall } from "./call.ts";
 import { type Line, SessionLost, unsupportedRevision } from "./line.ts";
 import { ServerNews } from "./server-news.ts";

@@ -11,12 +11,12 @@ import {
   mcpServerAt,
   type ToolWork,
   textResult,
-} from "../../../tests/support/tool-servers.ts";
+} from "../../../tests/support/mcp-servers.ts";
 import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import { toolProtocolVersions } from "../../domain/tools/mcp-server.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import { toolProtocolVersions } from "../../domain/tools/tool-server.ts";
 
 const raw = { "~standard": { version: 1, vendor: "raw", validate: (value: unknown) => ({ value }) } } as const;
 const forever = () => new Promise<never>(() => {});

@@ -7,9 +7,9 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { longLived } from "../../base/long-lived.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { standingOf } from "../../domain/tools/node-tools.ts";
 import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { Output } from "../../processes/output.ts";
 import { type CallerDeps, credentialsOf, requireLocal, sharingKey } from "./caller.ts";
 import { type ConnectingDeps, processRoom } from "./connecting.ts";
@@ -47,14 +47,14 @@ const eraMs = 3_600_000;
 class LinkedServer {
   readonly links = new Map<string, PooledLink>();
   readonly output: Output;
-  readonly server: ToolServer;
+  readonly server: McpServer;
   processes = 0;
   /** Where requests go now. */
   standing: string | undefined;
   /** Monotonic milliseconds until which it is known to speak an earlier revision. */
   legacyUntilMs = 0;
 
-  constructor(server: ToolServer) {
+  constructor(server: McpServer) {
     const { place } = server;
     this.server = server;
     const secrets = place.kind === "command" ? Object.values(place.env) : [];
@@ -78,7 +78,7 @@ export class ServerLinks implements ToolLinks {
     this.#bounds = { ...defaultBounds, ...deps.bounds };
   }
 
-  async open(server: ToolServer, { principal }: ToolCaller): Promise<ToolLink> {
+  async open(server: McpServer, { principal }: ToolCaller): Promise<ToolLink> {
     const key = await sharingKey(server, principal, this.#deps.connections);
     if (this.#isClosed) throw unavailable("The server is about to stop.");
     requireLocal(server, principal, this.#deps.nodes);
@@ -105,7 +105,7 @@ export class ServerLinks implements ToolLinks {
   }
 
   /** A link that nobody else has, to see how a server does; it counts as any other, and is the caller's to end. */
-  separate(server: ToolServer, { principal }: ToolCaller) {
+  separate(server: McpServer, { principal }: ToolCaller) {
     const linked = new LinkedServer(server);
     // No server has such a name.
     const key = `separate ${crypto.randomUUID()}`;
@@ -164,7 +164,7 @@ export class ServerLinks implements ToolLinks {
     await Promise.all(this.#closing);
   }
 
-  #linkedOf(server: ToolServer): LinkedServer {
+  #linkedOf(server: McpServer): LinkedServer {
     const known = this.#servers.get(server.name);
     if (known && (known.server === server || Bun.deepEquals(known.server, server))) return known;
     // It has changed since: whatever holds for it now holds from here on.
@@ -175,7 +175,7 @@ export class ServerLinks implements ToolLinks {
     return linked;
   }
 
-  async #linkTo(server: ToolServer, linked: LinkedServer, principal: Principal): Promise<PooledLink> {
+  async #linkTo(server: McpServer, linked: LinkedServer, principal: Principal): Promise<PooledLink> {
     const { name } = server;
     const { clock } = this.#deps;
     const credentials = credentialsOf(server, principal, this.#deps);
@@ -209,7 +209,7 @@ export class ServerLinks implements ToolLinks {
   }
 
   /** Throws where there is none, and nobody can go. */
-  #makeRoom(server: ToolServer, linked: LinkedServer): void {
+  #makeRoom(server: McpServer, linked: LinkedServer): void {
     const { maxLinks, maxOfServer } = this.#bounds;
     const isFull = linked.links.size >= maxOfServer || this.counts.links >= maxLinks;
     if (isFull && !this.#endOldest(linked.links.size >= maxOfServer ? [linked] : [...this.#servers.values()])) {
@@ -217,7 +217,7 @@ export class ServerLinks implements ToolLinks {
     }
   }
 
-  #requireProcess(server: ToolServer, linked: LinkedServer): void {
+  #requireProcess(server: McpServer, linked: LinkedServer): void {
     const { maxProcesses, maxProcessesOfServer } = this.#bounds;
     const isFullOfOwn = linked.processes >= maxProcessesOfServer;
     if (!isFullOfOwn && this.#processes < maxProcesses) return;
@@ -281,7 +281,7 @@ export class ServerLinks implements ToolLinks {
   }
 }
 
-function isFullNode(error: unknown, { place }: ToolServer): boolean {
+function isFullNode(error: unknown, { place }: McpServer): boolean {
   return place.kind === "node" && error instanceof GatewayError && error.code === "service_unavailable";
 }
 

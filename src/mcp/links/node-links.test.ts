@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
-import { HttpMcpServer, mcpServerAt, textResult } from "../../../tests/support/tool-servers.ts";
+import { HttpMcpServer, mcpServerAt, textResult } from "../../../tests/support/mcp-servers.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { markedProcesses, markOf } from "../../processes/strays.ts";
 import { OfferedServers } from "./offered-servers.ts";
 
@@ -21,7 +21,7 @@ class Node implements ToolNodes, AsyncDisposable {
   id = "node_1";
   isLocal = false;
   maxProcesses = Number.POSITIVE_INFINITY;
-  server: ToolServer;
+  server: McpServer;
   readonly #dataDir = mkdtempSync(join(tmpdir(), "node-links-"));
   readonly #offered = new OfferedServers({
     ...{ servers: () => [this.server], dataDir: this.#dataDir, environment: {}, log: silentLog, stopMs: 500 },
@@ -55,7 +55,7 @@ class Node implements ToolNodes, AsyncDisposable {
   }
 }
 
-const atNode: ToolServer = {
+const atNode: McpServer = {
   ...mcpServerAt("http://unused/"),
   place: { kind: "node", nodeId: "gpu-1", server: "own" },
 };

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { until } from "../../../tests/support/headrace.ts";
-import { HttpMcpServer, mcpServerAt } from "../../../tests/support/tool-servers.ts";
+import { HttpMcpServer, mcpServerAt } from "../../../tests/support/mcp-servers.ts";
 import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { markedProcesses, markOf } from "../../processes/strays.ts";
 import { OfferedServers } from "./offered-servers.ts";
 
@@ -17,10 +17,10 @@ const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool
 
 class OfferingNode implements AsyncDisposable {
   readonly dataDir = mkdtempSync(join(tmpdir(), "offered-"));
-  servers: readonly ToolServer[];
+  servers: readonly McpServer[];
   readonly offered: OfferedServers;
 
-  constructor(...servers: ToolServer[]) {
+  constructor(...servers: McpServer[]) {
     this.servers = servers;
     const options = { dataDir: this.dataDir, environment: {}, log: silentLog, stopMs: 500 };
     this.offered = new OfferedServers({ servers: () => this.servers, ...options });
@@ -64,19 +64,19 @@ afterEach(async () => {
   for (const node of nodes.splice(0)) await node[Symbol.asyncDispose]();
 });
 
-function nodeWith(...servers: ToolServer[]): OfferingNode {
+function nodeWith(...servers: McpServer[]): OfferingNode {
   const node = new OfferingNode(...servers);
   nodes.push(node);
   return node;
 }
 
-const shared = (own: Partial<ToolServer> = {}) =>
+const shared = (own: Partial<McpServer> = {}) =>
   mcpServerAt([process.execPath, script, "fine"], { name: "files", isShared: true, ...own });
 const list = JSON.stringify({ jsonrpc: "2.0", id: "a", method: "ping" });
 
 test("only what is shared, enabled, and nobody else's, is offered", async () => {
   const person = { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null } as const;
-  const others: Partial<ToolServer>[] = [
+  const others: Partial<McpServer>[] = [
     { isShared: false },
     { enabled: false },
     { credentials: person },

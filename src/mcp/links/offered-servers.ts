@@ -11,6 +11,7 @@ import type { Log } from "../../base/log.ts";
 import { parseOnceRead } from "../../base/text/json-object.ts";
 import { bodyMass } from "../../base/text/json-text.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
+import { type McpServer, offersTool, type ToolPlace } from "../../domain/tools/mcp-server.ts";
 import { messageNames } from "../../domain/tools/message-names.ts";
 import {
   maxOfferedMcpServers,
@@ -19,7 +20,6 @@ import {
   type OfferedTools,
   sessionField,
 } from "../../domain/tools/node-tools.ts";
-import { offersTool, type ToolPlace, type ToolServer } from "../../domain/tools/tool-server.ts";
 import { Http1Client, originOf } from "../../http1/client/client.ts";
 import { ClientError } from "../../http1/client/client-contract.ts";
 import { Output } from "../../processes/output.ts";
@@ -27,7 +27,7 @@ import type { ProcessLine } from "./process-line.ts";
 
 export interface OfferedServersOptions {
   /** All of this machine's configuration, as it is now. */
-  servers(): readonly ToolServer[];
+  servers(): readonly McpServer[];
   readonly dataDir: string;
   /** Whatever of it every program needs goes along to processes. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -36,7 +36,7 @@ export interface OfferedServersOptions {
 }
 
 type Request = Omit<NodeToolRequest, "holder">;
-type At<Kind extends ToolPlace["kind"]> = ToolServer & { readonly place: ToolPlace & { readonly kind: Kind } };
+type At<Kind extends ToolPlace["kind"]> = McpServer & { readonly place: ToolPlace & { readonly kind: Kind } };
 
 const [maxProcesses, maxOfServer] = [64, 16];
 const mostConnections = 512;
@@ -99,7 +99,7 @@ export class OfferedServers implements OfferedTools {
     await Promise.all([...this.#processes.values()].map((process) => process.ended()));
   }
 
-  #find(name: string): ToolServer | undefined {
+  #find(name: string): McpServer | undefined {
     return this.#options.servers().find((one) => one.name === name && isOffered(one));
   }
 
@@ -200,7 +200,7 @@ export class OfferedServers implements OfferedTools {
 
 /** What a process says, a message on each line; it runs for as long as somebody takes that. */
 class OfferedProcess implements BodySource {
-  readonly server: ToolServer;
+  readonly server: McpServer;
   /** Gives it a message. */
   readonly take: (text: string) => Promise<void>;
   readonly #line: ProcessLine;
@@ -208,7 +208,7 @@ class OfferedProcess implements BodySource {
   #timer: ReturnType<typeof setInterval> | undefined;
   #isPaused = false;
 
-  constructor(server: ToolServer, line: ProcessLine, take: (text: string) => Promise<void>) {
+  constructor(server: McpServer, line: ProcessLine, take: (text: string) => Promise<void>) {
     this.server = server;
     this.take = take;
     this.#line = line;
@@ -279,7 +279,7 @@ function redirected(from: URL, method: Request["method"], status: number, locati
 }
 
 /** Whose accounts people have is not this machine's to know, and what another node serves is not passed on. */
-function isOffered({ isShared = false, enabled, place, credentials }: ToolServer): boolean {
+function isOffered({ isShared = false, enabled, place, credentials }: McpServer): boolean {
   return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
 }
 
@@ -287,7 +287,7 @@ function isOffered({ isShared = false, enabled, place, credentials }: ToolServer
  * The message written anew as it goes on, or the answer to one that asks for a tool or a prompt which is not offered, or
  * that its server may read otherwise.
  */
-function checked(text: string, tools: ToolServer["tools"]): { text: string } | { refusal: string } {
+function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
   let message: unknown;
   try {
     message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;

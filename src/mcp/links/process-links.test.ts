@@ -3,16 +3,16 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { mcpServerAt } from "../../../tests/support/mcp-servers.ts";
 import { deskBefore, requestFrom } from "../../../tests/support/tool-desk.ts";
-import { mcpServerAt } from "../../../tests/support/tool-servers.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { markedProcesses, markOf } from "../../processes/strays.ts";
 
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
 
-function processOf(how: string, own: Partial<ToolServer> = {}): ToolServer {
+function processOf(how: string, own: Partial<McpServer> = {}): McpServer {
   return mcpServerAt([process.execPath, script, how], own);
 }
 
@@ -72,7 +72,7 @@ test("no process is started to say that nobody wants to know of a resource any m
 
 test("who shares nothing has a process of their own, and all who share have one", async () => {
   await using world = new LinkWorld();
-  const pidOf = async (at: ToolServer, key: string) => JSON.parse(textOf(await world.call(at, "where", { key }))).pid;
+  const pidOf = async (at: McpServer, key: string) => JSON.parse(textOf(await world.call(at, "where", { key }))).pid;
   const own = processOf("fine");
   expect(await pidOf(own, "key_1")).not.toBe(await pidOf(own, "key_2"));
   const shared = processOf("fine", { name: "shared", sharing: "all" });

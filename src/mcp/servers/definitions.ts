@@ -5,6 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { shown } from "../../base/text/shown.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { actorOf } from "../../domain/principal.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type {
   DefinitionGuard,
@@ -13,7 +14,6 @@ import type {
   DefinitionStore,
   ToolDefinition,
 } from "../../domain/tools/tool-definition.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { aboutInstallation, auditEvent, type Origin } from "../../policy/records/audit.ts";
 import { isPlainName, lookOf } from "./definition-names.ts";
 import { decided, digestOf, type Judged, judge, nothingSeen, seenOf } from "./definition-record.ts";
@@ -33,7 +33,7 @@ type Kind = ToolDefinition["kind"];
 type Json = Readonly<Record<string, unknown>>;
 
 /** What of a server says what of it is offered. */
-type GuardedServer = Pick<ToolServer, "name" | "approval" | "place" | "credentials">;
+type GuardedServer = Pick<McpServer, "name" | "approval" | "place" | "credentials">;
 
 /** What is listed of a server. */
 interface Listed {
@@ -58,7 +58,7 @@ interface Read {
 interface Offer {
   readonly known: Known;
   readonly changes: number;
-  readonly approval: ToolServer["approval"];
+  readonly approval: McpServer["approval"];
   readonly origin: string;
   readonly offered: readonly Json[];
 }
@@ -172,7 +172,7 @@ export class Definitions implements DefinitionGuard {
       digest,
       state,
     }: {
-      server: Pick<ToolServer, "name" | "credentials">;
+      server: Pick<McpServer, "name" | "credentials">;
       kind: Kind;
       name: string;
       digest: string;
@@ -231,7 +231,7 @@ export class Definitions implements DefinitionGuard {
   }
 
   /** By its id, as another machine may have the name of a node by now. */
-  #originOf(place: ToolServer["place"]): string {
+  #originOf(place: McpServer["place"]): string {
     if (place.kind !== "node") return originOf(place);
     return originOf({ ...place, nodeId: this.#options.nodes.find(place.nodeId)?.id ?? place.nodeId });
   }
@@ -296,7 +296,7 @@ function keyOf(kind: Kind, name: string): string {
 }
 
 /** It may tell each person something else. */
-function isPersonalServer({ credentials }: Pick<ToolServer, "credentials">): boolean {
+function isPersonalServer({ credentials }: Pick<McpServer, "credentials">): boolean {
   return credentials.kind === "person";
 }
 

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../tests/support/data-directory.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import type { StoredMcpServer } from "../../domain/tools/tool-server-store.ts";
+import type { StoredMcpServer } from "../../domain/tools/mcp-server-store.ts";
 import { ManagedServers } from "./managed-servers.ts";
 
 const origin = { requestId: "req_1", nowSeconds: 1, clientAddress: null };
@@ -12,7 +12,7 @@ test("what was read before one was deleted does not bring it back", async () => 
   let held: Promise<void> | undefined;
   const servers = new ManagedServers({
     store: {
-      async listToolServers() {
+      async listMcpServers() {
         const read = [...rows];
         await held;
         return read;
@@ -22,7 +22,7 @@ test("what was read before one was deleted does not bring it back", async () => 
         return true;
       },
       changeMcpServer: async () => [],
-      async deleteToolServer() {
+      async deleteMcpServer() {
         rows = [];
         return [];
       },

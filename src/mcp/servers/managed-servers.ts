@@ -5,21 +5,21 @@ import { shown } from "../../base/text/shown.ts";
 import type { AuditEvent } from "../../domain/audit.ts";
 import type { Keys } from "../../domain/key-ring.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { McpServer, McpServers, ToolCredentials } from "../../domain/tools/mcp-server.ts";
+import type { McpServerStore, StoredMcpServer } from "../../domain/tools/mcp-server-store.ts";
 import { mcpServerContext } from "../../domain/tools/server-rules.ts";
 import type { StoredToolConnection } from "../../domain/tools/tool-connection.ts";
-import type { McpServers, ToolCredentials, ToolServer } from "../../domain/tools/tool-server.ts";
-import type { McpServerStore, StoredMcpServer } from "../../domain/tools/tool-server-store.ts";
 import { seal, unseal } from "../../policy/credentials/sealing.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { aboutInstallation, auditEvent, changedMembers, type Origin } from "../../policy/records/audit.ts";
 import { Turns } from "../../policy/turns.ts";
-import type { CreateToolServerRequest, McpServerWire, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
+import type { CreateMcpServerRequest, McpServerWire, UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
 import { changedServer, type FindNode, newServer, originOf, placeOf } from "./server-values.ts";
 import { settingsToWire } from "./server-view.ts";
 
 export interface ManagedServersOptions {
   /** Those of the file: another list after each change of it. */
-  file(): readonly ToolServer[];
+  file(): readonly McpServer[];
   store: McpServerStore;
   /** 32 bytes. */
   sealingKey: Keys;
@@ -42,7 +42,7 @@ const tooMany = "Too many MCP servers are being changed at once.";
 /** One of the database, with its credentials open. */
 interface Opened {
   readonly stored: StoredMcpServer;
-  readonly server: ToolServer;
+  readonly server: McpServer;
   /** Whether its credentials were sealed with another secret, or given up. */
   readonly isUnreadable: boolean;
 }
@@ -52,9 +52,9 @@ export class ManagedServers implements McpServers {
   /** One change at a time: each is decided by what the one before it left. */
   readonly #changes = new Turns(1, maxWaitingChanges);
   readonly #listeners = new Set<() => void>();
-  #file: readonly ToolServer[];
+  #file: readonly McpServer[];
   #opened: readonly Opened[] = [];
-  #all: readonly ToolServer[];
+  #all: readonly McpServer[];
 
   constructor(options: ManagedServersOptions) {
     this.#options = options;
@@ -62,13 +62,13 @@ export class ManagedServers implements McpServers {
     this.#all = this.#file;
   }
 
-  all(): readonly ToolServer[] {
+  all(): readonly McpServer[] {
     const file = this.#options.file();
     if (file !== this.#file) this.#use(file, this.#opened);
     return this.#all;
   }
 
-  find(name: string): ToolServer | undefined {
+  find(name: string): McpServer | undefined {
     return this.all().find((server) => server.name === name);
   }
 
@@ -94,7 +94,7 @@ export class ManagedServers implements McpServers {
   }
 
   /** Throws `not_found`. */
-  known(name: string): ToolServer {
+  known(name: string): McpServer {
     const server = this.find(name);
     if (server) return server;
     throw unknownServer(name);
@@ -108,7 +108,7 @@ export class ManagedServers implements McpServers {
     );
   }
 
-  async add(principal: Principal, request: CreateToolServerRequest, origin: Origin): Promise<McpServerWire> {
+  async add(principal: Principal, request: CreateMcpServerRequest, origin: Origin): Promise<McpServerWire> {
     requireOperator(principal);
     const { store, findNode } = this.#options;
     const place = await placeOf(request, findNode);
@@ -128,7 +128,7 @@ export class ManagedServers implements McpServers {
   async change(
     principal: Principal,
     name: string,
-    request: UpdateToolServerRequest,
+    request: UpdateMcpServerRequest,
     origin: Origin,
   ): Promise<McpServerWire> {
     requireOperator(principal);
@@ -166,7 +166,7 @@ export class ManagedServers implements McpServers {
       const event = this.#event("tool_server.deleted", principal, origin, name, settingsToWire(opened.server));
       // One of the file that has the name keeps what is known of it.
       const keepsName = this.#file.some((server) => server.name === name);
-      const endedWithIt = await store.deleteToolServer(name, { keepsName }, event);
+      const endedWithIt = await store.deleteMcpServer(name, { keepsName }, event);
       if (!endedWithIt) return false;
       ended(endedWithIt);
       this.#open(this.#opened.flatMap(({ stored }) => (stored.name === name ? [] : [stored])));
@@ -212,7 +212,7 @@ export class ManagedServers implements McpServers {
     );
   }
 
-  #stored({ credentials, isDeclared: _, ...server }: ToolServer): Omit<StoredMcpServer, "createdAt"> {
+  #stored({ credentials, isDeclared: _, ...server }: McpServer): Omit<StoredMcpServer, "createdAt"> {
     const sealedCredentials =
       credentials.kind === "none"
         ? null
@@ -237,7 +237,7 @@ export class ManagedServers implements McpServers {
     const credentials = this.#credentialsOf(stored);
     const isUnreadable = credentials === undefined;
     if (isUnreadable) this.#options.log.error("tool_server_credentials_unreadable", { server: stored.name });
-    const server: ToolServer = {
+    const server: McpServer = {
       ...settings,
       // Without its credentials it would be asked as somebody else.
       enabled: settings.enabled && !isUnreadable,
@@ -258,7 +258,7 @@ export class ManagedServers implements McpServers {
     }
   }
 
-  #use(file: readonly ToolServer[], opened: readonly Opened[]): void {
+  #use(file: readonly McpServer[], opened: readonly Opened[]): void {
     const names = new Set(file.map(({ name }) => name));
     const all = [...file, ...opened.flatMap(({ server }) => (names.has(server.name) ? [] : [server]))];
     const isSame = all.length === this.#all.length && all.every((server, index) => server === this.#all[index]);
@@ -285,10 +285,10 @@ export class ManagedServers implements McpServers {
   }
 
   async #read(): Promise<void> {
-    this.#open(await this.#options.store.listToolServers());
+    this.#open(await this.#options.store.listMcpServers());
   }
 
-  #toWire(server: ToolServer, waiting: ReadonlyMap<string, number>): McpServerWire {
+  #toWire(server: McpServer, waiting: ReadonlyMap<string, number>): McpServerWire {
     const { name, isDeclared } = server;
     const opened = this.#openedOf(name);
     const own = isDeclared ? undefined : opened;
@@ -310,13 +310,13 @@ const emptyCredentials = {
 } as const satisfies Record<ToolCredentials["kind"], ToolCredentials>;
 
 /** Servers over HTTP alone have credentials. */
-function contextOf({ name, place }: Pick<ToolServer, "name" | "place">): string {
+function contextOf({ name, place }: Pick<McpServer, "name" | "place">): string {
   if (place.kind !== "http") throw new Error(`${place.kind} has no credentials`);
   return mcpServerContext({ name, url: place.url });
 }
 
 /** What becomes another; of what is not shown, that it does. */
-function changeDetail(before: ToolServer, after: ToolServer): Record<string, unknown> {
+function changeDetail(before: McpServer, after: McpServer): Record<string, unknown> {
   const detail: Record<string, unknown> = changedMembers(settingsToWire(before), settingsToWire(after));
   const [old, now] = [before.credentials, after.credentials];
   if (old.kind === "headers" && now.kind === "headers" && !Bun.deepEquals(old.headers, now.headers))
@@ -327,7 +327,7 @@ function changeDetail(before: ToolServer, after: ToolServer): Record<string, unk
 }
 
 /** Tokens that people have belong to the server that they were given at, and to the client that asked for them. */
-function endsConnections(before: ToolServer, after: ToolServer): boolean {
+function endsConnections(before: McpServer, after: McpServer): boolean {
   const [old, now] = [before.credentials, after.credentials];
   if (old.kind !== "person") return false;
   return now.kind !== "person" || now.clientId !== old.clientId || originOf(before.place) !== originOf(after.place);

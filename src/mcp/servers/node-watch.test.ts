@@ -1,8 +1,8 @@
 // Nodes that come, go and are replaced, as they are told to whoever listens to the servers that are there.
 import { expect, test } from "bun:test";
-import { mcpServerAt } from "../../../tests/support/tool-servers.ts";
+import { mcpServerAt } from "../../../tests/support/mcp-servers.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNode } from "../../domain/tools/node-tools.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { NodeWatch } from "./node-watch.ts";
 
 const node = (own: Partial<ToolNode> = {}): ToolNode => ({
@@ -10,19 +10,19 @@ const node = (own: Partial<ToolNode> = {}): ToolNode => ({
   offers: [{ name: "own", title: null, kind: "http" }],
   ...own,
 });
-const atNode: ToolServer = {
+const atNode: McpServer = {
   ...mcpServerAt("http://unused/", { name: "files" }),
   place: { kind: "node", nodeId: "gpu-1", server: "own" },
 };
 
 class World {
-  servers: readonly ToolServer[] = [];
+  servers: readonly McpServer[] = [];
   node: ToolNode | undefined;
   told = 0;
   readonly #serverListeners: (() => void)[] = [];
   readonly #nodeListeners: (() => void)[] = [];
 
-  constructor(...servers: ToolServer[]) {
+  constructor(...servers: McpServer[]) {
     this.servers = servers;
     const listen = (listeners: (() => void)[]) => (listener: () => void) => {
       listeners.push(listener);
@@ -39,7 +39,7 @@ class World {
     places.onChange(() => this.told++);
   }
 
-  add(server: ToolServer): void {
+  add(server: McpServer): void {
     this.servers = [...this.servers, server];
     for (const listener of this.#serverListeners) listener();
   }

@@ -1,6 +1,7 @@
 // Watches the nodes at which MCP servers are: that one came, went or was replaced is a change of what there is.
+
+import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import { standingOf, type ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { McpServers } from "../../domain/tools/tool-server.ts";
 
 export class NodeWatch {
   readonly #servers: Pick<McpServers, "all" | "onChange">;

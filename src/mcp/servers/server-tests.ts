@@ -4,11 +4,11 @@ import type { Clock } from "../../base/clock.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
-import type { McpServerTestWire, ToolServerTestRequest } from "../../wire/tools/tool-servers.ts";
+import type { McpServerTestRequest, McpServerTestWire } from "../../wire/tools/mcp-servers.ts";
 import { ServerLists } from "../front/server-lists.ts";
 import type { Definitions } from "./definitions.ts";
 import type { ManagedServers } from "./managed-servers.ts";
@@ -26,7 +26,7 @@ export interface ServerTestsOptions {
   servers: Pick<ManagedServers, "known" | "requireReadable">;
   definitions: Pick<Definitions, "statesOf">;
   findNode: FindNode;
-  separateLink(server: ToolServer, caller: ToolCaller): SeparateLink;
+  separateLink(server: McpServer, caller: ToolCaller): SeparateLink;
   clock: Clock;
 }
 
@@ -46,7 +46,7 @@ export class ServerTests {
   }
 
   /** What goes wrong at the server is a result, not an error. */
-  async run(principal: Principal, request: ToolServerTestRequest): Promise<McpServerTestWire> {
+  async run(principal: Principal, request: McpServerTestRequest): Promise<McpServerTestWire> {
     requireOperator(principal);
     const server = await this.#serverOf(request);
     const isKnown = request.name !== undefined;
@@ -56,7 +56,7 @@ export class ServerTests {
     );
   }
 
-  async #serverOf(request: ToolServerTestRequest): Promise<ToolServer> {
+  async #serverOf(request: McpServerTestRequest): Promise<McpServer> {
     const { name, url, node, headers, protocol_version } = request;
     const { servers, findNode } = this.#options;
     if (name !== undefined) {
@@ -74,7 +74,7 @@ export class ServerTests {
     return newServer({ name: unnamed, headers, protocol_version }, place);
   }
 
-  async #ask(server: ToolServer, principal: Principal, isKnown: boolean): Promise<McpServerTestWire> {
+  async #ask(server: McpServer, principal: Principal, isKnown: boolean): Promise<McpServerTestWire> {
     const { clock, separateLink } = this.#options;
     const sinceMs = clock.monotonicMs();
     const { promise: late, reject } = Promise.withResolvers<never>();
@@ -114,7 +114,7 @@ export class ServerTests {
       isKnown,
       safe,
       onSeen,
-    }: { server: ToolServer; isKnown: boolean; safe: Safe; onSeen(more: Partial<Seen>): void },
+    }: { server: McpServer; isKnown: boolean; safe: Safe; onSeen(more: Partial<Seen>): void },
   ): Promise<void> {
     const { clock, definitions } = this.#options;
     const textOf = (value: unknown) => (typeof value === "string" ? safe(value) : null);
@@ -151,7 +151,7 @@ const nothing: Seen = {
 };
 
 /** A server may say again what it was sent. */
-function secretsOf({ credentials, place }: ToolServer): string[] {
+function secretsOf({ credentials, place }: McpServer): string[] {
   const headers = credentials.kind === "headers" ? Object.values(credentials.headers) : [];
   const bare = headers.map((value) => value.replace(/^(?:Bearer|Basic) /i, ""));
   return [...headers, ...bare, ...(place.kind === "command" ? Object.values(place.env) : [])];

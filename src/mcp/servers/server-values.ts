@@ -3,6 +3,8 @@ import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
+import type { McpServer, ToolCredentials, ToolPlace } from "../../domain/tools/mcp-server.ts";
+import { mcpServerDefaults } from "../../domain/tools/mcp-server-store.ts";
 import {
   isToolIssuer,
   type TextRule,
@@ -10,9 +12,7 @@ import {
   toolCredentialsFault,
   toolIssuerRule,
 } from "../../domain/tools/server-rules.ts";
-import type { ToolCredentials, ToolPlace, ToolServer } from "../../domain/tools/tool-server.ts";
-import { mcpServerDefaults } from "../../domain/tools/tool-server-store.ts";
-import type { CreateToolServerRequest, UpdateToolServerRequest } from "../../wire/tools/tool-servers.ts";
+import type { CreateMcpServerRequest, UpdateMcpServerRequest } from "../../wire/tools/mcp-servers.ts";
 
 /** By id or name; undefined: there is none. */
 export type FindNode = (idOrName: string) => Promise<{ readonly id: string } | undefined>;
@@ -21,10 +21,10 @@ const maxHeaders = 64;
 /** What U+0000 is in cannot be stored, and what else cannot be seen is no text for people. */
 const unseen = /[\p{Cc}\p{Cs}]/u;
 
-export function newServer(request: CreateToolServerRequest, place: ToolPlace): ToolServer {
+export function newServer(request: CreateMcpServerRequest, place: ToolPlace): McpServer {
   const { name } = request;
   requireText("name", name, texts.name);
-  const blank: ToolServer = {
+  const blank: McpServer = {
     ...{ name, title: null, description: null, place, credentials: { kind: "none" } },
     ...{ environments: null, accounts: null, tools: null, approval: "first", sharing: "person" },
     ...mcpServerDefaults,
@@ -34,7 +34,7 @@ export function newServer(request: CreateToolServerRequest, place: ToolPlace): T
 }
 
 /** What is left out stays. Throws `invalid_request`. */
-export function changedServer(current: ToolServer, request: UpdateToolServerRequest, place: ToolPlace): ToolServer {
+export function changedServer(current: McpServer, request: UpdateMcpServerRequest, place: ToolPlace): McpServer {
   const { title, description, environments, accounts, tools, price_per_call: price } = request;
   for (const [name, text] of Object.entries({ title, description })) {
     if (text && unseen.test(text)) throw fieldError(name, "must be a text of one line. Leave out what cannot be seen.");
@@ -66,7 +66,7 @@ export function changedServer(current: ToolServer, request: UpdateToolServerRequ
 
 /** Undefined where the request says nothing of it. Rejects with `invalid_request`. */
 export async function placeOf(
-  { url, node }: Pick<UpdateToolServerRequest, "url" | "node">,
+  { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
 ): Promise<ToolPlace | undefined> {
   if (url !== undefined && node !== undefined) throw fieldError("node", "is there beside url. Keep one of them.");
@@ -95,7 +95,7 @@ export function originOf(place: ToolPlace): string {
   return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
 }
 
-function changedCredentials(current: ToolServer, request: UpdateToolServerRequest, place: ToolPlace): ToolCredentials {
+function changedCredentials(current: McpServer, request: UpdateMcpServerRequest, place: ToolPlace): ToolCredentials {
   const { headers, oauth } = request;
   const url = place.kind === "http" ? place.url : undefined;
   const fault = toolCredentialsFault({ url, headers, oauth: oauth && withClient(current.credentials, oauth) });
@@ -115,7 +115,7 @@ function changedCredentials(current: ToolServer, request: UpdateToolServerReques
 const secretMoves =
   "is required where url, or issuer, becomes that of another server, as what is stored is sent to no other; null for none.";
 
-type OAuth = NonNullable<UpdateToolServerRequest["oauth"]>;
+type OAuth = NonNullable<UpdateMcpServerRequest["oauth"]>;
 
 function withClient(current: ToolCredentials, { client_id: id, client_secret: secret }: OAuth): OAuth {
   return { client_id: id === undefined && current.kind === "person" ? current.clientId : id, client_secret: secret };

@@ -1,10 +1,10 @@
 // An MCP server as operators see it; no secret is in it.
 import { usdOf } from "../../base/money.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
-import type { McpServerWire } from "../../wire/tools/tool-servers.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
+import type { McpServerWire } from "../../wire/tools/mcp-servers.ts";
 
 /** What can be changed of it, in the words of the wire: the audit log has the same. */
-export function settingsToWire(server: ToolServer) {
+export function settingsToWire(server: McpServer) {
   const { place, credentials, environments, accounts, tools, nanoUsdPerCall: nanoUsd } = server;
   return {
     ...{ title: server.title, description: server.description },

@@ -8,9 +8,9 @@ import type { Lease } from "../../domain/limits/limits.ts";
 import type { Price } from "../../domain/models/price.ts";
 import { keyOf, type Principal, partyOf } from "../../domain/principal.ts";
 import { redactCredentials } from "../../domain/redaction.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
 import { type Stopping, stoppingError } from "../../inference/stopping.ts";
@@ -47,7 +47,7 @@ const noLimitsTold = { onLimits: () => {} };
 export class MeteredUses implements ToolUses {
   readonly #options: MeteredUsesOptions;
   /** What is worked out of a price is kept beside it. */
-  readonly #prices = new WeakMap<ToolServer, Price>();
+  readonly #prices = new WeakMap<McpServer, Price>();
 
   constructor(options: MeteredUsesOptions) {
     this.#options = options;
@@ -116,7 +116,7 @@ export class MeteredUses implements ToolUses {
   }
 
   /** Limits set aside what a call costs as they do for a model that has a price for each request. */
-  #priceOf(server: ToolServer): Price | undefined {
+  #priceOf(server: McpServer): Price | undefined {
     const nanoUsd = server.nanoUsdPerCall ?? 0;
     if (nanoUsd === 0) return undefined;
     let price = this.#prices.get(server);

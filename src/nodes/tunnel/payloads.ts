@@ -6,6 +6,7 @@ import { modelProcessStates } from "../../domain/models/model-process-state.ts";
 import { maxNodeModels } from "../../domain/models/node.ts";
 import { type Operation, operationPaths } from "../../domain/models/operation.ts";
 import { priorities } from "../../domain/models/policies/priority.ts";
+import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 import {
   maxOfferedMcpServers,
   type NodeToolRequest,
@@ -14,7 +15,6 @@ import {
   passedToolHeaders,
   toolMethods,
 } from "../../domain/tools/node-tools.ts";
-import { mcpServerName } from "../../domain/tools/tool-server.ts";
 import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 

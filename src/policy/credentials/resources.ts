@@ -1,6 +1,6 @@
 // The protected resources that access tokens are for (RFC 8707): the API, and the endpoints of tools, each known by its path.
 import type { Scope } from "../../domain/scope.ts";
-import { mcpServerName } from "../../domain/tools/tool-server.ts";
+import { mcpServerName } from "../../domain/tools/mcp-server.ts";
 
 export const apiResource = "/v1";
 /** The resource of all MCP servers; the resource of each is below it. */

@@ -3,8 +3,8 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
-import type { McpServers, ToolServer } from "../../domain/tools/tool-server.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
@@ -75,7 +75,7 @@ export class DeskTools implements ModelTools {
     }
   }
 
-  #isAt({ name, place }: ToolServer, url: string): boolean {
+  #isAt({ name, place }: McpServer, url: string): boolean {
     const asked = trimSlashes(url);
     if (asked === `${this.#options.installationUrl()}/mcp/${name}`) return true;
     return place.kind === "http" && trimSlashes(place.url) === asked;

@@ -3,7 +3,7 @@ import { Pending } from "../../accounts/pending.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Config } from "../../config/config.ts";
-import type { McpServers } from "../../domain/tools/tool-server.ts";
+import type { McpServers } from "../../domain/tools/mcp-server.ts";
 import { ToolAuthorization } from "../../mcp/connections/authorization.ts";
 import { type BegunConnection, ConnectFlow, connectLifeSeconds } from "../../mcp/connections/connect-flow.ts";
 import { PersonConnections } from "../../mcp/connections/person-connections.ts";

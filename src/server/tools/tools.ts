@@ -5,8 +5,8 @@ import { type Config, processEnvironment, type ReloadableConfig } from "../../co
 import type { ChangeFeed } from "../../domain/change-feed.ts";
 import { nodeCalled } from "../../domain/models/node.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
-import type { ToolServer } from "../../domain/tools/tool-server.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
 import type { Revocations } from "../../mcp/connections/revocations.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
@@ -24,7 +24,7 @@ import { ExpirySweep } from "../../storage/tables/expiry-sweep.ts";
 import { SqlNodeStore } from "../../storage/tables/node-store.ts";
 import { SqlApprovedCalls } from "../../storage/tables/tools/approved-call-store.ts";
 import { SqlDefinitionStore } from "../../storage/tables/tools/definition-store.ts";
-import { SqlMcpServerStore } from "../../storage/tables/tools/tool-server-store.ts";
+import { SqlMcpServerStore } from "../../storage/tables/tools/mcp-server-store.ts";
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { StoredApprovals } from "./approved-calls.ts";
@@ -42,7 +42,7 @@ export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version
   /** Told what waits for an operator. */
   incidents: IncidentWatch;
   /** In the place of those of the file, where a test has some of its own. */
-  servers: (() => readonly ToolServer[]) | undefined;
+  servers: (() => readonly McpServer[]) | undefined;
   /** The configuration as it is now. */
   current(): Pick<ReloadableConfig, "tools">;
   uses: ToolUseParts;

@@ -10,7 +10,7 @@ import {
   programPath,
 } from "../../support/agents/agent-program.ts";
 import { startToolWorld, type ToolWorld } from "../../support/mcp/tool-world.ts";
-import { HttpMcpServer, textResult } from "../../support/tool-servers.ts";
+import { HttpMcpServer, textResult } from "../../support/mcp-servers.ts";
 
 // Each is a program that has to start.
 setDefaultTimeout(60_000);

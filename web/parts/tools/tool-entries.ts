@@ -2,7 +2,7 @@
 import { useOffer } from "../../api/offer.ts";
 import { useRead } from "../../api/queries.ts";
 import { isCut, ownName, serverOf } from "../../api/tools.ts";
-import type { ToolServerList } from "../../api/types.ts";
+import type { McpServerList } from "../../api/types.ts";
 
 /** null: all that are offered; empty: none. */
 export type ToolList = readonly string[] | null;
@@ -20,7 +20,7 @@ export function toolListError(tools: ToolList): string | undefined {
 /** `of`: what one may use oneself, or all servers of the installation. Asked for once somebody writes a list. */
 export function useToolEntries(of: "own" | "installation", enabled: boolean): string[] {
   const offer = useOffer({ enabled: enabled && of === "own" });
-  const servers = useRead<ToolServerList>("/v1/admin/tool-servers", {}, { enabled: enabled && of === "installation" });
+  const servers = useRead<McpServerList>("/v1/admin/tool-servers", {}, { enabled: enabled && of === "installation" });
   const names = servers.data?.data.map(({ name }) => name) ?? [];
   const tools = offer.data?.tools ?? [];
   // Where clients know one by another name than its server does, the server's own is not told.

@@ -15,7 +15,7 @@ import {
   mcpServerTestRequest,
   mcpServerTestShape,
   updateMcpServerRequest,
-} from "../../../wire/tools/tool-servers.ts";
+} from "../../../wire/tools/mcp-servers.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { listOf, pageOf, pageQuery, wholeListOf } from "../list.ts";
@@ -30,7 +30,7 @@ export interface AdminToolDeps extends EndpointDeps {
 const nameParameter = [{ name: "name", in: "path", description: "Name of the server, such as `github`." }] as const;
 const deletedMcpServer = z
   .object({ object: z.literal("tool_server"), name: z.string(), deleted: z.literal(true) })
-  .meta({ id: "DeletedToolServer" });
+  .meta({ id: "DeletedMcpServer" });
 const definitionQuery = z.object({
   ...pageQuery,
   after: z
@@ -61,15 +61,15 @@ export function adminToolRoutes(deps: AdminToolDeps): ScopedRoute[] {
 }
 
 const list = endpoint("GET", "/v1/admin/tool-servers", {
-  operationId: "listToolServers",
+  operationId: "listMcpServers",
   summary: "List the MCP servers",
   description: "Those of headrace.yaml, then those added here.",
-  response: { description: "The servers.", json: wholeListOf(mcpServerShape, "ToolServerList") },
+  response: { description: "The servers.", json: wholeListOf(mcpServerShape, "McpServerList") },
   answer: async ({ deps: { mcpServers } }) => ({ object: "list" as const, data: await mcpServers.list() }),
 });
 
 const create = endpoint("POST", "/v1/admin/tool-servers", {
-  operationId: "createToolServer",
+  operationId: "createMcpServer",
   summary: "Add an MCP server",
   description:
     "It holds from the answer on; nothing is asked of it before a client wants its tools. POST /v1/admin/tool-server-tests asks it.",
@@ -80,7 +80,7 @@ const create = endpoint("POST", "/v1/admin/tool-servers", {
 });
 
 const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
-  operationId: "retrieveToolServer",
+  operationId: "retrieveMcpServer",
   summary: "Retrieve one MCP server",
   parameters: nameParameter,
   response: { description: "The server.", json: mcpServerShape },
@@ -88,7 +88,7 @@ const retrieve = endpoint("GET", "/v1/admin/tool-servers/:name", {
 });
 
 const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
-  operationId: "updateToolServer",
+  operationId: "updateMcpServer",
   summary: "Change an MCP server that was added here",
   description:
     "Connections to it begin anew, and calls that are under way there fail. Where `url` moves to another scheme, host or port, its headers and the secret of its client have to be given again, and the accounts that people connected there end.",
@@ -100,7 +100,7 @@ const update = endpoint("PATCH", "/v1/admin/tool-servers/:name", {
 });
 
 const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
-  operationId: "deleteToolServer",
+  operationId: "deleteMcpServer",
   summary: "Delete an MCP server that was added here",
   description:
     "Calls that are under way there fail. What was approved of it, and the accounts that people connected there, go with it.",
@@ -113,7 +113,7 @@ const remove = endpoint("DELETE", "/v1/admin/tool-servers/:name", {
 });
 
 const test = endpoint("POST", "/v1/admin/tool-server-tests", {
-  operationId: "testToolServer",
+  operationId: "testMcpServer",
   summary: "Ask an MCP server what it has, without a change",
   description:
     "Either a server that there is, by `name`, or any by `url` or `node`. One that is asked as each person is asked as the person who tests it. What goes wrong there is in `error` of the answer, which is a 200. It takes 20 s at most.",

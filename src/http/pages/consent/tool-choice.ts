@@ -5,8 +5,8 @@ import type { Authorization } from "../../../domain/people/oauth.ts";
 import { membershipCredentialId, type OwnMembership } from "../../../domain/people/person.ts";
 import type { KeyStore } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
+import type { McpServer, McpServers } from "../../../domain/tools/mcp-server.ts";
 import { reachesServer } from "../../../domain/tools/tool-reach.ts";
-import type { McpServers, ToolServer } from "../../../domain/tools/tool-server.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
 import { type Html, html } from "../html.ts";
@@ -75,7 +75,7 @@ export async function toolChoice(asking: Asking, deps: ToolChoiceDeps): Promise<
 async function usableServers(
   { app, memberships }: Asking,
   { mcpServers, keys }: ToolChoiceDeps,
-): Promise<readonly ToolServer[]> {
+): Promise<readonly McpServer[]> {
   const servers = mcpServers.all();
   if (servers.length === 0) return [];
   const parties = await Promise.all(

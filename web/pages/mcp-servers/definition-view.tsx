@@ -12,7 +12,7 @@ import { SmallNote } from "../../parts/words/note.tsx";
 import { hidesSomething, Told } from "../../parts/words/told.tsx";
 import { type DefinitionPart, hostsIn, partsOf } from "./definition-parts.ts";
 import { Difference } from "./difference.tsx";
-import { wordsFor } from "./tool-server-words.tsx";
+import { wordsFor } from "./mcp-server-words.tsx";
 import { type Decision, useDecision } from "./use-decision.ts";
 
 export function DefinitionView({ definition }: { definition: ToolDefinition }) {

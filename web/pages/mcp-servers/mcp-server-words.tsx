@@ -1,9 +1,9 @@
 // MCP servers in words: where they are, as whom they are asked, and what of them is offered.
-import type { ToolDefinition, ToolServer } from "../../api/types.ts";
+import type { McpServer, ToolDefinition } from "../../api/types.ts";
 import { count, counted } from "../../parts/words/figures.ts";
 import { State, type StateKind } from "../../parts/words/state.tsx";
 
-export function ServerState({ server: { enabled, waiting } }: { server: ToolServer }) {
+export function ServerState({ server: { enabled, waiting } }: { server: McpServer }) {
   if (!enabled) return <State kind="plain">Switched off</State>;
   return waiting > 0 ? (
     <State kind="waiting">{`${count(waiting)} to approve`}</State>
@@ -13,24 +13,24 @@ export function ServerState({ server: { enabled, waiting } }: { server: ToolServ
 }
 
 /** Its address, or where it is without one. */
-export function placeOf({ place, url, node }: ToolServer): string {
+export function placeOf({ place, url, node }: McpServer): string {
   if (node) return `${node.server}, on a node`;
   return place === "command" ? "A program on this machine" : (url ?? "");
 }
 
-export const identityNames: Record<ToolServer["credentials"], string> = {
+export const identityNames: Record<McpServer["credentials"], string> = {
   none: "No sign-in",
   headers: "Shared credential",
   person: "Per-user sign-in",
 };
 
-export function identityText({ credentials, header_names: names, oauth }: ToolServer): string {
+export function identityText({ credentials, header_names: names, oauth }: McpServer): string {
   if (credentials === "headers") return `Shared credential (${names.join(", ")})`;
   if (credentials === "none") return "No sign-in";
   return oauth?.client_id ? `Per-user sign-in with the client ${oauth.client_id}` : "Per-user sign-in";
 }
 
-export const approvalTexts: Record<ToolServer["approval"], string> = {
+export const approvalTexts: Record<McpServer["approval"], string> = {
   first: "First version approved; changes need review",
   each: "Each tool needs approval",
   all: "All changes accepted",

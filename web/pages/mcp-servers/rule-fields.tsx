@@ -13,7 +13,7 @@ import {
 } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { listAll } from "../../api/names.ts";
-import type { Account, ToolServer } from "../../api/types.ts";
+import type { Account, McpServer } from "../../api/types.ts";
 import { EnvironmentBoxes } from "../../parts/editing/environment-boxes.tsx";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { MultiChoice } from "../../parts/editing/multi-choice.tsx";
@@ -165,7 +165,7 @@ const bounds: readonly Field[] = [
   ] as const),
 ];
 
-const revisions: readonly NonNullable<ToolServer["protocol_version"]>[] = ["2026-07-28", "2025-11-25", "2025-06-18"];
+const revisions: readonly NonNullable<McpServer["protocol_version"]>[] = ["2026-07-28", "2025-11-25", "2025-06-18"];
 
 export function BoundFields({ draft, change, errorOf, shown }: PartProps & { shown: boolean }) {
   return (

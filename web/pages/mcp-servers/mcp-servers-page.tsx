@@ -3,7 +3,7 @@ import { Alert, Button, Group, Stack } from "@mantine/core";
 import { ClockIcon } from "@primer/octicons-react";
 import { useSearchParams } from "wouter";
 import { useList } from "../../api/queries.ts";
-import type { ToolServer } from "../../api/types.ts";
+import type { McpServer } from "../../api/types.ts";
 import { FormDrawer } from "../../parts/editing/form-drawer.tsx";
 import { AddButton } from "../../parts/page/buttons.tsx";
 import { Empty } from "../../parts/page/empty.tsx";
@@ -14,18 +14,18 @@ import type { Column } from "../../parts/table/column.ts";
 import { LongTable } from "../../parts/table/long-table.tsx";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { AddServer } from "./add-server.tsx";
+import { mcpServersPath } from "./mcp-server-paths.ts";
+import { identityNames, placeOf, ServerState, waitingText } from "./mcp-server-words.tsx";
 import { ServerView } from "./server-view.tsx";
-import { mcpServersPath } from "./tool-server-paths.ts";
-import { identityNames, placeOf, ServerState, waitingText } from "./tool-server-words.tsx";
 
-export const ToolServersPage = operatorsOnly("MCP servers", McpServers);
+export const McpServersPage = operatorsOnly("MCP servers", McpServers);
 
 function McpServers() {
   const [search, setSearch] = useSearchParams();
-  const listing = useList<ToolServer>(mcpServersPath, {}, { everyMs: 10_000 });
+  const listing = useList<McpServer>(mcpServersPath, {}, { everyMs: 10_000 });
   const name = search.get("server");
   const chosen = listing.items.find((server) => server.name === name);
-  const choose = (server: ToolServer) => setSearch({ server: server.name });
+  const choose = (server: McpServer) => setSearch({ server: server.name });
   const close = () => setSearch({});
   const add = <AddButton onClick={() => setSearch({ new: "" })}>Add a server</AddButton>;
   return (
@@ -67,7 +67,7 @@ function McpServers() {
   );
 }
 
-function columnsOf(choose: (server: ToolServer) => void): Column<ToolServer>[] {
+function columnsOf(choose: (server: McpServer) => void): Column<McpServer>[] {
   return [
     {
       name: "name",
@@ -95,7 +95,7 @@ function columnsOf(choose: (server: ToolServer) => void): Column<ToolServer>[] {
 
 const maxNamed = 5;
 
-function WaitingServers({ servers, choose }: { servers: readonly ToolServer[]; choose(server: ToolServer): void }) {
+function WaitingServers({ servers, choose }: { servers: readonly McpServer[]; choose(server: McpServer): void }) {
   const waiting = servers.reduce((all, server) => all + server.waiting, 0);
   if (waiting === 0) return null;
   const title = `${waitingText(waiting)} ${waiting === 1 ? "waits" : "wait"} for your approval`;

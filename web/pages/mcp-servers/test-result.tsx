@@ -1,19 +1,19 @@
 // The result of a test of an MCP server: its facts and tools, or the fault and its remedy.
 import { Alert, Code, Stack, Text } from "@mantine/core";
 import { AlertIcon, CheckCircleIcon } from "@primer/octicons-react";
-import type { ToolServerTest } from "../../api/types.ts";
+import type { McpServerTest } from "../../api/types.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { Some } from "../../parts/page/some.tsx";
 import { counted, duration } from "../../parts/words/figures.ts";
 import { SmallNote } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
-import { DefinitionState } from "./tool-server-words.tsx";
+import { DefinitionState } from "./mcp-server-words.tsx";
 
-export function TestResult({ result }: { result: ToolServerTest }) {
+export function TestResult({ result }: { result: McpServerTest }) {
   return result.ok ? <Worked result={result} /> : <Failed result={result} />;
 }
 
-function Worked({ result }: { result: ToolServerTest }) {
+function Worked({ result }: { result: McpServerTest }) {
   const { tools, prompts, resources, server, revision, instructions, duration_ms: ms } = result;
   const name = server?.title ?? server?.name ?? "Unnamed server";
   const found = [counted(tools.length, "tool"), counted(prompts, "prompt"), counted(resources, "resource")];
@@ -53,7 +53,7 @@ function Worked({ result }: { result: ToolServerTest }) {
   );
 }
 
-function Failed({ result: { error, output } }: { result: ToolServerTest }) {
+function Failed({ result: { error, output } }: { result: McpServerTest }) {
   return (
     <Alert icon={<AlertIcon />} color="red" title="The test failed" role="alert">
       <Stack gap="xs">

@@ -1,19 +1,19 @@
 // Changes an MCP server that was added here.
 import { useState } from "react";
 import { call } from "../../api/client.ts";
-import type { ToolServer, UpdateToolServerRequest } from "../../api/types.ts";
+import type { McpServer, UpdateMcpServerRequest } from "../../api/types.ts";
 import { changedMembers } from "../../parts/editing/changed-members.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { RecordTitle } from "../../parts/page/section.tsx";
+import { mcpServerPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { draftOf, movedOf, settingsOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
-import { mcpServerPath, staleWithMcpServers } from "./tool-server-paths.ts";
 
-export function EditServer({ server, done }: { server: ToolServer; done(): void }) {
+export function EditServer({ server, done }: { server: McpServer; done(): void }) {
   // Others may change it while the form is open, which then changes no more than was changed in it.
   const [before] = useState(server);
   const save = useToldChange(
-    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", mcpServerPath(server.name), { body }),
+    (body: UpdateMcpServerRequest) => call<McpServer>("PATCH", mcpServerPath(server.name), { body }),
     { stale: staleWithMcpServers, said: ({ name }) => `${name} was saved.`, done },
   );
   const stored = draftOf(before);

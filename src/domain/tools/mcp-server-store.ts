@@ -1,7 +1,7 @@
 // MCP servers that operators add at run time, as they are stored.
 import type { AuditEvent } from "../audit.ts";
+import type { McpServer, ToolCredentials } from "./mcp-server.ts";
 import type { StoredToolConnection } from "./tool-connection.ts";
-import type { ToolCredentials, ToolServer } from "./tool-server.ts";
 
 /** `file`: headrace.yaml; `database`: an operator added it. */
 export const mcpServerSources = ["file", "database"] as const;
@@ -14,7 +14,7 @@ export const mcpServerDefaults = {
   maxConcurrency: 32,
 } as const;
 
-export interface StoredMcpServer extends Omit<ToolServer, "credentials" | "isDeclared"> {
+export interface StoredMcpServer extends Omit<McpServer, "credentials" | "isDeclared"> {
   readonly credentialKind: ToolCredentials["kind"];
   /** Its credentials as JSON, sealed under a key derived from the installation's secret; null: it has none, or none any more. */
   readonly sealedCredentials: string | null;
@@ -30,7 +30,7 @@ export interface McpServerEnds {
 
 export interface McpServerStore {
   /** In the order of their names. */
-  listToolServers(): Promise<StoredMcpServer[]>;
+  listMcpServers(): Promise<StoredMcpServer[]>;
   /** False, with nothing written, where there is one of this name. */
   insertMcpServer(server: StoredMcpServer, event: AuditEvent): Promise<boolean>;
   /**
@@ -47,7 +47,7 @@ export interface McpServerStore {
    * `keepsName`: another one has the name, whose definitions and connected accounts stay; else they go with it. Gives what
    * `changeMcpServer` does.
    */
-  deleteToolServer(
+  deleteMcpServer(
     name: string,
     other: { keepsName: boolean },
     event: AuditEvent,

@@ -1,5 +1,5 @@
 // An MCP server as it stands in its form, and what of that the API is sent.
-import type { CreateToolServerRequest, ToolServer, ToolServerTestRequest } from "../../api/types.ts";
+import type { CreateMcpServerRequest, McpServer, McpServerTestRequest } from "../../api/types.ts";
 import { numberOf, type TypedNumber } from "../../parts/editing/typed-number.ts";
 import { allEnvironments } from "../../parts/words/environments.ts";
 
@@ -17,7 +17,7 @@ export interface ServerDraft {
   url: string;
   node: string;
   nodeServer: string;
-  credentials: ToolServer["credentials"];
+  credentials: McpServer["credentials"];
   /** Those that are stored stay where it is null. */
   headers: readonly TypedHeader[] | null;
   /** Empty: the one that the server names. */
@@ -30,9 +30,9 @@ export interface ServerDraft {
   /** Empty: all. */
   accounts: readonly string[];
   tools: readonly string[];
-  approval: ToolServer["approval"];
+  approval: McpServer["approval"];
   /** Empty: the newest that it knows. */
-  protocolVersion: ToolServer["protocol_version"] | "";
+  protocolVersion: McpServer["protocol_version"] | "";
   isLocal: boolean;
   isShared: boolean;
   timeoutSeconds: TypedNumber;
@@ -52,7 +52,7 @@ export const newServer: ServerDraft = {
   ...{ timeoutSeconds: 60, maxResultBytes: 4_194_304, maxConcurrency: 32, price: "" },
 };
 
-export function draftOf(server: ToolServer): ServerDraft {
+export function draftOf(server: McpServer): ServerDraft {
   const {
     name,
     title,
@@ -139,7 +139,7 @@ export function errorsOf(draft: ServerDraft): Partial<Record<Field, string>> {
   };
 }
 
-type Settings = Omit<CreateToolServerRequest, "name" | "url" | "node" | "headers" | "oauth">;
+type Settings = Omit<CreateMcpServerRequest, "name" | "url" | "node" | "headers" | "oauth">;
 
 function placeOf({ place, url, node, nodeServer }: Place) {
   return place === "http" ? { url: url.trim() } : { node: { node, server: nodeServer.trim() } };
@@ -169,7 +169,7 @@ export function settingsOf(draft: ServerDraft): Settings {
   return {
     ...{ title: title.trim() || null, description: description.replace(/\s+/g, " ").trim() || null },
     environments:
-      environments.length === allEnvironments.length ? null : (environments as NonNullable<ToolServer["environments"]>),
+      environments.length === allEnvironments.length ? null : (environments as NonNullable<McpServer["environments"]>),
     accounts: accounts.length === 0 ? null : [...accounts],
     tools: tools.length === 0 ? null : [...tools],
     ...{ approval: draft.approval, local: draft.isLocal, sharing: draft.isShared ? "all" : "person" },
@@ -179,7 +179,7 @@ export function settingsOf(draft: ServerDraft): Settings {
   };
 }
 
-export function creationOf(draft: ServerDraft): CreateToolServerRequest {
+export function creationOf(draft: ServerDraft): CreateMcpServerRequest {
   return { name: draft.name, ...placeOf(draft), ...identityOf(draft), ...settingsOf(draft) };
 }
 
@@ -194,7 +194,7 @@ export function movedOf(draft: ServerDraft, before: ServerDraft) {
 }
 
 /** What can be tested of it before it is saved; `before`: as it is stored. */
-export function testOf(draft: ServerDraft, before?: ServerDraft): ToolServerTestRequest {
+export function testOf(draft: ServerDraft, before?: ServerDraft): McpServerTestRequest {
   const isStored = before && Object.keys(movedOf(draft, before)).length === 0;
   const revision = draft.protocolVersion || null;
   const isOther = revision !== (before?.protocolVersion || null);

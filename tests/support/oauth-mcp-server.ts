@@ -1,6 +1,6 @@
 // An MCP server with an authorization server of its own: it tells who asked, renews tokens once each, and says of itself what a test wants.
 import { createHash, randomBytes } from "node:crypto";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 
 export type OAuthMcpServer = ReturnType<typeof startOAuthMcpServer>;
 
@@ -170,7 +170,7 @@ export function startOAuthMcpServer() {
 }
 
 /** An MCP server at which each person has an account of their own. */
-export function personalMcpServer(name: string, url: string, more: Partial<ToolServer> = {}): ToolServer {
+export function personalMcpServer(name: string, url: string, more: Partial<McpServer> = {}): McpServer {
   return {
     ...{ name, title: null, description: null, place: { kind: "http", url } },
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null },
@@ -181,12 +181,12 @@ export function personalMcpServer(name: string, url: string, more: Partial<ToolS
 }
 
 /** MCP servers that a test changes. */
-export function changingMcpServers(initial: readonly ToolServer[]) {
+export function changingMcpServers(initial: readonly McpServer[]) {
   let servers = initial;
   return {
     all: () => servers,
     find: (name: string) => servers.find((server) => server.name === name),
-    set(changed: readonly ToolServer[]) {
+    set(changed: readonly McpServer[]) {
       servers = changed;
     },
   };

@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { until } from "../support/headrace.ts";
+import { HttpMcpServer, textResult } from "../support/mcp-servers.ts";
 import { adminOf, type Operated } from "../support/operated.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
 import { startReplicas, type TestReplicas } from "../support/replicas.ts";
-import { HttpMcpServer, textResult } from "../support/tool-servers.ts";
 
 /** Redis, which there is none here, tells it at once. */
 const boundMs = 2_000;

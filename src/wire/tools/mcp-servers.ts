@@ -1,9 +1,9 @@
 // MCP servers and what they say of their tools, as operators see them.
 import { z } from "zod";
 import { environments } from "../../domain/api-key.ts";
+import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/mcp-server.ts";
+import { mcpServerSources } from "../../domain/tools/mcp-server-store.ts";
 import { definitionKinds, definitionStates } from "../../domain/tools/tool-definition.ts";
-import { toolApprovals, toolProtocolVersions, toolSharings } from "../../domain/tools/tool-server.ts";
-import { mcpServerSources } from "../../domain/tools/tool-server-store.ts";
 import { unixSeconds } from "../parts.ts";
 
 // Which characters it may have is said where it is read: a pattern has no words for what is wrong.
@@ -98,10 +98,10 @@ const settings = {
 export const createMcpServerRequest = z
   .strictObject({ name, url: url.optional(), node: node.optional(), ...settings })
   .meta({
-    id: "CreateToolServerRequest",
+    id: "CreateMcpServerRequest",
     description: "`url` or `node` says where it is. Programs of this machine stand in headrace.yaml alone.",
   });
-export type CreateToolServerRequest = z.infer<typeof createMcpServerRequest>;
+export type CreateMcpServerRequest = z.infer<typeof createMcpServerRequest>;
 
 export const updateMcpServerRequest = z
   .strictObject({
@@ -109,8 +109,8 @@ export const updateMcpServerRequest = z
     node: node.optional(),
     ...settings,
   })
-  .meta({ id: "UpdateToolServerRequest", description: "What is left out stays as it is; null takes it away." });
-export type UpdateToolServerRequest = z.infer<typeof updateMcpServerRequest>;
+  .meta({ id: "UpdateMcpServerRequest", description: "What is left out stays as it is; null takes it away." });
+export type UpdateMcpServerRequest = z.infer<typeof updateMcpServerRequest>;
 
 export const mcpServerShape = z
   .object({
@@ -162,7 +162,7 @@ export const mcpServerShape = z
     created_at: unixSeconds.nullable().describe("null: it stands in the file."),
     waiting: z.int().describe("Tools and prompts that wait for approval: they are new, or say something else now."),
   })
-  .meta({ id: "ToolServer" });
+  .meta({ id: "McpServer" });
 export type McpServerWire = z.output<typeof mcpServerShape>;
 
 export const mcpServerTestRequest = z
@@ -177,8 +177,8 @@ export const mcpServerTestRequest = z
         "The only revision to speak in this test; null: the newest that it knows. Left out: the server's own setting.",
       ),
   })
-  .meta({ id: "ToolServerTestRequest" });
-export type ToolServerTestRequest = z.infer<typeof mcpServerTestRequest>;
+  .meta({ id: "McpServerTestRequest" });
+export type McpServerTestRequest = z.infer<typeof mcpServerTestRequest>;
 
 export const mcpServerTestShape = z
   .object({
@@ -207,7 +207,7 @@ export const mcpServerTestShape = z
     output: z.array(z.string()).describe("The last lines that its process wrote to standard error."),
     duration_ms: z.int(),
   })
-  .meta({ id: "ToolServerTest" });
+  .meta({ id: "McpServerTest" });
 export type McpServerTestWire = z.output<typeof mcpServerTestShape>;
 
 export const definitionShape = z

@@ -6,7 +6,7 @@ import {
   type ServerContext,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import type { ToolServer } from "../../src/domain/tools/tool-server.ts";
+import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 
 type Params = Record<string, unknown>;
 export type ToolWork = (params: Params, context: ServerContext, server: Server) => Promise<Params>;
@@ -97,7 +97,7 @@ export function textResult(text: string): Params {
 }
 
 /** A server as the configuration names it. */
-export function mcpServerAt(place: string | readonly [string, ...string[]], own: Partial<ToolServer> = {}): ToolServer {
+export function mcpServerAt(place: string | readonly [string, ...string[]], own: Partial<McpServer> = {}): McpServer {
   return {
     name: "files",
     title: null,

@@ -4,32 +4,32 @@ import { BeakerIcon } from "@primer/octicons-react";
 import { useEffect } from "react";
 import { call } from "../../api/client.ts";
 import { type Change, useChange } from "../../api/queries.ts";
-import type { ToolServer, ToolServerTest, ToolServerTestRequest } from "../../api/types.ts";
+import type { McpServer, McpServerTest, McpServerTestRequest } from "../../api/types.ts";
 import { Form } from "../../parts/editing/form.tsx";
 import { useDraft } from "../../parts/editing/use-draft.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
 import { IdentityFields, storedOf } from "./identity-fields.tsx";
+import { testsPath } from "./mcp-server-paths.ts";
 import { PlaceFields } from "./place-fields.tsx";
 import { BoundFields, NameFields, OfferFields, ReachFields } from "./rule-fields.tsx";
 import { draftOf, errorsOf, fields, newServer, type ServerDraft, suggestedName, testOf } from "./server-draft.ts";
 import { TestResult } from "./test-result.tsx";
-import { testsPath } from "./tool-server-paths.ts";
 
 interface ServerFormProps<Sent> {
   /** Left out where it is new. */
-  server?: ToolServer;
+  server?: McpServer;
   /** Names that there are. */
   taken?: readonly string[];
   action: string;
-  save: Change<Sent, ToolServer>;
+  save: Change<Sent, McpServer>;
   submit(draft: ServerDraft): void;
   cancel(): void;
 }
 
 export function ServerForm<Sent>({ server, taken = [], action, save, submit, cancel }: ServerFormProps<Sent>) {
   const before = server && draftOf(server);
-  const test = useChange((body: ToolServerTestRequest) => call<ToolServerTest>("POST", testsPath, { body }), {
+  const test = useChange((body: McpServerTestRequest) => call<McpServerTest>("POST", testsPath, { body }), {
     done(result, { url }) {
       if (draft.name !== "" || !result.ok) return;
       const host = url !== undefined && URL.canParse(url) ? new URL(url).hostname : "";

@@ -4,8 +4,8 @@ import { call } from "../../api/client.ts";
 import type { DecideToolDefinition, ToolDefinition } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { counted } from "../../parts/words/figures.ts";
-import { definitionsPath, staleWithMcpServers } from "./tool-server-paths.ts";
-import { wordsFor } from "./tool-server-words.tsx";
+import { definitionsPath, staleWithMcpServers } from "./mcp-server-paths.ts";
+import { wordsFor } from "./mcp-server-words.tsx";
 
 export type Decision = DecideToolDefinition["decision"];
 

@@ -9,7 +9,7 @@ import {
   placedAt,
   suggestedName,
   testOf,
-} from "../../web/pages/tool-servers/server-draft.ts";
+} from "../../web/pages/mcp-servers/server-draft.ts";
 
 const stored = draftOf({
   ...{ object: "tool_server", name: "crm", title: null, description: null, source: "database" },

@@ -1,20 +1,20 @@
 // Adds an MCP server.
 import { call } from "../../api/client.ts";
-import type { CreateToolServerRequest, ToolServer } from "../../api/types.ts";
+import type { CreateMcpServerRequest, McpServer } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
+import { mcpServersPath, staleWithMcpServers } from "./mcp-server-paths.ts";
 import { creationOf } from "./server-draft.ts";
 import { ServerForm } from "./server-form.tsx";
-import { mcpServersPath, staleWithMcpServers } from "./tool-server-paths.ts";
 
 interface AddServerProps {
   /** Names that there are. */
   taken: readonly string[];
   close(): void;
-  done(server: ToolServer): void;
+  done(server: McpServer): void;
 }
 
 export function AddServer({ taken, close, done }: AddServerProps) {
-  const add = useToldChange((body: CreateToolServerRequest) => call<ToolServer>("POST", mcpServersPath, { body }), {
+  const add = useToldChange((body: CreateMcpServerRequest) => call<McpServer>("POST", mcpServersPath, { body }), {
     stale: staleWithMcpServers,
     leave: done,
     said: ({ name }) => `${name} was added.`,

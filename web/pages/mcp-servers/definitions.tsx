@@ -4,7 +4,7 @@ import { ArrowLeftIcon, CheckIcon, SearchIcon, SyncIcon } from "@primer/octicons
 import { useEffect, useMemo, useRef, useState } from "react";
 import { type Listing, useRead } from "../../api/queries.ts";
 import { readOffer } from "../../api/tools.ts";
-import type { ToolDefinition, ToolDefinitionList, ToolServer } from "../../api/types.ts";
+import type { McpServer, ToolDefinition, ToolDefinitionList } from "../../api/types.ts";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { SearchField } from "../../parts/filters/search-field.tsx";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
@@ -17,8 +17,8 @@ import { count, counted } from "../../parts/words/figures.ts";
 import { Note } from "../../parts/words/note.tsx";
 import { Told } from "../../parts/words/told.tsx";
 import { DefinitionView } from "./definition-view.tsx";
-import { definitionsPath, mcpServersPath } from "./tool-server-paths.ts";
-import { DefinitionState, wordsFor } from "./tool-server-words.tsx";
+import { definitionsPath, mcpServersPath } from "./mcp-server-paths.ts";
+import { DefinitionState, wordsFor } from "./mcp-server-words.tsx";
 import { useDecision } from "./use-decision.ts";
 
 /** So many are shown in full at first, and at most: those behind them come once these are decided. */
@@ -29,7 +29,7 @@ const maxMs = 60_000;
 const none: readonly ToolDefinition[] = [];
 
 /** The first of what waits. */
-export function useWaiting({ name, waiting: amount }: ToolServer) {
+export function useWaiting({ name, waiting: amount }: McpServer) {
   const [most, setMost] = useState(inFull);
   const { data } = useRead<ToolDefinitionList>(
     definitionsPath(name),

@@ -8,9 +8,9 @@ import { SQL } from "bun";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { startMcpServer } from "../support/mcp/mcp-server.ts";
+import { HttpMcpServer, type McpServerOptions, mcpServer as modelServer, textResult } from "../support/mcp-servers.ts";
 import { type Operated, operated } from "../support/operated.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";
-import { HttpMcpServer, type McpServerOptions, mcpServer as modelServer, textResult } from "../support/tool-servers.ts";
 import { startWebhookReceiver } from "../support/webhook-receiver.ts";
 
 const secret = "Bearer tok-0123456789abcdef";

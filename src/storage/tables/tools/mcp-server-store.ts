@@ -1,7 +1,7 @@
 // MCP servers that operators added, in the database; their credentials arrive sealed.
 import type { AuditEvent } from "../../../domain/audit.ts";
+import type { McpServerEnds, McpServerStore, StoredMcpServer } from "../../../domain/tools/mcp-server-store.ts";
 import type { StoredToolConnection } from "../../../domain/tools/tool-connection.ts";
-import type { McpServerEnds, McpServerStore, StoredMcpServer } from "../../../domain/tools/tool-server-store.ts";
 import type { Database } from "../../sql/database.ts";
 import { available } from "../../sql/outage.ts";
 import { integer, json, table, text } from "../../sql/table.ts";
@@ -29,7 +29,7 @@ export class SqlMcpServerStore implements McpServerStore {
     this.#db = db;
   }
 
-  async listToolServers(): Promise<StoredMcpServer[]> {
+  async listMcpServers(): Promise<StoredMcpServer[]> {
     const stored = await available(servers.all(this.#db`SELECT * FROM tool_servers ORDER BY name`));
     return stored.map(fromColumns);
   }
@@ -64,7 +64,7 @@ export class SqlMcpServerStore implements McpServerStore {
     return isChanged ? ended : undefined;
   }
 
-  async deleteToolServer(
+  async deleteMcpServer(
     name: string,
     { keepsName }: { keepsName: boolean },
     event: AuditEvent,

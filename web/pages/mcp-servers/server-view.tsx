@@ -4,7 +4,7 @@ import { AlertIcon, BeakerIcon, InfoIcon, PencilIcon } from "@primer/octicons-re
 import { useEffect, useRef, useState } from "react";
 import { call } from "../../api/client.ts";
 import { useChange, useList, useRead } from "../../api/queries.ts";
-import type { Node, ToolDefinition, ToolServer, ToolServerTest, UpdateToolServerRequest } from "../../api/types.ts";
+import type { McpServer, McpServerTest, Node, ToolDefinition, UpdateMcpServerRequest } from "../../api/types.ts";
 import { Removal } from "../../parts/editing/removal.tsx";
 import { useToldChange } from "../../parts/editing/told-change.ts";
 import { PlainButton } from "../../parts/page/buttons.tsx";
@@ -18,11 +18,11 @@ import { Note } from "../../parts/words/note.tsx";
 import { ConnectedPeople } from "./connected-people.tsx";
 import { AllDefinitions, AskForThem, OneDefinition, ToApprove, useWaiting } from "./definitions.tsx";
 import { EditServer } from "./edit-server.tsx";
+import { definitionsPath, mcpServerPath, mcpServersPath, staleWithMcpServers, testsPath } from "./mcp-server-paths.ts";
+import { approvalTexts, identityText, placeOf, ServerState } from "./mcp-server-words.tsx";
 import { TestResult } from "./test-result.tsx";
-import { definitionsPath, mcpServerPath, mcpServersPath, staleWithMcpServers, testsPath } from "./tool-server-paths.ts";
-import { approvalTexts, identityText, placeOf, ServerState } from "./tool-server-words.tsx";
 
-export function ServerView({ server, close }: { server: ToolServer; close(): void }) {
+export function ServerView({ server, close }: { server: McpServer; close(): void }) {
   const [editing, setEditing] = useState(false);
   const { name, title, description, source, enabled, credentials, overrides_database: hidesOne } = server;
   const isOwn = source === "database";
@@ -30,11 +30,11 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
   const [shown, setShown] = useState<ToolDefinition>();
   const waiting = useWaiting(server);
   const said = useList<ToolDefinition>(definitionsPath(name), { search, limit: 100 });
-  const test = useChange(() => call<ToolServerTest>("POST", testsPath, { body: { name } }), {
+  const test = useChange(() => call<McpServerTest>("POST", testsPath, { body: { name } }), {
     stale: [mcpServersPath],
   });
   const turn = useToldChange(
-    (body: UpdateToolServerRequest) => call<ToolServer>("PATCH", mcpServerPath(name), { body }),
+    (body: UpdateMcpServerRequest) => call<McpServer>("PATCH", mcpServerPath(name), { body }),
     {
       stale: staleWithMcpServers,
       said: (changed) => (changed.enabled ? `${name} was switched on.` : `${name} was switched off.`),
@@ -106,7 +106,7 @@ export function ServerView({ server, close }: { server: ToolServer; close(): voi
   );
 }
 
-function ServerFacts({ server }: { server: ToolServer }) {
+function ServerFacts({ server }: { server: McpServer }) {
   const { name, environments, accounts, local, tools, approval, sharing, price_per_call: price } = server;
   const nodeId = server.node?.node;
   const node = useRead<Node>(
@@ -138,7 +138,7 @@ function ServerFacts({ server }: { server: ToolServer }) {
   );
 }
 
-function RemoveServer({ server, close }: { server: ToolServer; close(): void }) {
+function RemoveServer({ server, close }: { server: McpServer; close(): void }) {
   const { name, credentials, overrides_database: isHidden } = server;
   return (
     <Removal

@@ -54,7 +54,7 @@ export type ToolSharing = (typeof toolSharings)[number];
 export const toolProtocolVersions = ["2026-07-28", "2025-11-25", "2025-06-18"] as const;
 export type ToolProtocolVersion = (typeof toolProtocolVersions)[number];
 
-export interface ToolServer {
+export interface McpServer {
   /** Unique; see `mcpServerName`. */
   readonly name: string;
   readonly title: string | null;
@@ -89,19 +89,19 @@ export interface ToolServer {
 }
 
 /** Whether it offers a tool of this name, which is its own, at all. */
-export function offersTool({ tools }: Pick<ToolServer, "tools">, name: string): boolean {
+export function offersTool({ tools }: Pick<McpServer, "tools">, name: string): boolean {
   return tools === null || tools.some((one) => (one.endsWith("*") ? name.startsWith(one.slice(0, -1)) : one === name));
 }
 
 /** Progress, and questions to the client, prolong a call; never beyond this. */
-export function maxCallMs({ timeoutMs }: Pick<ToolServer, "timeoutMs">): number {
+export function maxCallMs({ timeoutMs }: Pick<McpServer, "timeoutMs">): number {
   return Math.max(10 * timeoutMs, 600_000);
 }
 
 /** The servers as they are now; those of the file and of the database. */
 export interface McpServers {
-  all(): readonly ToolServer[];
-  find(name: string): ToolServer | undefined;
+  all(): readonly McpServer[];
+  find(name: string): McpServer | undefined;
   /** Calls `listener` after each change; gives what ends that. */
   onChange(listener: () => void): () => void;
 }

@@ -1,7 +1,7 @@
 // The identity by which an MCP server is asked, in its form: nobody, the same for all, or each person.
 import { Fieldset, Group, Input, PasswordInput, Radio, Stack, TagsInput, TextInput } from "@mantine/core";
 import { PlusIcon, TrashIcon } from "@primer/octicons-react";
-import type { ToolServer } from "../../api/types.ts";
+import type { McpServer } from "../../api/types.ts";
 import { MoreSettings } from "../../parts/editing/more-settings.tsx";
 import { PlainButton, SmallButton } from "../../parts/page/buttons.tsx";
 import { Note } from "../../parts/words/note.tsx";
@@ -183,6 +183,6 @@ function OAuthFields({ draft, change, hasSecret, error }: OAuthProps) {
 }
 
 /** Which of the stored identity its form may keep. */
-export function storedOf({ header_names: stored, oauth }: ToolServer) {
+export function storedOf({ header_names: stored, oauth }: McpServer) {
   return { stored, hasSecret: oauth?.has_client_secret ?? false };
 }
