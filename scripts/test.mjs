@@ -39,7 +39,7 @@ const measuring = [
   "bench",
   ...["bytes-in-memory", "cost-of-length", "hostile-load", "idle-streams", "large-bodies", "large-forms"].map(hostile),
   ...["line-ends", "many-requests", "regular-expressions", "slow-senders", "stalled-readers"].map(hostile),
-  ...["memory-slope", "notice-storm", "overload", "soak"].map(fault),
+  ...["memory-slope", "notification-storm", "overload", "soak"].map(fault),
 ];
 // These mostly wait, for a browser, for other programs, for a disk, the others for servers: more files at a time than there
 // are processors use the machine best. Units have deadlines of their own, of milliseconds: none of the others run beside them.

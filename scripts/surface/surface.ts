@@ -9,7 +9,7 @@ import type { CommandEntry } from "../../src/cli/command.ts";
 import { commands } from "../../src/cli/commands.ts";
 import { configJsonSchema } from "../../src/config/config.ts";
 import { auditActions } from "../../src/domain/audit.ts";
-import { noticeTypes } from "../../src/domain/notices/notice.ts";
+import { noticeTypes } from "../../src/domain/notifications/notification.ts";
 import type { Route } from "../../src/http/exchange/route.ts";
 import { openApiDocument } from "../../src/http/reference/openapi.ts";
 import { migrationsFor } from "../../src/storage/sql/migrations.ts";

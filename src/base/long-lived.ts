@@ -299,7 +299,7 @@ const others = {
     maxMs: undefined,
     idle: "15 s an attempt; 10 attempts in about three days",
     ends: { credential: "ends with its webhook", owner: "ends with the account", server: "another process repeats it" },
-    files: ["src/notices/delivery/deliverer.ts"],
+    files: ["src/notifications/delivery/deliverer.ts"],
   },
   modelProcess: {
     name: "Process of a model",

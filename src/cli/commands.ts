@@ -32,12 +32,12 @@ export const commands: ReadonlyMap<string, () => Promise<CommandEntry>> = new Ma
   ["node", async () => (await import("./serve/node.ts")).nodeCommand],
   ["nodes", async () => (await import("./serve/nodes.ts")).nodesCommand],
   ["setup-link", async () => (await import("./login/setup-link.ts")).setupLinkCommand],
-  ["operator-key", async () => (await import("./upkeep/operator-key.ts")).operatorKeyCommand],
-  ["secret", async () => (await import("./upkeep/secret.ts")).secretCommand],
-  ["spool", async () => (await import("./upkeep/spool.ts")).spoolCommand],
-  ["backup", async () => (await import("./upkeep/backup.ts")).backupCommand],
-  ["restore", async () => (await import("./upkeep/restore.ts")).restoreCommand],
-  ["migrate", async () => (await import("./upkeep/migrate.ts")).migrateCommand],
+  ["operator-key", async () => (await import("./maintenance/operator-key.ts")).operatorKeyCommand],
+  ["secret", async () => (await import("./maintenance/secret.ts")).secretCommand],
+  ["spool", async () => (await import("./maintenance/spool.ts")).spoolCommand],
+  ["backup", async () => (await import("./maintenance/backup.ts")).backupCommand],
+  ["restore", async () => (await import("./maintenance/restore.ts")).restoreCommand],
+  ["migrate", async () => (await import("./maintenance/migrate.ts")).migrateCommand],
   ["completion", async () => (await import("./completion.ts")).completionCommand],
 ]);
 

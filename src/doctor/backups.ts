@@ -1,7 +1,7 @@
 // Looks at the backups in the data directory: how old the newest is.
 import { join } from "node:path";
+import { backupsName } from "../maintenance/upgrade.ts";
 import { listBackups } from "../storage/backup/backup-folder.ts";
-import { backupsName } from "../upkeep/upgrade.ts";
 import { type Check, type Finding, ok, skipped, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 

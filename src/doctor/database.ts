@@ -3,6 +3,8 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { KeyRing } from "../domain/key-ring.ts";
 import { formatBytes } from "../engines/llama/byte-size.ts";
+import { installationFault, wasUsed } from "../maintenance/installation-id.ts";
+import { secretInUse } from "../maintenance/installation-secret.ts";
 import { type Database, dialectOf } from "../storage/sql/database.ts";
 import { timeDatabase } from "../storage/sql/database-clock.ts";
 import { requireSupported } from "../storage/sql/open-postgres.ts";
@@ -11,8 +13,6 @@ import { type PostgresFacts, postgresFacts } from "../storage/sql/postgres-facts
 import { connectionsOfProcess } from "../storage/sql/postgres-pool.ts";
 import { quickCheck } from "../storage/sql/quick-check.ts";
 import { schemaState } from "../storage/sql/schema.ts";
-import { installationFault, wasUsed } from "../upkeep/installation-id.ts";
-import { secretInUse } from "../upkeep/installation-secret.ts";
 import { quoted } from "./data-directory.ts";
 import { reasonOf } from "./examine.ts";
 import { type Check, type Finding, type Findings, failure, ok, skipped, warning } from "./finding.ts";

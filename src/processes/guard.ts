@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import type { Writable } from "node:stream";
-import { endMarked, kill, markedProcesses, markVariable } from "./strays.ts";
+import { endMarked, kill, markedProcesses, markVariable } from "./orphans.ts";
 
 /** The first line that the guard reads. It is no argument, as the variables may hold secrets. */
 export interface Guarded {

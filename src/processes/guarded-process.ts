@@ -1,7 +1,7 @@
 // A command behind its guard: started, spoken with, stopped, and gone once nothing of it is left.
 import { selfCommand } from "../installation/places.ts";
 import type { Guarded } from "./guard.ts";
-import { endMarked } from "./strays.ts";
+import { endMarked } from "./orphans.ts";
 
 /** Beyond the time that the guard gives the command: the system may take long to free what it held. */
 const guardGraceMs = 35_000;

@@ -2,11 +2,11 @@
 import { type Clock, maxClockOffsetSeconds } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyRing } from "../domain/key-ring.ts";
+import { secretInUse } from "../maintenance/installation-secret.ts";
 import type { Database } from "../storage/sql/database.ts";
 import { secondsAheadOf } from "../storage/sql/database-clock.ts";
 import { readInstallation } from "../storage/sql/installation.ts";
 import { isMissingTable } from "../storage/sql/postgres-errors.ts";
-import { secretInUse } from "../upkeep/installation-secret.ts";
 
 export interface InstallationWatchOptions {
   db: Database;

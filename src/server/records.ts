@@ -5,6 +5,8 @@ import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config } from "../config/config.ts";
 import { type ChangeFeed, noChangeFeed } from "../domain/change-feed.ts";
+import { requireDatabaseFile } from "../maintenance/installation-id.ts";
+import { openUpToDate } from "../maintenance/upgrade.ts";
 import { Replicas } from "../policy/records/replicas.ts";
 import { finishRestore } from "../storage/backup/restore-steps.ts";
 import { lockDataDirectory } from "../storage/files/data-directory-lock.ts";
@@ -15,8 +17,6 @@ import { type Database, databaseName, dialectOf, openPostgres } from "../storage
 import type { PoolBounds } from "../storage/sql/postgres-pool.ts";
 import { schemaState } from "../storage/sql/schema.ts";
 import { SqlReplicaStore } from "../storage/tables/replica-store.ts";
-import { requireDatabaseFile } from "../upkeep/installation-id.ts";
-import { openUpToDate } from "../upkeep/upgrade.ts";
 import type { Opened } from "./opened.ts";
 
 export interface RecordsOptions {

@@ -8,11 +8,11 @@ import { runCommand } from "../../tests/fixtures/command-line.ts";
 import { startHeadrace, type TestServer, until } from "../../tests/support/headrace.ts";
 import { long } from "../../tests/support/long.ts";
 import { freshDatabase } from "../../tests/support/postgres.ts";
+import { withDatabaseOf } from "../maintenance/data-directory.ts";
+import { claimSecret } from "../maintenance/installation-secret.ts";
+import { secretStatus } from "../maintenance/replace-secret.ts";
+import { SecretRotation } from "../maintenance/secret-rotation.ts";
 import { ForwardVerifier, signForward } from "../nodes/forward-signature.ts";
-import { withDatabaseOf } from "../upkeep/data-directory.ts";
-import { claimSecret } from "../upkeep/installation-secret.ts";
-import { secretStatus } from "../upkeep/replace-secret.ts";
-import { SecretRotation } from "../upkeep/secret-rotation.ts";
 
 const nowSeconds = () => Math.floor(Date.now() / 1000);
 const newHex = () => randomBytes(32).toString("hex");

@@ -9,7 +9,7 @@ import type { LimitSet } from "../domain/limits/limits.ts";
 import type { Principal } from "../domain/principal.ts";
 import { selfCommand } from "../installation/places.ts";
 import { countersOf, summed } from "../metrics/summed.ts";
-import type { ErrorWatch } from "../notices/watch/error-watch.ts";
+import type { ErrorWatch } from "../notifications/watch/error-watch.ts";
 import type { OpenParty, OpenRequests } from "../policy/open-requests.ts";
 import type { SummedLedgerOptions } from "../workers/primary/summed-ledger.ts";
 import type { SettledLease } from "../workers/primary/worker-desk.ts";

@@ -1,7 +1,7 @@
 // The shapes of webhooks and of their deliveries on the wire, and of the requests that make and change them.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { noticeTypes } from "../domain/notices/notice.ts";
+import { noticeTypes } from "../domain/notifications/notification.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
 
 const maxOverlapSeconds = 2_592_000;

@@ -708,7 +708,7 @@ const hasOwnTests = /people|members|invitations|webhooks|model-processes/;
 test("every documented operation of operators was seen to succeed, as documented", () => {
   const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
-      // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notices.test.ts;
+      // Those for people and webhooks have tests of their own: tests/contract/people-routes.test.ts, tests/e2e/notifications.test.ts;
       // so have processes and pulls of models: tests/e2e/model-processes.test.ts, tests/e2e/server-pulls.test.ts.
       .filter(([, { tags }]) => tags.includes("Administration") && !hasOwnTests.test(path))
       .map(([method]) => `${method.toUpperCase()} ${path}`)

@@ -1,7 +1,7 @@
 // Signing in and OAuth at several replicas: each request goes to another one, and every flow comes to its end.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
-import { makeSetupLink } from "../../src/upkeep/setup-link.ts";
+import { makeSetupLink } from "../../src/maintenance/setup-link.ts";
 import { Browser, decideDevice, invite, setUp, signIn } from "../support/browser.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { clientId, clientSecret, type LyingProvider, startLyingProvider } from "../support/identity-provider.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
-import { markedProcesses, markOf } from "../../src/processes/strays.ts";
+import { markedProcesses, markOf } from "../../src/processes/orphans.ts";
 import { writeNodeIdentity } from "../../src/storage/files/node-files.ts";
 import { until } from "../support/headrace.ts";
 import { makeEverythingServer } from "../support/mcp/everything-server.ts";

@@ -159,7 +159,7 @@ test(`${howMany} under load: restored, each has all that was settled before it b
       requests: rows.size,
       tokens: sum,
     });
-    // Usage is drained some times a second, so how much this is hangs on the moment; src/upkeep/backup.test.ts has it for certain.
+    // Usage is drained some times a second, so how much this is hangs on the moment; src/maintenance/backup.test.ts has it for certain.
     fromSpool += settledBefore.filter((id) => !before.rows.has(id)).length;
     rmSync(restored, { recursive: true });
   }

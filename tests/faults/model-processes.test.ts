@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { markedProcesses, markOf } from "../../src/processes/strays.ts";
+import { markedProcesses, markOf } from "../../src/processes/orphans.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { long } from "../support/long.ts";
 import { seeded } from "../support/seeded.ts";

@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bodyOf } from "../../src/base/bytes/body-source.ts";
-import { readForm } from "../../src/forms/read-form.ts";
-import { SpoolSpace } from "../../src/forms/spool-space.ts";
+import { readForm } from "../../src/multipart/read-form.ts";
+import { SpoolSpace } from "../../src/multipart/spool-space.ts";
 
 interface Reading {
   /** The boundary of the client's form, whose bytes are characters here. */

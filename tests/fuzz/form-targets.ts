@@ -1,7 +1,7 @@
 // Forms as they come: where their parts begin and end, and how long the sound in them is.
 import { GatewayError } from "../../src/base/errors.ts";
-import { audioSeconds } from "../../src/forms/audio-length.ts";
-import { MultipartReader } from "../../src/forms/multipart.ts";
+import { audioSeconds } from "../../src/multipart/audio-length.ts";
+import { MultipartReader } from "../../src/multipart/multipart.ts";
 import type { Target } from "./targets.ts";
 
 export const fuzzedBoundary = "b-1";
@@ -53,7 +53,7 @@ const disposition = 'Content-Disposition: form-data; name="';
 export const formTargets: readonly Target[] = [
   {
     name: "forms",
-    files: ["src/forms/multipart.ts", "src/forms/part-head.ts"],
+    files: ["src/multipart/multipart.ts", "src/multipart/part-head.ts"],
     seeds: [
       `--b-1\r\n${disposition}model"\r\n\r\nm\r\n--b-1--\r\n`,
       `\r\n\r\n--b-1\r\n${disposition}model"\r\n\r\nm\r\n--b-1--\r\n`,
@@ -67,7 +67,7 @@ export const formTargets: readonly Target[] = [
   },
   {
     name: "sound-files",
-    files: ["src/forms/audio-length.ts"],
+    files: ["src/multipart/audio-length.ts"],
     seeds: [
       "RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x80\x3e\0\0\0\x7d\0\0\x02\0\x10\0data\x04\0\0\0abcd",
       "fLaC\0\0\0\x22\x10\0\x10\0\0\0\0\0\0\0\x0a\xc4\x42\xf0\0\0\0\0\0\0",

@@ -8,6 +8,8 @@ import { LoginStore, type StoredLogin } from "../../src/cli/login/login-store.ts
 import type { NodeIdentity, NodeLinkReport } from "../../src/domain/models/node-identity.ts";
 import { findManifest, type ModelManifest, saveManifest } from "../../src/engines/llama/model-store.ts";
 import { WindowStarts } from "../../src/limits/memory/window-starts.ts";
+import { makeBackup } from "../../src/maintenance/backup.ts";
+import { claimInstallation } from "../../src/maintenance/installation-id.ts";
 import { readManifest } from "../../src/storage/backup/backup-manifest.ts";
 import { beginRestore, finishRestore } from "../../src/storage/backup/restore-steps.ts";
 import { readCredentials, writeCredentials } from "../../src/storage/files/credentials-file.ts";
@@ -19,8 +21,6 @@ import {
 } from "../../src/storage/files/node-files.ts";
 import { readSecretFile, writeSecretFile } from "../../src/storage/files/secret-file.ts";
 import { openDatabase } from "../../src/storage/sql/database.ts";
-import { makeBackup } from "../../src/upkeep/backup.ts";
-import { claimInstallation } from "../../src/upkeep/installation-id.ts";
 import { committed, expectCommitted } from "./committed.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-golden-"));

@@ -12,8 +12,9 @@ import type { PendingEntry, PendingStore } from "../../src/domain/people/pending
 import { mcpServerContext } from "../../src/domain/tools/server-rules.ts";
 import { formTicket, type TicketSubject } from "../../src/http/pages/form-ticket.ts";
 import { upstreamKeyContext } from "../../src/inference/models/manage-upstreams.ts";
+import { checkOf } from "../../src/maintenance/installation-secret.ts";
 import { type KeptClient, ToolSeals, type ToolTokens } from "../../src/mcp/connections/tool-tokens.ts";
-import { webhookSecretPlace } from "../../src/notices/delivery/deliverer.ts";
+import { webhookSecretPlace } from "../../src/notifications/delivery/deliverer.ts";
 import { openAnswer, sealAnswer } from "../../src/oauth/token/sealed-answer.ts";
 import type { ClientRequest, TokenAnswer } from "../../src/oauth/token/stage.ts";
 import { openContentKey, openPseudonymKey } from "../../src/policy/credentials/content-key.ts";
@@ -22,7 +23,6 @@ import { tokenDigest } from "../../src/policy/credentials/opaque-token.ts";
 import { seal, unseal } from "../../src/policy/credentials/sealing.ts";
 import { replySeals } from "../../src/server/reply-seals.ts";
 import { deriveKey, deriveKeys } from "../../src/storage/files/secret-file.ts";
-import { checkOf } from "../../src/upkeep/installation-secret.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { makeOperatorKey } from "../support/operator-key.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import type { SigningKey, SigningKeyStore } from "../../src/domain/people/signing-key.ts";
 import { decodePosition, encodePosition } from "../../src/http/api/usage/request-query.ts";
 import { decodeCursor, encodeCursor } from "../../src/http/api/usage/usage-query.ts";
-import { signatureHeaders } from "../../src/notices/delivery/signature.ts";
+import { signatureHeaders } from "../../src/notifications/delivery/signature.ts";
 import { AccessTokens } from "../../src/policy/credentials/access-tokens.ts";
 import { seal } from "../../src/policy/credentials/sealing.ts";
 import { SigningKeys } from "../../src/policy/credentials/signing-keys.ts";

@@ -1,7 +1,7 @@
 // What clients and model servers send without end: others are answered meanwhile, and memory stays within its bound.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { makeOperatorKey } from "../../src/upkeep/operator-key.ts";
+import { makeOperatorKey } from "../../src/maintenance/operator-key.ts";
 import { until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";

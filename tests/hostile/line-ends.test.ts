@@ -1,8 +1,8 @@
 // Answers made of line ends alone, from a model server and from a node: whoever asks for anything else does not wait for them.
 import { afterEach, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { makeOperatorKey } from "../../src/maintenance/operator-key.ts";
 import { messageTypes, pieceBytes } from "../../src/nodes/tunnel/messages.ts";
-import { makeOperatorKey } from "../../src/upkeep/operator-key.ts";
 import { until } from "../support/headrace.ts";
 import { hostileNode } from "../support/hostile-node.ts";
 import { long } from "../support/long.ts";

@@ -6,11 +6,11 @@ import { SQL } from "bun";
 import { systemClock } from "../../src/base/clock.ts";
 import type { UsageBegin, UsageEnd } from "../../src/domain/usage/usage.ts";
 import { SpoolLedger } from "../../src/ledger/ledger.ts";
+import { claimSecret } from "../../src/maintenance/installation-secret.ts";
 import { loadSecrets } from "../../src/storage/files/secret-file.ts";
 import { type Database, openDatabase } from "../../src/storage/sql/database.ts";
 import { bringUpToDate } from "../../src/storage/sql/schema.ts";
 import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
-import { claimSecret } from "../../src/upkeep/installation-secret.ts";
 
 export interface FilledDirectory {
   /** For whatever the test needs. */

@@ -1,8 +1,8 @@
 // A gateway with nodes for tests: machines that join it, each a server of its own with a model server behind it.
 
+import { makeOperatorKey } from "../../src/maintenance/operator-key.ts";
 import { joinGateway } from "../../src/nodes/join-gateway.ts";
 import { deleteNodeIdentity, writeNodeIdentity } from "../../src/storage/files/node-files.ts";
-import { makeOperatorKey } from "../../src/upkeep/operator-key.ts";
 import type { CreatedJoinTokenWire, NodeWire } from "../../src/wire/nodes.ts";
 import { startHeadrace, type TestServer, type TestServerOptions, until } from "./headrace.ts";
 import { type Answer, adminOf } from "./operated.ts";

@@ -1,6 +1,6 @@
 // `headrace setup-link`: makes the link with which whoever has the data directory creates an operator's sign-in.
 import { loadDatabaseUrl, loadPublicUrl } from "../../config/config.ts";
-import { makeSetupLink } from "../../upkeep/setup-link.ts";
+import { makeSetupLink } from "../../maintenance/setup-link.ts";
 import { command, dataDirOption } from "../command.ts";
 import { formatTimeAndRelative } from "../terminal/figures.ts";
 import { givenBaseUrl } from "./client.ts";

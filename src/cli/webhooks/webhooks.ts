@@ -1,6 +1,6 @@
 // `headrace webhooks`: lists, makes, tests and deletes webhooks, and shows what was delivered to them.
 import { z } from "zod";
-import { noticeTypes } from "../../domain/notices/notice.ts";
+import { noticeTypes } from "../../domain/notifications/notification.ts";
 import { command, printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { parseNames } from "../keys/key-settings.ts";

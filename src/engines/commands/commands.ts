@@ -1,6 +1,6 @@
 // All commands of this server: made from the configuration, with one budget.
 import { join } from "node:path";
-import { endMarked, markOf } from "../../processes/strays.ts";
+import { endMarked, markOf } from "../../processes/orphans.ts";
 import type { Amounts } from "../memory/amounts.ts";
 import { CommandEngine, type CommandEngineOptions } from "./command-engine.ts";
 import { MemoryKnowledge } from "./memory-knowledge.ts";

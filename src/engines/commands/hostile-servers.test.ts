@@ -3,8 +3,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { ModelCommands, reached } from "../../../tests/support/model-commands.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
 import { Output } from "../../processes/output.ts";
-import { markedProcesses, markOf } from "../../processes/strays.ts";
 
 describe("a command that sleeps", () => {
   const asleepGpu = { 0: 1 };

@@ -3,7 +3,7 @@ import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Log } from "../../base/log.ts";
-import { markedProcesses } from "../../processes/strays.ts";
+import { markedProcesses } from "../../processes/orphans.ts";
 import { type Amounts, amountOf, gpuPool, isGpu, ramPool } from "../memory/amounts.ts";
 import { gpuBytesOf } from "../memory/gpus.ts";
 import type { CommandSettings } from "./settings.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { until } from "../../../tests/support/headrace.ts";
 import { ModelCommands, reached } from "../../../tests/support/model-commands.ts";
-import { markedProcesses, markOf } from "../../processes/strays.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
 
 let world: ModelCommands;
 

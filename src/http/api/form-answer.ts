@@ -2,9 +2,9 @@
 import { invalidRequest } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { boundaryOf } from "../../forms/boundary.ts";
-import type { FormSettings } from "../../forms/form-settings.ts";
-import { type ReadForm, readForm } from "../../forms/read-form.ts";
+import { boundaryOf } from "../../multipart/boundary.ts";
+import type { FormSettings } from "../../multipart/form-settings.ts";
+import { type ReadForm, readForm } from "../../multipart/read-form.ts";
 import { decodeForm } from "../../requests/decode/decode-form.ts";
 import type { TaskForm } from "../../requests/dialects/task/task.ts";
 import { bodyFault } from "../content/body.ts";

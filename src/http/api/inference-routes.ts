@@ -1,7 +1,7 @@
 // The endpoints that run models and keep nothing by themselves: chat completions, completions, embeddings, and the tasks.
 
 import type { Operation } from "../../domain/models/operation.ts";
-import { isForm } from "../../forms/boundary.ts";
+import { isForm } from "../../multipart/boundary.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";
 import type { Task } from "../../requests/dialects/task/task.ts";
 import { tasks } from "../../requests/dialects/task/tasks.ts";

@@ -1,6 +1,6 @@
 // What went wrong with a server's authorization, in words that people and the log may see.
 import { GatewayError } from "../../base/errors.ts";
-import { outwardFault } from "../../outward/send.ts";
+import { outwardFault } from "../../egress/send.ts";
 
 class AuthorizationFault extends Error {
   readonly word: string;

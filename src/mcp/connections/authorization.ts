@@ -5,8 +5,8 @@ import type {
   OAuthProtectedResourceMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/client";
-import { isLoopbackHost, type OutwardRules, type Resolve } from "../../outward/addresses.ts";
-import { type OutwardFetch, outwardFetch } from "../../outward/fetch.ts";
+import { isLoopbackHost, type OutwardRules, type Resolve } from "../../egress/addresses.ts";
+import { type OutwardFetch, outwardFetch } from "../../egress/fetch.ts";
 import { fault, orFault } from "./authorization-fault.ts";
 import { mayAuthorize, type PersonalServer, type Place } from "./personal-server.ts";
 import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";

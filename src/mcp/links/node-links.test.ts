@@ -10,7 +10,7 @@ import { HttpMcpServer, mcpServerAt, textResult } from "../../../tests/support/m
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
-import { markedProcesses, markOf } from "../../processes/strays.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
 import { OfferedServers } from "./offered-servers.ts";
 
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");

@@ -10,7 +10,7 @@ import { type BodySource, readAll } from "../../base/bytes/body-source.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
-import { markedProcesses, markOf } from "../../processes/strays.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
 import { OfferedServers } from "./offered-servers.ts";
 
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");

@@ -6,8 +6,8 @@ import { heldBytes } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
+import { markOf } from "../../processes/orphans.ts";
 import type { Output } from "../../processes/output.ts";
-import { markOf } from "../../processes/strays.ts";
 import type { Line } from "./line.ts";
 import { MessageLines } from "./message-lines.ts";
 

@@ -8,7 +8,7 @@ import { deskBefore, requestFrom } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
-import { markedProcesses, markOf } from "../../processes/strays.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
 
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
 

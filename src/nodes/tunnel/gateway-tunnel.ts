@@ -19,6 +19,7 @@ import {
 } from "./contract.ts";
 import { GatewayStream, type StreamOwner, type StreamTimes } from "./gateway-stream.ts";
 import { creditPayload, maxPayloadBytes, messageTypes, ProtocolError, pieceBytes, readCredit } from "./messages.ts";
+import { Strays } from "./orphans.ts";
 import { OutgoingBody } from "./outgoing-body.ts";
 import {
   type Failure,
@@ -28,7 +29,6 @@ import {
   parseFailure,
   requestPayload,
 } from "./payloads.ts";
-import { Strays } from "./strays.ts";
 import { StreamTable } from "./stream-table.ts";
 import type { TunnelConnection, TunnelUser } from "./tunnel-connection.ts";
 

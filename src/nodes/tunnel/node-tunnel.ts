@@ -27,8 +27,8 @@ import {
   readCredit,
 } from "./messages.ts";
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
+import { Strays } from "./orphans.ts";
 import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding, type RequestHead } from "./payloads.ts";
-import { Strays } from "./strays.ts";
 import { StreamTable } from "./stream-table.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
 

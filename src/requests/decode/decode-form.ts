@@ -2,7 +2,7 @@
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
-import type { FormFile, ReadForm } from "../../forms/read-form.ts";
+import type { FormFile, ReadForm } from "../../multipart/read-form.ts";
 import type { DecodedRequest } from "../decoded-request.ts";
 import type { TaskForm } from "../dialects/task/task.ts";
 import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";

@@ -24,7 +24,7 @@ import { endWithParent } from "../../installation/end-with-parent.ts";
 import { SpoolLedger } from "../../ledger/ledger.ts";
 import { StreamLog } from "../../logging/logging.ts";
 import { logSettings } from "../../logging/settings.ts";
-import { isServersFault } from "../../notices/watch/error-watch.ts";
+import { isServersFault } from "../../notifications/watch/error-watch.ts";
 import { AddressThrottle } from "../../policy/address-throttle.ts";
 import { Admitter } from "../../policy/admit.ts";
 import { Authenticator, type PresentedCredentials } from "../../policy/credentials/authenticate.ts";

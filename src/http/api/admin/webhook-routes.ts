@@ -1,5 +1,5 @@
 // The endpoints of the operators' webhooks.
-import { operatorsOwner } from "../../../notices/manage-webhooks.ts";
+import { operatorsOwner } from "../../../notifications/manage-webhooks.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import { type WebhookRouteDeps, webhookEndpoints } from "../webhooks/webhook-endpoints.ts";
 import { adminEndpoints } from "./admin-endpoint.ts";

@@ -1,10 +1,10 @@
 // Reads a form with a file in it from a request as it comes: the fields are held, the file goes where it is kept, at the pace of that.
 import type { BodySource } from "../../../base/bytes/body-source.ts";
 import { GatewayError, invalidRequest } from "../../../base/errors.ts";
-import { boundaryOf } from "../../../forms/boundary.ts";
-import { MultipartReader, type PartTaker } from "../../../forms/multipart.ts";
-import type { PartHead } from "../../../forms/part-head.ts";
 import type { IncomingRequest } from "../../../http1/message.ts";
+import { boundaryOf } from "../../../multipart/boundary.ts";
+import { MultipartReader, type PartTaker } from "../../../multipart/multipart.ts";
+import type { PartHead } from "../../../multipart/part-head.ts";
 import { bodyFault } from "../../content/body.ts";
 import { codingOf } from "../../content/content-encoding.ts";
 

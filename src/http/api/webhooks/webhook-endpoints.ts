@@ -1,8 +1,8 @@
 // The endpoints of webhooks, once for those of an account and once for the operators'.
 import { z } from "zod";
-import type { DeliveryStore, WebhookOwner } from "../../../domain/notices/webhook.ts";
+import type { DeliveryStore, WebhookOwner } from "../../../domain/notifications/webhook.ts";
 import type { Principal } from "../../../domain/principal.ts";
-import { deliveryToWire, type Webhooks, webhookToWire } from "../../../notices/manage-webhooks.ts";
+import { deliveryToWire, type Webhooks, webhookToWire } from "../../../notifications/manage-webhooks.ts";
 import type { Throttle } from "../../../policy/throttle.ts";
 import {
   createWebhookRequest,

@@ -1,5 +1,5 @@
 // The endpoints of an account's webhooks.
-import { accountOwner } from "../../../notices/manage-webhooks.ts";
+import { accountOwner } from "../../../notifications/manage-webhooks.ts";
 import type { ScopedRoute } from "../../exchange/route.ts";
 import { scopedEndpoints } from "../endpoint.ts";
 import { type WebhookRouteDeps, webhookEndpoints } from "./webhook-endpoints.ts";

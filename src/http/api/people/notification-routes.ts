@@ -1,0 +1,45 @@
+// Whether a person is told by mail what the accounts and the installation have to tell.
+import type { NoticeMutes } from "../../../domain/notifications/mutes.ts";
+import { noticeSettingsShape, updateNoticeSettingsRequest } from "../../../wire/webhooks.ts";
+import type { PersonRoute } from "../../exchange/route.ts";
+import type { EndpointDeps } from "../endpoint.ts";
+import { managingEndpoints, peopleEndpoints } from "./people-endpoint.ts";
+
+export interface NoticeRouteDeps extends EndpointDeps {
+  noticeMutes: NoticeMutes;
+  /** Whether this server sends mail. */
+  noticesAreMailed: boolean;
+}
+
+const reading = peopleEndpoints<NoticeRouteDeps>();
+const managing = managingEndpoints<NoticeRouteDeps>();
+
+export function noticeRoutes(deps: NoticeRouteDeps): PersonRoute[] {
+  return [retrieve(deps), update(deps)];
+}
+
+const retrieve = reading("GET", "/v1/session/notices", {
+  operationId: "getNoticeSettings",
+  summary: "Whether one is told by mail",
+  description: "Of quotas, keys and failing requests as an owner or admin; of upstreams and nodes as an operator.",
+  response: { description: "The setting.", json: noticeSettingsShape },
+  async answer({ deps, principal }) {
+    return settingsOf(!(await deps.noticeMutes.isMuted(principal.person.id)), deps);
+  },
+});
+
+const update = managing("PUT", "/v1/session/notices", {
+  operationId: "updateNoticeSettings",
+  summary: "Be told by mail, or not",
+  requestBody: updateNoticeSettingsRequest,
+  example: { mail: false },
+  response: { description: "The setting.", json: noticeSettingsShape },
+  async answer({ deps, principal, body: { mail } }) {
+    await deps.noticeMutes.setMuted(principal.person.id, !mail);
+    return settingsOf(mail, deps);
+  },
+});
+
+function settingsOf(mail: boolean, { noticesAreMailed }: NoticeRouteDeps) {
+  return { object: "notice_settings" as const, mail, mail_is_sent: noticesAreMailed };
+}

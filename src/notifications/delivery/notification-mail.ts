@@ -1,0 +1,71 @@
+// What people are told by mail of a notice.
+import type { Notice, NoticeData, NoticeType } from "../../domain/notifications/notification.ts";
+import type { MailMessage } from "../../domain/people/mail.ts";
+
+/** One line each: a name in a subject has no line break, as names have no control characters. */
+const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: string; text: string } } = {
+  "quota.threshold": ({ owner, owner_id: id, unit, limit, used, threshold, window, tag }) => ({
+    subject: `${threshold} % of a quota in ${unit} is used`,
+    text: `${used} of ${limit} ${unit} of the ${owner} ${id}${tag === undefined ? "" : ` with the tag ${tag}`} are used in the time from ${time(window.starts_at)} to ${time(window.ends_at)}. Requests that do not fit into what is left are refused until then.`,
+  }),
+  "key.unused": ({ key_id: id, name, last_used_at: last, created_at: made, days }) => ({
+    subject: `An API key was not used for ${days} days`,
+    text: `The key "${name}" (${id}) was ${last === null ? `made on ${time(made)} and never used` : `used last on ${time(last)}`}. Revoke it if nobody needs it.`,
+  }),
+  "key.expiring": ({ key_id: id, name, expires_at: end, days }) => ({
+    subject: `An API key ends within ${days === 1 ? "a day" : `${days} days`}`,
+    text: `The key "${name}" (${id}) ends on ${time(end)}. Give it a later end, or rotate it, if it is to go on.`,
+  }),
+  "errors.rate": ({ requests, failed, rate, window_seconds: seconds, environment }) => ({
+    subject: `${rate} % of the requests fail`,
+    text: `${failed} of ${requests} requests${environment === null ? "" : ` in ${environment}`} of the last ${seconds / 60} minutes failed by no fault of their clients. The page Logs says why each of them did.`,
+  }),
+  "upstream.down": ({ upstream, since }) => ({
+    subject: `The upstream ${upstream} is down`,
+    text: `The upstream ${upstream} has not answered since ${time(since)} or before. Requests go to others that have the model, where there are any.`,
+  }),
+  "upstream.up": ({ upstream, down_seconds: seconds }) => ({
+    subject: `The upstream ${upstream} is up again`,
+    text: `The upstream ${upstream} answers again, after ${span(seconds)}.`,
+  }),
+  "node.away": ({ name, since }) => ({
+    subject: `The node ${name} is away`,
+    text: `The node ${name} has been without a connection since ${time(since)} or before.`,
+  }),
+  "node.back": ({ name, away_seconds: seconds }) => ({
+    subject: `The node ${name} is back`,
+    text: `The node ${name} is connected again, after ${span(seconds)}.`,
+  }),
+  "tool.changed": ({ server, waiting }) => ({
+    subject: `Tools of ${server} wait for approval`,
+    text: `The MCP server ${server} says something new of ${waiting} of its tools or prompts. They are not offered until an operator has approved them.`,
+  }),
+  "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
+};
+
+export function noticeMail(to: string, { type, data }: Notice, origin: string): MailMessage {
+  // The types of `type` and `data` belong together, which the compiler does not follow through the table.
+  const write = words[type] as (data: NoticeData[NoticeType]) => { subject: string; text: string };
+  const { subject, text } = write(data);
+  return {
+    to,
+    subject: `Headrace: ${subject}`.replace(/\p{Cc}/gu, " ").slice(0, 200),
+    text: `${text}
+
+${origin}
+
+You get this as an owner, an admin or an operator. Under Settings, Profile and sign-in, you turn these mails off for yourself.
+`,
+  };
+}
+
+function time(seconds: number): string {
+  return new Date(seconds * 1000)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/:\d\d\.\d+Z$/, " UTC");
+}
+
+function span(seconds: number): string {
+  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} minutes`;
+}

@@ -1,0 +1,64 @@
+// Posts to a receiver: over a connection of its own to an address that was checked, without following anything.
+
+import { Cancellation } from "../../base/cancellation.ts";
+import { type Clock, elapsedMs } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
+import { OutwardRefused } from "../../egress/addresses.ts";
+import { type OutwardOptions, outwardFault, sendOutward } from "../../egress/send.ts";
+
+export interface PostOptions extends Pick<OutwardOptions, "rules" | "resolve" | "ca"> {
+  clock: Pick<Clock, "monotonicMs">;
+  /** All of an attempt. Default 15,000. */
+  timeoutMs?: number;
+  /** Ends the attempt where whoever makes it stops. */
+  stop?: Cancellation;
+}
+
+export interface Posted {
+  /** The status of the answer; null: there was none. */
+  status: number | null;
+  /** One of a few words where there is no status. */
+  error: string | null;
+  /** Seconds that the receiver asks to be left alone. */
+  retryAfterSeconds: number | undefined;
+  durationMs: number;
+}
+
+const defaultTimeoutMs = longLived.webhookDelivery.idleMs;
+const maxRetryAfterSeconds = 86_400;
+
+/** Never rejects. Of the answer only the head is read: whatever a receiver says is shown to nobody. */
+export async function post(
+  href: string,
+  { headers, body }: { headers: Record<string, string>; body: string },
+  options: PostOptions,
+): Promise<Posted> {
+  const { clock, timeoutMs = defaultTimeoutMs } = options;
+  const startMs = clock.monotonicMs();
+  const cancellation = new Cancellation();
+  const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), timeoutMs);
+  const stopped = () => cancellation.cancel(new OutwardRefused("stopped"));
+  options.stop?.onCancel(stopped);
+  try {
+    const answer = await sendOutward(
+      new URL(href),
+      { method: "POST", headers, body },
+      { ...options, timeoutMs },
+      cancellation,
+    );
+    answer.close();
+    const durationMs = Math.round(elapsedMs(clock, startMs));
+    return { status: answer.status, error: null, retryAfterSeconds: retryAfter(answer.headers), durationMs };
+  } catch (error) {
+    const durationMs = Math.round(elapsedMs(clock, startMs));
+    return { status: null, error: outwardFault(error), retryAfterSeconds: undefined, durationMs };
+  } finally {
+    clearTimeout(timer);
+    options.stop?.off(stopped);
+  }
+}
+
+function retryAfter(headers: { get(name: string): string | null | undefined }): number | undefined {
+  const text = headers.get("retry-after") ?? "";
+  return /^\d{1,9}$/.test(text) ? Math.min(Number(text), maxRetryAfterSeconds) : undefined;
+}

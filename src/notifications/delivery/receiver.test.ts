@@ -1,0 +1,146 @@
+// Which addresses webhooks reach, in the spellings by which others have been let in.
+import { describe, expect, test } from "bun:test";
+import { GatewayError } from "../../base/errors.ts";
+import { addressesOf, OutwardRefused } from "../../egress/addresses.ts";
+import { isPublicAddress } from "../../egress/public-address.ts";
+import { receiverUrl } from "./receiver.ts";
+
+const production = { allowLoopback: false };
+const development = { allowLoopback: true };
+
+function refusal(url: string, rules = production): string | undefined {
+  try {
+    receiverUrl(url, rules);
+    return undefined;
+  } catch (error) {
+    if (error instanceof GatewayError && error.param === "url") return error.message;
+    throw error;
+  }
+}
+
+describe("addresses", () => {
+  test.each([
+    ...["8.8.8.8", "1.1.1.1", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.1", "198.17.255.255"],
+    ...[
+      "192.0.1.1",
+      "198.20.0.1",
+      "223.255.255.254",
+      "2606:4700:4700::1111",
+      "2a00:1450:4001::1",
+      "2001:4860:4860::8888",
+    ],
+  ])("%s is of the public internet", (address) => {
+    expect(isPublicAddress(address)).toBe(true);
+  });
+
+  test.each([
+    ...["0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.255"],
+    ...["169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.88.99.1"],
+    ...["192.168.0.1", "198.18.0.1", "198.19.255.255", "198.51.100.7", "203.0.113.7", "224.0.0.1", "255.255.255.255"],
+    ...["::", "::1", "::127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:7f00:1", "64:ff9b::8.8.8.8"],
+    ...["64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:0:4136:e378::1", "2001:2::1", "2001:10::1"],
+    ...["2001:20::1", "2001:db8::1", "2002:7f00:1::1", "2002:808:808::1", "3fff::1", "5f00::1", "fc00::1", "fd12::1"],
+    ...[
+      "fe80::1",
+      "fe80::1%eth0",
+      "fec0::1",
+      "ff02::1",
+      "",
+      "localhost",
+      "8.8.8.8/32",
+      "010.8.8.8",
+      "0x8.8.8.8",
+      "134744072",
+    ],
+  ])("%p is not", (address) => {
+    expect(isPublicAddress(address)).toBe(false);
+  });
+});
+
+describe("the address of a receiver", () => {
+  test.each([
+    ["https://hooks.example", "https://hooks.example/"],
+    ["https://hooks.example:8443/a?b=c", "https://hooks.example:8443/a?b=c"],
+    ["HTTPS://8.8.8.8/x", "https://8.8.8.8/x"],
+    ["https://[2606:4700:4700::1111]/", "https://[2606:4700:4700::1111]/"],
+  ])("%p is taken", (url, expected) => {
+    expect(receiverUrl(url, production)).toBe(expected);
+  });
+
+  test.each([
+    ...["http://hooks.example/", "ftp://hooks.example/", "file:///etc/passwd", "hooks.example", "", "https://"],
+    ...["https://user@hooks.example/", "https://user:pass@hooks.example/", "https://:pass@hooks.example/"],
+    ...["https://hooks.example/#part"],
+    ...[
+      "https://localhost/",
+      "https://localhost./",
+      "https://a.localhost/",
+      "https://LOCALHOST/",
+      "https://127.0.0.1/",
+    ],
+    ...["https://127.1/", "https://0x7f.1/", "https://0177.0.0.1/", "https://2130706433/", "https://0x7f000001/"],
+    ...["https://017700000001/", "https://127.0.0.1./", "https://1²7.0.0.1/", "https://①②⑦.0.0.1/", "https://0/"],
+    ...[
+      "https://10.1/",
+      "https://0xa9fea9fe/",
+      "https://169.254.169.254/latest/meta-data",
+      "https://[::1]/",
+      "https://[::]/",
+    ],
+    ...[
+      "https://[::ffff:127.0.0.1]/",
+      "https://[::ffff:808:808]/",
+      "https://[64:ff9b::a00:1]/",
+      "https://[2002:a00:1::]/",
+    ],
+    ...[
+      "https://[fd00::1]/",
+      "https://[fe80::1]/",
+      "https://[2001:0:4136:e378::1]/",
+      "https://192.168.1.1\\@hooks.example/",
+    ],
+    ...["https://127。0。0。1/", "https://%31%32%37.0.0.1/"],
+  ])("%p is refused in production", (url) => {
+    expect(refusal(url)).toBeString();
+  });
+
+  test("an address of more than 2,048 characters is refused", () => {
+    expect(refusal(`https://hooks.example/${"a".repeat(2_048)}`)).toContain("2048 characters");
+  });
+
+  test("development lets this machine in where the configuration says so, and nothing else inside", () => {
+    for (const url of ["http://127.0.0.1:9000/", "http://localhost:9000/", "https://[::1]/", "http://2130706433/"]) {
+      expect([url, refusal(url, development)]).toEqual([url, undefined]);
+      expect([url, refusal(url)]).not.toEqual([url, undefined]);
+    }
+    for (const url of [
+      "http://10.0.0.1/",
+      "http://hooks.example/",
+      "https://192.168.0.1/",
+      "http://[::ffff:127.0.0.1]/",
+    ]) {
+      expect([url, refusal(url, development)]).not.toEqual([url, undefined]);
+    }
+  });
+});
+
+describe("a name", () => {
+  const url = new URL("https://hooks.example/");
+  const leadsTo = (...addresses: string[]) => addressesOf(url, production, async () => addresses);
+
+  // hardening: F36
+  test("is refused where any of its addresses is not public", async () => {
+    for (const inside of ["10.0.0.1", "127.0.0.1", "::1", "::ffff:8.8.8.8", "fe80::1%eth0", "100.64.0.1"]) {
+      const error = await leadsTo("8.8.8.8", inside).catch((reason: unknown) => reason);
+      expect([inside, String(error)]).toEqual([inside, String(new OutwardRefused("address_not_public"))]);
+    }
+  });
+
+  test("leads to its addresses, those of IPv4 first", async () => {
+    expect(await leadsTo("2606:4700::1", "8.8.8.8", "1.1.1.1")).toEqual(["8.8.8.8", "1.1.1.1", "2606:4700::1"]);
+  });
+
+  test("that leads nowhere is refused", async () => {
+    expect(String(await leadsTo().catch((reason: unknown) => reason))).toContain("name_not_found");
+  });
+});

@@ -1,0 +1,27 @@
+// What may be given as the address of a receiver.
+import { fieldError } from "../../base/errors.ts";
+import { parseRange } from "../../base/text/ip-range.ts";
+import { hostOf, type OutwardRules } from "../../egress/addresses.ts";
+import { isLoopbackAddress, isPublicAddress } from "../../egress/public-address.ts";
+
+const maxUrlLength = 2_048;
+
+/** The address in its one form. Throws `invalid_request` for what may not be posted to, as far as it tells by itself. */
+export function receiverUrl(text: string, { allowLoopback }: OutwardRules): string {
+  const url = URL.parse(text);
+  if (!url || text.length > maxUrlLength)
+    throw fieldError("url", `must be an https address of ${maxUrlLength} characters at most.`);
+  if (url.username !== "" || url.password !== "") {
+    throw fieldError("url", "must have no user name and password in it; the signature tells who posts.");
+  }
+  if (url.hash !== "") throw fieldError("url", "must have no fragment.");
+  const host = hostOf(url);
+  const isLiteral = parseRange(host) !== undefined;
+  const isLoopback = isLiteral ? isLoopbackAddress(host) : /(^|\.)localhost\.?$/i.test(host);
+  if (allowLoopback && isLoopback && /^https?:$/.test(url.protocol)) return url.href;
+  if (url.protocol !== "https:") throw fieldError("url", "must begin with https://.");
+  if (isLoopback || (isLiteral ? !isPublicAddress(host) : host.includes(":"))) {
+    throw fieldError("url", "must lead to the public internet, not to this machine or a private network.");
+  }
+  return url.href;
+}

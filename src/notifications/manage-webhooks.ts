@@ -1,0 +1,240 @@
+// Makes, changes and tests webhooks: the records and events, which a store then writes, and who may do it.
+import { fieldError, forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
+import { shown } from "../base/text/shown.ts";
+import {
+  accountNoticeTypes,
+  type NoticeStore,
+  type NoticeType,
+  noticeOf,
+  operatorNoticeTypes,
+  testNoticeType,
+} from "../domain/notifications/notification.ts";
+import {
+  type ListedDelivery,
+  maxWebhooks,
+  type SecuredWebhook,
+  type WebhookChanges,
+  type WebhookOwner,
+  type WebhookSecret,
+  type WebhookStore,
+} from "../domain/notifications/webhook.ts";
+import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
+import type { SealFor } from "../domain/seal.ts";
+import type { OutwardRules } from "../egress/addresses.ts";
+import { requireKeyManager } from "../policy/manage/delegation.ts";
+import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
+import type { DeliveryWire, WebhookWire } from "../wire/webhooks.ts";
+import { webhookSecretPlace } from "./delivery/deliverer.ts";
+import { receiverUrl } from "./delivery/receiver.ts";
+import { newWebhookSecret } from "./delivery/signature.ts";
+
+export interface WebhooksOptions {
+  store: WebhookStore;
+  notices: Pick<NoticeStore, "add">;
+  sealFor: SealFor;
+  rules: OutwardRules;
+  /** Called once there is something to deliver. */
+  wake(): void;
+}
+
+/** What a request says of a webhook, as far as it does. */
+export interface WebhookRequest {
+  url?: string | undefined;
+  description?: string | null | undefined;
+  events?: readonly NoticeType[] | null | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** The secret is shown once. */
+export interface MadeWebhook {
+  webhook: SecuredWebhook;
+  secret: string;
+}
+
+/**
+ * The account's own matter: of owners, admins and keys that are the account's and bounded by no other. A key that another one made
+ * must not leave behind what outlives it.
+ */
+export function accountOwner(principal: Principal): WebhookOwner {
+  requireKeyManager(principal);
+  if (ownOnly(principal) !== null) {
+    throw forbidden("Webhooks are for owners and admins of the account, and for keys that are the account's.");
+  }
+  if (!principal.person && principal.keys.length > 1) {
+    throw forbidden("A key that another key made cannot manage webhooks; use that one, or sign in.");
+  }
+  return { accountId: principal.account.id, environment: principal.environment };
+}
+
+export const operatorsOwner: WebhookOwner = { accountId: null, environment: null };
+
+export class Webhooks {
+  readonly #options: WebhooksOptions;
+
+  constructor(options: WebhooksOptions) {
+    this.#options = options;
+  }
+
+  list(owner: WebhookOwner): Promise<SecuredWebhook[]> {
+    return this.#options.store.list(owner);
+  }
+
+  /** Throws `not_found` for another owner's as well: it does not exist. */
+  async require(owner: WebhookOwner, id: string): Promise<SecuredWebhook> {
+    const found = await this.#options.store.find(id);
+    if (found?.accountId === owner.accountId && found.environment === owner.environment) return found;
+    throw unknown(owner, id);
+  }
+
+  async create(
+    principal: Principal,
+    owner: WebhookOwner,
+    request: WebhookRequest,
+    origin: Origin,
+  ): Promise<MadeWebhook> {
+    const { store, rules } = this.#options;
+    const id = `whk_${Bun.randomUUIDv7()}`;
+    const { secret, record } = this.#newSecret(id);
+    const webhook: SecuredWebhook = {
+      ...owner,
+      id,
+      url: receiverUrl(request.url ?? "", rules),
+      description: descriptionOf(request.description ?? ""),
+      events: eventsOf(owner, request.events ?? []),
+      isEnabled: true,
+      disabledReason: null,
+      secrets: [record],
+      createdBy: actorOf(principal).id,
+      createdAt: origin.nowSeconds,
+    };
+    const event = auditEvent("webhook.created", principal, origin, about(webhook, settingsToWire(webhook)));
+    if (await store.insert(webhook, event)) return { webhook, secret };
+    throw invalidRequest(`There are ${maxWebhooks} webhooks already, the most there may be. Delete one first.`);
+  }
+
+  async update(
+    principal: Principal,
+    current: SecuredWebhook,
+    request: WebhookRequest,
+    origin: Origin,
+  ): Promise<SecuredWebhook> {
+    const changes: WebhookChanges = {};
+    if (request.url !== undefined) changes.url = receiverUrl(request.url, this.#options.rules);
+    if (request.description !== undefined) changes.description = descriptionOf(request.description ?? "");
+    if (request.events !== undefined) changes.events = eventsOf(current, request.events ?? []);
+    if (request.enabled !== undefined) changes.isEnabled = request.enabled;
+    const detail = changedMembers(settingsToWire(current), settingsToWire({ ...current, ...changes }));
+    if (Object.keys(detail).length === 0) return current;
+    const event = auditEvent("webhook.updated", principal, origin, about(current, detail));
+    return (await this.#options.store.update(current.id, changes, event)) ?? gone(current);
+  }
+
+  async rotateSecret(
+    principal: Principal,
+    current: SecuredWebhook,
+    overlapSeconds: number,
+    origin: Origin,
+  ): Promise<MadeWebhook> {
+    const { secret, record } = this.#newSecret(current.id);
+    const oldEndAt = origin.nowSeconds + overlapSeconds;
+    const detail = { overlap_seconds: overlapSeconds, old_end_at: oldEndAt };
+    const event = auditEvent("webhook.secret_rotated", principal, origin, about(current, detail));
+    const webhook = await this.#options.store.rotateSecret(current.id, record, oldEndAt, event);
+    return { webhook: webhook ?? gone(current), secret };
+  }
+
+  async delete(principal: Principal, current: SecuredWebhook, origin: Origin): Promise<void> {
+    const event = auditEvent("webhook.deleted", principal, origin, about(current, { url: current.url }));
+    if (!(await this.#options.store.delete(current.id, event))) gone(current);
+  }
+
+  /** Queues an event for it alone; gives the event's id. */
+  async test(webhook: SecuredWebhook, nowSeconds: number): Promise<string> {
+    if (!webhook.isEnabled)
+      throw invalidRequest("The webhook is disabled. Enable it first: PATCH it with enabled true.");
+    const { id, accountId, environment } = webhook;
+    const once = `webhook.test ${id} ${Bun.randomUUIDv7()}`;
+    const notice = noticeOf(
+      { type: testNoticeType, accountId, environment, once, data: { webhook_id: id } },
+      nowSeconds,
+    );
+    await this.#options.notices.add(notice, { mails: false, webhookId: id });
+    this.#options.wake();
+    return notice.id;
+  }
+
+  #newSecret(webhookId: string): { secret: string; record: WebhookSecret } {
+    const secret = newWebhookSecret();
+    const sealed = this.#options.sealFor(webhookSecretPlace(webhookId)).seal(secret);
+    return { secret, record: { sealed, last4: secret.slice(-4), expiresAt: null } };
+  }
+}
+
+export function webhookToWire(webhook: SecuredWebhook, nowSeconds: number): WebhookWire {
+  return {
+    object: "webhook",
+    id: webhook.id,
+    ...settingsToWire(webhook),
+    environment: webhook.environment,
+    disabled_reason: webhook.disabledReason,
+    secrets: webhook.secrets
+      .filter(({ expiresAt }) => expiresAt === null || expiresAt > nowSeconds)
+      .map(({ last4, expiresAt }) => ({ last4, expires_at: expiresAt })),
+    created_by: webhook.createdBy,
+    created_at: webhook.createdAt,
+  };
+}
+
+export function deliveryToWire({
+  id,
+  noticeId,
+  type,
+  state,
+  tries,
+  createdAt,
+  dueAt,
+  endedAt,
+}: ListedDelivery): DeliveryWire {
+  return {
+    object: "webhook_delivery",
+    id,
+    event_id: noticeId,
+    type,
+    state,
+    attempts: tries.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })),
+    created_at: createdAt,
+    next_attempt_at: state === "pending" ? dueAt : null,
+    ended_at: endedAt,
+  };
+}
+
+function settingsToWire({ url, description, events, isEnabled }: SecuredWebhook) {
+  return { url, description, events: [...events], enabled: isEnabled };
+}
+
+function descriptionOf(text: string): string {
+  if (/\p{Cc}/u.test(text)) throw fieldError("description", "must have no control characters, such as line breaks.");
+  return text.trim();
+}
+
+/** In their usual order, each once: a list in another order is no change. */
+function eventsOf({ accountId }: WebhookOwner, wanted: readonly NoticeType[]): NoticeType[] {
+  const known: readonly NoticeType[] = accountId === null ? operatorNoticeTypes : accountNoticeTypes;
+  const other = wanted.find((type) => !known.includes(type));
+  if (other === undefined) return known.filter((type) => wanted.includes(type));
+  throw fieldError("events", `${other} is not among those that this webhook can get: ${known.join(", ")}.`);
+}
+
+function about({ accountId, id }: SecuredWebhook, detail: Record<string, unknown>) {
+  return { accountId, targetId: id, detail };
+}
+
+function unknown({ accountId }: WebhookOwner, id: string): GatewayError {
+  const list = accountId === null ? "/v1/admin/webhooks" : "/v1/webhooks";
+  return new GatewayError("not_found", `There is no webhook ${shown(id)}. GET ${list} lists those that there are.`);
+}
+
+/** Somebody deleted it meanwhile. */
+function gone(webhook: SecuredWebhook): never {
+  throw unknown(webhook, webhook.id);
+}

@@ -1,0 +1,70 @@
+// Keeps what is to be told, once, and lets it be delivered: the way of all that watches.
+import { type Clock, elapsedMs } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { type NoticeStore, noticeOf, type Tidings } from "../domain/notifications/notification.ts";
+
+export interface NoticesOptions {
+  store: Pick<NoticeStore, "add">;
+  clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
+  log: Log;
+  /** Whether people are told by mail. */
+  mails: boolean;
+  /** Called once there are new deliveries. */
+  wake(): void;
+}
+
+/** On SQLite the thread that serves requests keeps it: that has at least so many times as long for these after each. */
+const restFactor = 4;
+const maxRestMs = 100;
+
+/** Tells what it is given. Never rejects; false where it could not be kept, and has to be told again. */
+export interface Teller {
+  tell(tidings: Tidings): Promise<boolean>;
+}
+
+export class Notices implements Teller {
+  readonly #options: NoticesOptions;
+  readonly #figures = { told: 0, failures: 0 };
+  #isFailing = false;
+  /** One after the other, with a rest behind each. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+  }
+
+  /** Events that this process told, and times that one could not be kept. */
+  get figures(): Readonly<{ told: number; failures: number }> {
+    return this.#figures;
+  }
+
+  tell(tidings: Tidings): Promise<boolean> {
+    const { clock } = this.#options;
+    let startMs = 0;
+    const told = this.#turn.then(() => {
+      startMs = clock.monotonicMs();
+      return this.#tell(tidings);
+    });
+    this.#turn = told.then(() => Bun.sleep(Math.min(maxRestMs, restFactor * elapsedMs(clock, startMs))));
+    return told;
+  }
+
+  async #tell(tidings: Tidings): Promise<boolean> {
+    const { store, clock, log, mails, wake } = this.#options;
+    try {
+      const deliveries = await store.add(noticeOf(tidings, clock.nowSeconds()), { mails });
+      this.#isFailing = false;
+      if (deliveries === undefined) return true;
+      this.#figures.told++;
+      log.info("notice", { type: tidings.type, account_id: tidings.accountId, deliveries });
+      if (deliveries > 0) wake();
+      return true;
+    } catch (error) {
+      const { detail } = error as { detail?: unknown };
+      this.#figures.failures++;
+      if (!this.#isFailing) log.warn("notice_not_kept", { type: tidings.type, detail: String(detail ?? error) });
+      this.#isFailing = true;
+      return false;
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// What is out of order, as several processes see it one after the other: begun once, ended once, and not for a moment.
+import { beforeEach, expect, test } from "bun:test";
+import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
+import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
+import type { Tidings } from "../../domain/notifications/notification.ts";
+import { IncidentWatch } from "./incident-watch.ts";
+import { Outages } from "./outages.ts";
+
+const silent = { info() {}, warn() {}, error() {} };
+
+let clock: ManualClock;
+let rows: Map<string, Incident>;
+let told: Tidings[];
+let live: string[];
+
+beforeEach(() => {
+  clock = manualClock();
+  rows = new Map();
+  told = [];
+  live = [];
+});
+
+/** What the database does, which has tests of its own. */
+const store: IncidentStore = {
+  list: async () => [...rows.values()],
+  async begin(incident) {
+    if (rows.has(incident.subject)) return false;
+    rows.set(incident.subject, incident);
+    return true;
+  },
+  async adopt(subject, _from, to) {
+    const row = rows.get(subject);
+    if (row) rows.set(subject, { ...row, replicaId: to });
+  },
+  end: async (subject, replicaId) => rows.get(subject)?.replicaId === replicaId && rows.delete(subject),
+};
+
+function start(replicaId: string) {
+  live.push(replicaId);
+  const state = { isWell: true, isKnown: true };
+  const sources = {
+    upstreams: () => (state.isKnown ? [{ name: "north", isWell: state.isWell }] : []),
+    nodes: () => [],
+  };
+  const outages = new Outages(sources, clock);
+  const watch = new IncidentWatch({
+    ...{ store, replicaId, clock, log: silent, everyMs: 1e9, live: () => live.map((id) => ({ id })) },
+    teller: {
+      async tell(tidings) {
+        if (!told.some(({ once }) => once === tidings.once)) told.push(tidings);
+        return true;
+      },
+    },
+    sources: [() => outages.standings()],
+  });
+  return {
+    state,
+    async look(seconds = 0) {
+      for (let passed = 0; passed <= seconds; passed += 10) {
+        await watch.look();
+        if (passed < seconds) clock.advance(10_000);
+      }
+    },
+    async die() {
+      live = live.filter((id) => id !== replicaId);
+      await watch.close();
+    },
+  };
+}
+
+const types = () => told.map(({ type }) => type);
+
+test("what is down for a moment, or up for a moment, is told to nobody", async () => {
+  const one = start("rep_1");
+  await one.look(200);
+  one.state.isWell = false;
+  await one.look(20);
+  one.state.isWell = true;
+  await one.look(60);
+  expect(types()).toEqual([]);
+  one.state.isWell = false;
+  await one.look(40);
+  expect(types()).toEqual(["upstream.down"]);
+  one.state.isWell = true;
+  await one.look(20);
+  one.state.isWell = false;
+  await one.look(60);
+  expect(types()).toEqual(["upstream.down"]);
+  one.state.isWell = true;
+  await one.look(40);
+  expect(types()).toEqual(["upstream.down", "upstream.up"]);
+  await one.die();
+});
+
+test("a process that starts while something is down takes it over, and tells neither that it is up nor that it is down", async () => {
+  const first = start("rep_1");
+  first.state.isWell = false;
+  await first.look(200);
+  await first.die();
+  const second = start("rep_2");
+  // It knows nothing at first, then nothing bad, and then better.
+  second.state.isKnown = false;
+  await second.look(20);
+  second.state.isKnown = true;
+  await second.look(20);
+  second.state.isWell = false;
+  await second.look(200);
+  expect(types()).toEqual(["upstream.down"]);
+  expect(rows.get("upstream:north")?.replicaId).toBe("rep_2");
+  second.state.isWell = true;
+  await second.look(60);
+  expect(types()).toEqual(["upstream.down", "upstream.up"]);
+  await second.die();
+});
+
+test("what only one of two processes cannot reach is up once that one reaches it", async () => {
+  const [one, other] = [start("rep_1"), start("rep_2")];
+  one.state.isWell = false;
+  for (let turns = 0; turns < 30; turns++) {
+    await one.look();
+    await other.look(10);
+  }
+  expect(types()).toEqual(["upstream.down"]);
+  one.state.isWell = true;
+  await one.look(60);
+  expect(types()).toEqual(["upstream.down", "upstream.up"]);
+  await Promise.all([one.die(), other.die()]);
+});
+
+test("what is gone from the configuration ends without a word", async () => {
+  const one = start("rep_1");
+  one.state.isWell = false;
+  await one.look(200);
+  one.state.isKnown = false;
+  await one.look(20);
+  expect([types(), rows.size]).toEqual([["upstream.down"], 0]);
+  await one.die();
+});

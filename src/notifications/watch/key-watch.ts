@@ -1,0 +1,85 @@
+// Looks through the keys now and again, and tells which end soon and which nobody uses any more.
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
+import type { Tidings } from "../../domain/notifications/notification.ts";
+import type { Teller } from "../notifications.ts";
+import { Rounds } from "./rounds.ts";
+
+export interface KeyWatchOptions {
+  survey: KeySurvey;
+  teller: Teller;
+  /** Whether this process is the one of several that looks: all would tell the same. */
+  isFirst(): boolean;
+  clock: Clock;
+  log: Log;
+  /** Default an hour. */
+  everyMs?: number;
+  /** The delay of the first look, after the start. Default a minute. */
+  firstMs?: number;
+}
+
+const daySeconds = 86_400;
+export const unusedDays = 90;
+/** Days before its end at which it is told, the last one first. */
+export const expiringDays = [1, 7] as const;
+
+export class KeyWatch {
+  readonly #options: KeyWatchOptions;
+  readonly #rounds: Rounds;
+  readonly #first: ReturnType<typeof setTimeout>;
+
+  constructor(options: KeyWatchOptions) {
+    this.#options = options;
+    const { log, everyMs = 3_600_000, firstMs = 60_000 } = options;
+    this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "keys_not_watched", log });
+    this.#first = setTimeout(() => void this.#rounds.round(), firstMs);
+    this.#first.unref();
+  }
+
+  look(): Promise<void> {
+    return this.#rounds.round();
+  }
+
+  close(): Promise<void> {
+    clearTimeout(this.#first);
+    return this.#rounds.close();
+  }
+
+  async #look(): Promise<void> {
+    const { survey, clock, teller, isFirst } = this.#options;
+    if (!isFirst()) return;
+    for (let after: string | undefined = ""; after !== undefined && !this.#rounds.isClosed; ) {
+      const now = clock.nowSeconds();
+      const page: Awaited<ReturnType<KeySurvey["page"]>> = await survey.page(after, now);
+      for (const key of page.keys) {
+        for (const tidings of [expiring(key, now), unused(key, now)]) if (tidings) await teller.tell(tidings);
+      }
+      after = page.next;
+      await new Promise(setImmediate);
+    }
+  }
+}
+
+/** One that lives for little longer than that is known to end soon from its beginning. */
+function expiring(
+  { id, accountId, name, environment, createdAt, expiresAt }: SurveyedKey,
+  now: number,
+): Tidings | undefined {
+  if (expiresAt === null) return undefined;
+  const days = expiringDays.find((some) => expiresAt - now <= some * daySeconds);
+  if (days === undefined || expiresAt - createdAt < 2 * days * daySeconds) return undefined;
+  const once = `key.expiring ${id} ${expiresAt} ${days}`;
+  const data = { key_id: id, name, environment, expires_at: expiresAt, days };
+  return { type: "key.expiring", accountId, environment, once, data };
+}
+
+function unused(
+  { id, accountId, name, environment, createdAt, lastUsedAt }: SurveyedKey,
+  now: number,
+): Tidings | undefined {
+  const since = lastUsedAt ?? createdAt;
+  if (now - since < unusedDays * daySeconds) return undefined;
+  const data = { key_id: id, name, environment, created_at: createdAt, last_used_at: lastUsedAt, days: unusedDays };
+  return { type: "key.unused", accountId, environment, once: `key.unused ${id} ${since}`, data };
+}

@@ -1,0 +1,130 @@
+// Composes what accounts and operators are told of: what watches, what keeps it, and what delivers it.
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Config } from "../config/config.ts";
+import type { Observer } from "../domain/usage/observer.ts";
+import { resolveBySystem } from "../egress/addresses.ts";
+import { SmtpMailer } from "../mail/smtp-mailer.ts";
+import { Deliverer } from "../notifications/delivery/deliverer.ts";
+import type { PostOptions } from "../notifications/delivery/post.ts";
+import { Webhooks } from "../notifications/manage-webhooks.ts";
+import { Notices } from "../notifications/notifications.ts";
+import { ErrorWatch } from "../notifications/watch/error-watch.ts";
+import { IncidentWatch } from "../notifications/watch/incident-watch.ts";
+import { KeyWatch } from "../notifications/watch/key-watch.ts";
+import { type OutageSources, Outages } from "../notifications/watch/outages.ts";
+import { QuotaWatch } from "../notifications/watch/quota-watch.ts";
+import type { Replicas } from "../policy/records/replicas.ts";
+import type { Database } from "../storage/sql/database.ts";
+import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
+import { SqlDeliveryStore } from "../storage/tables/notifications/delivery-store.ts";
+import { SqlIncidentStore } from "../storage/tables/notifications/incident-store.ts";
+import { SqlKeySurvey } from "../storage/tables/notifications/key-survey.ts";
+import { SqlNoticeMutes } from "../storage/tables/notifications/mute-store.ts";
+import { SqlNoticeStore } from "../storage/tables/notifications/notification-store.ts";
+import { SqlWebhookStore } from "../storage/tables/notifications/webhook-store.ts";
+import type { Governance } from "./governance.ts";
+import type { ModelRouting } from "./model-routing.ts";
+import type { Opened } from "./opened.ts";
+import type { People } from "./people.ts";
+
+/** Intervals and more that a test does not wait for; the usual ones where left out. */
+export interface NoticeTimes {
+  /** In which quotas, incidents and the queue are looked at. */
+  everyMs?: number;
+  posting?: Partial<Pick<PostOptions, "resolve" | "timeoutMs" | "ca">>;
+}
+
+export interface NoticeOptions {
+  db: Database;
+  config: Config;
+  governance: Governance;
+  people: Pick<People, "people" | "issuer">;
+  routing: Pick<ModelRouting, "sources" | "router" | "network">;
+  replicas: Replicas;
+  /** Told of all requests; the one that comes of this is to be told in its place. */
+  observer: Observer;
+  clock: Clock;
+  log: Log;
+  times: NoticeTimes | undefined;
+  opened: Opened;
+}
+
+export type NoticeParts = ReturnType<typeof openNotices>;
+
+/** How long notices are looked for that are past their time. */
+const sweepMs = 600_000;
+
+export function openNotices(options: NoticeOptions) {
+  const { db, config, governance, replicas, clock, log, times = {}, opened } = options;
+  const { everyMs } = times;
+  const often = everyMs === undefined ? {} : { everyMs };
+  const [store, webhookStore, deliveries] = [new SqlNoticeStore(db), new SqlWebhookStore(db), new SqlDeliveryStore(db)];
+  const rules = { allowLoopback: config.webhookLoopback };
+  // Apart from the one of sign-in: its places are for people who wait at a page.
+  const mail = config.mail && new SmtpMailer(config.mail);
+  const deliverer = opened.add(
+    new Deliverer({
+      ...{ deliveries, notices: store, webhooks: webhookStore, people: options.people.people, mail, clock, log },
+      sealFor: governance.contentSeal,
+      posting: { rules, resolve: resolveBySystem, ...times.posting },
+      publicOrigin: options.people.issuer,
+      ...often,
+    }),
+  );
+  const wake = () => deliverer.wake();
+  const teller = new Notices({ store, clock, log, mails: mail !== undefined, wake });
+  opened.add(
+    new ExpirySweep({ what: "notice", store, deletionClock: governance.deletionClock, log, everyMs: sweepMs }),
+  );
+
+  const quotaWatch = opened.add(new QuotaWatch({ limits: governance.limits, teller, log, ...often }));
+  const errorWatch = new ErrorWatch(options.observer, clock);
+  const outages = new Outages(outageSources(options.routing), clock);
+  const incidentWatch = opened.add(
+    new IncidentWatch({
+      ...{ store: new SqlIncidentStore(db), teller, clock, log },
+      sources: [() => outages.standings(), () => errorWatch.standings()],
+      replicaId: replicas.id,
+      live: () => replicas.live(),
+      ...often,
+    }),
+  );
+  const keyWatch = opened.add(
+    new KeyWatch({
+      ...{ survey: new SqlKeySurvey(db), teller, clock, log },
+      isFirst: () => (replicas.live()[0]?.id ?? replicas.id) === replicas.id,
+    }),
+  );
+  return {
+    observer: errorWatch,
+    errorWatch,
+    quotaWatch,
+    incidentWatch,
+    keyWatch,
+    deliverer,
+    teller,
+    figures: () => ({ told: teller.figures, deliveries: deliverer.figures }),
+    routes: {
+      webhooks: new Webhooks({ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, wake }),
+      webhookDeliveries: deliveries,
+      noticeMutes: new SqlNoticeMutes(db),
+      noticesAreMailed: mail !== undefined,
+    },
+  };
+}
+
+function outageSources({ sources, router, network }: NoticeOptions["routing"]): OutageSources {
+  return {
+    upstreams: () =>
+      sources
+        .known()
+        .filter(({ source, name }) => source !== "built-in" && source !== "node" && !router.drained.has(name))
+        .map(({ name, engine }) => ({ name, isWell: router.engineState(engine) === "ok" })),
+    nodes: () =>
+      network.directory
+        .records()
+        .filter(({ name, lastSeenAt }) => lastSeenAt !== null && !router.drained.has(name))
+        .map(({ id, name }) => ({ id, name, isConnected: network.directory.place(id) !== undefined })),
+  };
+}

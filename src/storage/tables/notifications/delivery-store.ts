@@ -1,0 +1,183 @@
+// The queue of deliveries in the database: what a process takes is nobody else's until it says what came of it, or dies.
+import type {
+  ClaimBounds,
+  ClaimedDelivery,
+  DeliveryStore,
+  ListedDelivery,
+  QueueLength,
+  TriedDelivery,
+} from "../../../domain/notifications/webhook.ts";
+import type { Database } from "../../sql/database.ts";
+import { added, available } from "../../sql/outage.ts";
+import { table, text } from "../../sql/table.ts";
+import { deliveries } from "./notification-rows.ts";
+
+type Taken = ClaimBounds["underWay"][number];
+
+const listed = table<ListedDelivery>({ ...deliveries.columns, type: text });
+
+/** Targets that one statement looks at. */
+const targetsAtOnce = 64;
+/** Deliveries up to which those that wait are counted. */
+const maxCounted = 10_000;
+
+interface Step {
+  /** Null behind the last one. */
+  target: string | null;
+  id: string | null;
+  owner: string | null;
+}
+
+/** The places that are free, as far as they are not taken yet. */
+class Places {
+  /** Ids of deliveries that got one. */
+  readonly taken: string[] = [];
+  /** These, and those of what is under way. */
+  readonly ids: string[] = [];
+  readonly #bounds: ClaimBounds;
+  readonly #ofTargets = new Map<string, number>();
+  readonly #ofOwners = new Map<string, number>();
+
+  constructor(bounds: ClaimBounds) {
+    this.#bounds = bounds;
+    for (const one of bounds.underWay) this.#count(one);
+  }
+
+  get isFull(): boolean {
+    return this.taken.length >= this.#bounds.limit;
+  }
+
+  /** False where it has to wait for one. */
+  take(one: Taken): boolean {
+    const { perTarget, perOwner } = this.#bounds;
+    if (this.isFull || (this.#ofTargets.get(one.target) ?? 0) >= perTarget) return false;
+    if ((this.#ofOwners.get(one.owner) ?? 0) >= perOwner) return false;
+    this.#count(one);
+    this.taken.push(one.id);
+    return true;
+  }
+
+  #count({ id, target, owner }: Taken): void {
+    this.ids.push(id);
+    this.#ofTargets.set(target, (this.#ofTargets.get(target) ?? 0) + 1);
+    this.#ofOwners.set(owner, (this.#ofOwners.get(owner) ?? 0) + 1);
+  }
+}
+
+export class SqlDeliveryStore implements DeliveryStore {
+  readonly #db: Database;
+  /** The target that got a place last. */
+  #after = "";
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async claim(nowSeconds: number, bounds: ClaimBounds): Promise<ClaimedDelivery[]> {
+    // Nothing waits nearly always, and then nobody's writing is held up.
+    if ((await this.#oldestDueAt(nowSeconds)) === undefined) return [];
+    const ids = await this.#find(nowSeconds, bounds);
+    if (ids.length === 0) return [];
+    const claim = Bun.randomUUIDv7();
+    const taken = await added(this.#db, (tx) =>
+      deliveries.all(tx`
+        UPDATE notice_deliveries SET claim = ${claim}, claimed_until = ${nowSeconds + bounds.leaseSeconds}
+        WHERE id IN ${tx(ids)} AND state = 'pending' AND claimed_until <= ${nowSeconds}
+        RETURNING *`),
+    );
+    return taken.map((delivery) => ({ ...delivery, claim }));
+  }
+
+  async length(nowSeconds: number): Promise<QueueLength> {
+    const oldest = await this.#oldestDueAt(nowSeconds);
+    const [row]: { waiting: number | string }[] = await available(this.#db`
+      SELECT count(*) AS waiting FROM (
+        SELECT 1 FROM notice_deliveries WHERE state = 'pending' LIMIT ${maxCounted}
+      ) AS found`);
+    return { waiting: Number(row?.waiting), overdueSeconds: oldest === undefined ? 0 : nowSeconds - oldest };
+  }
+
+  async #oldestDueAt(nowSeconds: number): Promise<number | undefined> {
+    const [row]: { due_at: number | string }[] = await available(this.#db`
+      SELECT due_at FROM notice_deliveries
+      WHERE state = 'pending' AND due_at <= ${nowSeconds} AND claimed_until <= ${nowSeconds}
+      ORDER BY due_at LIMIT 1`);
+    return row && Number(row.due_at);
+  }
+
+  /**
+   * Goes around the targets, from the one behind the last that got a place: whoever has much waiting, or hangs, keeps nobody
+   * from a turn, and it costs the same however much that is.
+   */
+  async #find(nowSeconds: number, bounds: ClaimBounds): Promise<string[]> {
+    const { limit, perTarget } = bounds;
+    const places = new Places(bounds);
+    for (let nth = 0; nth < perTarget && places.taken.length < limit; nth++) {
+      const before = places.taken.length;
+      const start = this.#after;
+      await this.#walk(nowSeconds, { from: start, to: undefined }, places);
+      if (start !== "") await this.#walk(nowSeconds, { from: "", to: start }, places);
+      if (places.taken.length === before) break;
+    }
+    return places.taken;
+  }
+
+  async #walk(nowSeconds: number, { from, to }: { from: string; to: string | undefined }, places: Places) {
+    for (let after = from; ; ) {
+      const steps = await this.#step(nowSeconds, after, places.ids);
+      for (const { target, id, owner } of steps) {
+        if (target === null || (to !== undefined && target > to)) return;
+        if (id === null || owner === null || !places.take({ id, target, owner })) continue;
+        this.#after = target;
+        if (places.isFull) return;
+      }
+      after = steps.at(-1)?.target ?? "";
+      if (steps.length < targetsAtOnce) return;
+      // SQLite works in the thread that serves requests: these have their turn between two steps.
+      await new Promise(setImmediate);
+    }
+  }
+
+  /** The next targets with something that waits, and of each the oldest that is due and not among `ids`. Each is a look into an index. */
+  #step(nowSeconds: number, after: string, ids: readonly string[]): Promise<Step[]> {
+    const db = this.#db;
+    return available(db`
+      WITH RECURSIVE walk (target, place) AS (
+        SELECT min(target), 1 FROM notice_deliveries WHERE state = 'pending' AND target > ${after}
+        UNION ALL
+        SELECT (SELECT min(target) FROM notice_deliveries n WHERE state = 'pending' AND n.target > walk.target), place + 1
+        FROM walk WHERE walk.target IS NOT NULL AND place < ${targetsAtOnce}
+      ), due (target, place, id) AS (
+        SELECT target, place, (
+          SELECT id FROM notice_deliveries d
+          WHERE d.state = 'pending' AND d.target = walk.target AND d.due_at <= ${nowSeconds}
+            AND d.claimed_until <= ${nowSeconds} ${ids.length === 0 ? db`` : db`AND d.id NOT IN ${db([...ids])}`}
+          ORDER BY due_at LIMIT 1
+        ) FROM walk
+      )
+      SELECT due.target, due.id, (SELECT owner FROM notice_deliveries o WHERE o.id = due.id) AS owner
+      FROM due ORDER BY place`);
+  }
+
+  async tried({ id, claim, tries }: ClaimedDelivery, { state, lastTry, dueAt }: TriedDelivery): Promise<void> {
+    const text = JSON.stringify([...tries, lastTry]);
+    const endedAt = state === "pending" ? null : lastTry.at;
+    await added(
+      this.#db,
+      (tx) => tx`
+        UPDATE notice_deliveries
+        SET state = ${state}, tries = ${text}, due_at = ${dueAt}, ended_at = ${endedAt}, claim = NULL, claimed_until = 0
+        WHERE id = ${id} AND claim = ${claim} AND state = 'pending'`,
+    );
+  }
+
+  list(webhookId: string, { after, limit }: { after: string | undefined; limit: number }): Promise<ListedDelivery[]> {
+    const db = this.#db;
+    return available(
+      listed.all(db`
+        SELECT d.*, n.type FROM notice_deliveries d JOIN notices n ON n.id = d.notice_id
+        WHERE d.target = ${webhookId} ${after === undefined ? db`` : db`AND d.id < ${after}`}
+        ORDER BY d.id DESC LIMIT ${limit}`),
+    );
+  }
+}

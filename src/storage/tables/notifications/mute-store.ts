@@ -1,0 +1,27 @@
+// The people who want no mail of notices.
+import type { NoticeMutes } from "../../../domain/notifications/mutes.ts";
+import type { Database } from "../../sql/database.ts";
+import { added, available } from "../../sql/outage.ts";
+
+export class SqlNoticeMutes implements NoticeMutes {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  async isMuted(personId: string): Promise<boolean> {
+    const found: unknown[] = await available(
+      this.#db`SELECT person_id FROM notice_mutes WHERE person_id = ${personId}`,
+    );
+    return found.length > 0;
+  }
+
+  async setMuted(personId: string, isMuted: boolean): Promise<void> {
+    await added(this.#db, (tx) =>
+      isMuted
+        ? tx`INSERT INTO notice_mutes ${tx({ person_id: personId })} ON CONFLICT (person_id) DO NOTHING`
+        : tx`DELETE FROM notice_mutes WHERE person_id = ${personId}`,
+    );
+  }
+}
