@@ -291,6 +291,20 @@ describe("ends", () => {
     expect(source.ends).toEqual([true]);
   });
 
+  const second = event("de").replace('"index":0', '"index":1');
+  test.each([
+    ["the only choice is whole", event("abc", "stop"), true],
+    ["one of two choices is not over is broken off", event("abc", "stop") + second, false],
+  ])("a body that ends where %s", async (_, sent, isWhole) => {
+    const source = new Source();
+    const { client, ends } = start(source.dispatched, { request: requestFor({ n: 2 }) });
+    source.send(sent);
+    source.end();
+    await soon();
+    expect(client.text.endsWith(done)).toBe(isWhole);
+    expect(ends[0]?.error).toEqual(isWhole ? undefined : expect.objectContaining({ code: "upstream_error" }));
+  });
+
   test("an engine that was silent for too long is a fault of its own code", async () => {
     const source = new Source();
     const { client, ends } = start(source.dispatched);

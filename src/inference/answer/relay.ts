@@ -329,7 +329,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
       if (isEnd && isEmpty && this.#chunks.deliveredBytes === 0) throw emptyStream();
       if (data !== undefined && !isEnd) events = this.#translate(data, -1);
       // Some servers forget the mark; the reason for which generation ended proves as much.
-      if (!isEnd && !this.#chunks.finishSeen) throw closedEarly();
+      if (!isEnd && (!this.#chunks.finishSeen || this.#chunks.isUnfinished)) throw closedEarly();
     } catch (error) {
       this.#break(error, events, true);
       return;

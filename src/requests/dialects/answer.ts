@@ -161,6 +161,8 @@ export interface AnswerStream extends StreamObservation {
   readonly finishSeen: boolean;
   /** Whether more of the answer may come: not all of it told why it ended. */
   readonly isOpen: boolean;
+  /** Reports whether a choice began that has not told why it ended; left out: answers have one choice. */
+  readonly isUnfinished?: boolean;
   /** True if the last event of the format came, so that nothing of the answer follows. */
   readonly isOver: boolean;
   /** Called before the first event. */

@@ -59,6 +59,8 @@ export class ChunkTranslator implements AnswerStream {
   isOver = false;
   /** Indices of the choices that have ended: a server may say so twice. */
   readonly #finished = new Set<unknown>();
+  /** Indices of the choices that began and have not ended. */
+  readonly #unfinished = new Set<unknown>();
   /** Reasons of choices whose calls have no arguments yet, by their index: the client gets them at the end. */
   #heldReasons: Map<unknown, unknown> | undefined;
   /** What is told of usage at the end is of all of it; not where we end it. */
@@ -133,6 +135,10 @@ export class ChunkTranslator implements AnswerStream {
     return events;
   }
 
+  get isUnfinished(): boolean {
+    return this.#unfinished.size > 0;
+  }
+
   isEnd(data: string): boolean {
     return isEndMark(data);
   }
@@ -192,9 +198,14 @@ export class ChunkTranslator implements AnswerStream {
       this.deliveredBytes += bytes;
       if (bytes > 0) this.deliveredPieces++;
       this.#hasCalls ||= choice.delta?.["tool_calls"] !== undefined;
-      if (!choice.finish_reason) continue;
+      const index = choice.index ?? position;
+      if (!choice.finish_reason) {
+        if (!this.#finished.has(index)) this.#unfinished.add(index);
+        continue;
+      }
       this.finishSeen = true;
-      this.#finished.add(choice.index ?? position);
+      this.#finished.add(index);
+      this.#unfinished.delete(index);
     }
   }
 
@@ -361,8 +372,7 @@ export class ChunkTranslator implements AnswerStream {
   /** The reasons of choices that a server ended with the mark alone: clients take an answer without one for cut off. */
   #unsaidReasons(): string {
     if (this.#isStopped || this.deliveredPieces === 0) return "";
-    const begun = this.#firstIndex === undefined ? [0] : [this.#firstIndex, ...(this.#otherIndices ?? [])];
-    const open = begun.filter((index) => !this.#finished.has(index));
+    const open = [...this.#unfinished];
     return open.length === 0 ? "" : this.#lastOf(open, this.#hasCalls ? "tool_calls" : "stop", undefined);
   }
 

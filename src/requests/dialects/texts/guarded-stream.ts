@@ -100,6 +100,10 @@ export class GuardedStream implements AnswerStream {
     return this.inner.isOpen;
   }
 
+  get isUnfinished(): boolean {
+    return this.inner.isUnfinished ?? false;
+  }
+
   get isOver(): boolean {
     return this.inner.isOver;
   }
