@@ -111,6 +111,13 @@ describe("unknown paths", () => {
     }
   });
 
+  test("names the base URL without the version where a client such as Spring AI adds the version again", async () => {
+    const twice = errorOf(await ask("POST", "/v1/v1/chat/completions", true, ["Content-Length: 0"]));
+    expect(twice.message).toContain(` If your client adds /v1 itself, its base URL is ${server.url}. `);
+    const once = errorOf(await ask("POST", "/chat/completions", true, ["Content-Length: 0"]));
+    expect(once.message).not.toContain("adds /v1 itself");
+  });
+
   test("serves the paths of groq's SDKs below /openai as those of /v1, and with the same checks", async () => {
     expect((await ask("GET", "/openai/v1/models")).status).toBe(200);
     expect((await ask("GET", "/openai/v1/models", false)).status).toBe(401);

@@ -34,9 +34,15 @@ export function unrouted(
   const ownBase = isAskedAsAnthropic(req, path) ? baseUrl.replace(/\/v1$/, "") : baseUrl;
   const ofBase = meant?.startsWith("/mcp")
     ? " An address of MCP ends without a slash."
-    : ` The base URL for clients is ${ownBase}, without a slash or anything else at its end.`;
+    : ` The base URL for clients is ${ownBase}, without a slash or anything else at its end.${orWithout(path, ownBase)}`;
   const hint = meant === undefined ? "" : ` Did you mean ${short(meant)}?${ofBase}`;
   return new GatewayError("not_found", `There is no endpoint ${shown}.${hint} GET /docs/api lists the endpoints.`);
+}
+
+/** Returns the base URL for clients that add the version themselves, as Spring AI does. */
+function orWithout(path: string, base: string): string {
+  if (!path.startsWith("/v1/v1/") || !base.endsWith("/v1")) return "";
+  return ` If your client adds /v1 itself, its base URL is ${base.slice(0, -"/v1".length)}.`;
 }
 
 /** Endpoints of other makers' APIs, whose nearest path would mislead. */
