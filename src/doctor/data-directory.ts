@@ -105,6 +105,16 @@ async function writing(dataDir: string): Promise<Finding> {
   );
 }
 
+/** Reports a directory in which nothing can be written. */
+export async function writeFault(directory: string, name: string): Promise<Finding | undefined> {
+  try {
+    await timedSync(join(directory, `.doctor-${process.pid}`));
+    return undefined;
+  } catch (error) {
+    return { ...cannotWrite(directory, error), name };
+  }
+}
+
 /** Milliseconds; not in this thread, where it would hold up what else is measured. */
 async function timedSync(path: string): Promise<number> {
   const file = await open(path, "wx", 0o600);

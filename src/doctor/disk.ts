@@ -1,9 +1,9 @@
-// Looks at the file system of the data directory: its kind, its free space and inodes, and what lies elsewhere.
+// Looks at the file system of the data directory: its kind, its free space and inodes. Looks at the other disks that the server writes to.
 import { statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { formatBytes } from "../engines/llama/byte-size.ts";
-import { quoted } from "./data-directory.ts";
+import { quoted, writeFault } from "./data-directory.ts";
 import { type Check, type Finding, type Findings, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
 
@@ -12,26 +12,36 @@ const fewBytes = 2 ** 30;
 const fewPart = 0.03;
 const fewInodes = 1_000;
 
-export function diskChecks({ dataDir }: Subject): Check[] {
+export function diskChecks(subject: Subject): Check[] {
+  const { dataDir } = subject;
   if (dataDir === undefined || !statSync(dataDir, { throwIfNoEntry: false })?.isDirectory()) return [];
-  return [{ name: "disk", run: () => disk(dataDir) }];
+  return [
+    { name: "disk", run: () => disk(dataDir) },
+    { name: "other disks", run: () => otherDisks(subject, dataDir) },
+  ];
 }
 
 async function disk(dataDir: string): Promise<Findings> {
   const { bavail, bsize, blocks, files, ffree, type } = await statfs(dataDir);
+  const refused = "Once it is full, new requests are refused.";
   return [
-    space(dataDir, bavail * bsize, blocks * bsize),
+    space("disk", { path: dataDir, refused }, bavail * bsize, blocks * bsize),
     inodes(dataDir, ffree, files),
     kind(type),
-    elsewhere(dataDir),
   ];
 }
 
-function space(dataDir: string, free: number, all: number): Finding {
+interface Place {
+  path: string;
+  /** The effect of a full disk, as a sentence. */
+  refused: string;
+}
+
+function space(name: string, { path, refused }: Place, free: number, all: number): Finding {
   const found = `${formatBytes(free)} of ${formatBytes(all)} free`;
-  const remedy = `Make room: du -xh ${quoted(dataDir)} | sort -h | tail. Once it is full, new requests are refused.`;
-  if (free < minBytes) return failure("disk", found, remedy);
-  return free < Math.min(fewBytes, all * fewPart) ? warning("disk", found, remedy) : ok("disk", found);
+  const remedy = `Make room: du -xh ${quoted(path)} | sort -h | tail. ${refused}`;
+  if (free < minBytes) return failure(name, found, remedy);
+  return free < Math.min(fewBytes, all * fewPart) ? warning(name, found, remedy) : ok(name, found);
 }
 
 /** Some file systems have no fixed number of them, and say 0. */
@@ -73,12 +83,36 @@ function kind(type: number): Finding | undefined {
   );
 }
 
-function elsewhere(dataDir: string): Finding | undefined {
+/** Reports the disks beside the data directory's own that the server writes to. */
+async function otherDisks({ config, server }: Subject, dataDir: string): Promise<Findings> {
+  const files = config?.files.directory;
+  const filesPlace = {
+    path: files ?? join(dataDir, "files"),
+    refused: "Once it is full, uploads are refused and batches wait.",
+  };
+  const places: Record<string, Place> = {
+    spool: { path: join(dataDir, "spool"), refused: "Once it is full, new requests are refused." },
+    ...(config?.files.s3 === undefined ? { files: filesPlace } : {}),
+    models: { path: join(dataDir, "models"), refused: "Once it is full, no model can be pulled." },
+    "headrace.db": { path: join(dataDir, "headrace.db"), refused: "Once it is full, changes are refused." },
+  };
   const { dev } = statSync(dataDir);
-  const mounted = ["spool", "models", "headrace.db"].filter((name) => {
-    const stats = statSync(join(dataDir, name), { throwIfNoEntry: false });
-    return stats !== undefined && stats.dev !== dev;
+  const findings = Object.entries(places).map(async ([name, place]): Promise<Finding | undefined> => {
+    const stats = statSync(place.path, { throwIfNoEntry: false });
+    if (!stats) return name === "files" && files !== undefined && server ? notMounted(files) : undefined;
+    if (stats.dev === dev) return undefined;
+    const { bavail, bsize, blocks } = await statfs(place.path);
+    const found = space(`disk of ${name}`, place, bavail * bsize, blocks * bsize);
+    if (found.level === "failure" || !stats.isDirectory()) return found;
+    return (await writeFault(place.path, found.name)) ?? found;
   });
-  if (mounted.length === 0) return undefined;
-  return ok("other disks", `${mounted.join(", ")} on another file system: look at its space as well`);
+  return await Promise.all(findings);
+}
+
+function notMounted(directory: string): Finding {
+  return failure(
+    "disk of files",
+    `${directory}, which files.directory names, is not there`,
+    "Mount its disk. Until then uploads are refused and batches wait.",
+  );
 }

@@ -12,6 +12,7 @@ import { freshDatabase, sharedPostgres } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { startUpstream } from "../support/scripted-upstream.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { canMount, smallDisk } from "../support/small-disk.ts";
 
 interface Check {
   group: string;
@@ -240,7 +241,34 @@ async function answering(close: (closer: () => unknown) => void, status: number,
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
 }
 
+const diskFaults: Broken[] = [
+  {
+    what: "a disk of uploaded files without room",
+    name: "disk of files",
+    found: /2\.10 MB of 2\.10 MB free/,
+    remedy: /uploads are refused and batches wait/,
+    make: async (close) => {
+      const disk = smallDisk(2);
+      close(() => disk[Symbol.asyncDispose]());
+      return [await usedPlace(`files: { directory: "${disk.path}" }\n`)];
+    },
+  },
+  {
+    what: "a disk of uploaded files that is read-only",
+    name: "disk of files",
+    found: /nothing can be written in .*EROFS/,
+    remedy: /mount it read-write/,
+    make: async (close) => {
+      const disk = smallDisk(300);
+      close(() => disk[Symbol.asyncDispose]());
+      Bun.spawnSync(["mount", "-o", "remount,ro", disk.path]);
+      return [await usedPlace(`files: { directory: "${disk.path}" }\n`)];
+    },
+  },
+];
+
 const broken: Broken[] = [
+  ...(canMount ? diskFaults : []),
   {
     what: "a mistake in the configuration file",
     name: "configuration",
