@@ -1,6 +1,5 @@
-// Lets few tasks of all accounts run at a time, in the order in which they came; an account has only so many at once.
+// Lets few tasks run at a time. The accounts take turns, and an account has only so many tasks running and waiting.
 import { GatewayError } from "../base/errors.ts";
-import { Turns } from "./turns.ts";
 
 export interface AccountTurnsOptions {
   maxRunning: number;
@@ -10,31 +9,62 @@ export interface AccountTurnsOptions {
   what: string;
 }
 
+interface OfAccount {
+  /** Running and waiting. */
+  open: number;
+  readonly waiting: (() => void)[];
+}
+
 export class AccountTurns {
   readonly #options: AccountTurnsOptions;
-  readonly #turns: Turns;
-  readonly #open = new Map<string, number>();
+  readonly #accounts = new Map<string, OfAccount>();
+  /** Accounts with a task that waits, in the order of their turns. */
+  readonly #turns = new Set<OfAccount>();
+  #running = 0;
 
   constructor(options: AccountTurnsOptions) {
     this.#options = options;
-    this.#turns = new Turns(options.maxRunning, Number.POSITIVE_INFINITY);
   }
 
   /** Throws `rate_limit_exceeded` where the account has as many as it may. */
-  async run<Value>(accountId: string, task: () => Promise<Value>): Promise<Value> {
-    const { maxOfAccount, what } = this.#options;
-    const open = this.#open.get(accountId) ?? 0;
-    if (open >= maxOfAccount) {
+  async run<Value>(accountId: string, task: () => Value | PromiseLike<Value>): Promise<Value> {
+    const { maxRunning, maxOfAccount, what } = this.#options;
+    const own = this.#accounts.get(accountId) ?? { open: 0, waiting: [] };
+    if (own.open >= maxOfAccount) {
       const message = `${maxOfAccount} ${what} of this account are under way. Retry in 1 s, or when one of them has ended.`;
       throw new GatewayError("rate_limit_exceeded", message, { retryAfterSeconds: 1 });
     }
-    this.#open.set(accountId, open + 1);
-    try {
-      return await (this.#turns.run(task) as Promise<Value>);
-    } finally {
-      const left = (this.#open.get(accountId) ?? 1) - 1;
-      if (left > 0) this.#open.set(accountId, left);
-      else this.#open.delete(accountId);
+    own.open++;
+    this.#accounts.set(accountId, own);
+    if (this.#running < maxRunning) this.#running++;
+    else {
+      await this.#turn(own);
+      // SQLite works in the thread that serves all requests: others get it between two tasks.
+      await new Promise(setImmediate);
     }
+    try {
+      return await task();
+    } finally {
+      if (--own.open === 0) this.#accounts.delete(accountId);
+      this.#next();
+    }
+  }
+
+  #turn(own: OfAccount): Promise<void> {
+    this.#turns.add(own);
+    return new Promise((resolve) => own.waiting.push(resolve));
+  }
+
+  /** The place goes on to the account that had none for longest. */
+  #next(): void {
+    const [account] = this.#turns;
+    const begin = account?.waiting.shift();
+    if (!account || !begin) {
+      this.#running--;
+      return;
+    }
+    this.#turns.delete(account);
+    if (account.waiting.length > 0) this.#turns.add(account);
+    begin();
   }
 }

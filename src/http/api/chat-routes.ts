@@ -21,7 +21,8 @@ import {
 } from "../../wire/stored-chats.ts";
 import { readJsonBody } from "../content/body.ts";
 import { readPrefixed, readQuery } from "../content/query.ts";
-import type { Exchange, RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../exchange/route.ts";
+import { answerInTurn, inTurn } from "./content-reads.ts";
 import { listOf, pageOf, pageQuery } from "./list.ts";
 
 export interface ChatRouteDeps {
@@ -103,7 +104,7 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         response: { description: "The completion.", json: storedChat },
         errors: ["not_found"],
       },
-      async (exchange, principal) => Response.json(storedChatToWire(await find(exchange, principal, deps))),
+      inTurn(async (exchange, principal) => Response.json(storedChatToWire(await find(exchange, principal, deps)))),
     ),
     route(
       "POST",
@@ -152,17 +153,18 @@ export function chatRoutes(deps: ChatRouteDeps): ScopedRoute[] {
         response: { description: "One page.", json: messageList },
         errors: ["not_found"],
       },
-      (exchange, principal) => listMessages(exchange, principal, deps),
+      inTurn((exchange, principal) => listMessages(exchange, principal, deps)),
     ),
   ];
 }
 
 async function list(
-  { req }: Exchange,
+  exchange: Exchange,
   principal: Principal,
   { chats, clock }: ChatRouteDeps,
   searches: AccountTurns,
-): Promise<Response> {
+): Promise<Answer> {
+  const { req } = exchange;
   const { model, search, after, limit, order } = readQuery(chatQuery, req.target, "metadata");
   const metadata = requireMetadata(readPrefixed(req.target, "metadata"));
   const filter = {
@@ -170,12 +172,14 @@ async function list(
     ...(model === undefined ? {} : { model }),
     ...(search === undefined ? {} : { search }),
   };
-  const read = () => chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
-  const page = await (search === undefined ? read() : searches.run(principal.account.id, read));
-  if (!page) throw unknownAfter("stored chat completion");
-  const { chats: found, hasMore, lastId } = page;
-  const place = lastId === undefined ? {} : { last_id: lastId };
-  return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...place, has_more: hasMore });
+  const answer = async () => {
+    const page = await chats.list(chatOwnerOf(principal), filter, { after, limit, order }, clock.nowSeconds());
+    if (!page) throw unknownAfter("stored chat completion");
+    const { chats: found, hasMore, lastId } = page;
+    const place = lastId === undefined ? {} : { last_id: lastId };
+    return Response.json({ ...pageOf(found.map(storedChatToWire), limit), ...place, has_more: hasMore });
+  };
+  return await answerInTurn(exchange, principal, answer, search === undefined ? undefined : searches);
 }
 
 async function listMessages(exchange: Exchange, principal: Principal, deps: ChatRouteDeps): Promise<Response> {

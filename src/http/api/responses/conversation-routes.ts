@@ -25,6 +25,7 @@ import { requireMetadata } from "../../../wire/stored-chats.ts";
 import { readJsonBody } from "../../content/body.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
+import { inTurn } from "../content-reads.ts";
 import { listOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
 
@@ -207,7 +208,7 @@ function route(
   return {
     ...{ method, path: `/v1/conversations${path}`, access: method === "POST" ? "chat:write" : "chat:read" },
     doc: { ...doc, tag: "Conversations", ...(parameters.length > 0 ? { parameters } : {}) },
-    handle,
+    handle: method === "GET" ? inTurn(handle) : handle,
   };
 }
 

@@ -11,6 +11,7 @@ import { objectsOf } from "../../../requests/dialects/response/json.ts";
 import { deletedResponse, responseEvent, responseItem, responseObject } from "../../../wire/responses.ts";
 import { readQuery } from "../../content/query.ts";
 import type { Exchange, ScopedRoute } from "../../exchange/route.ts";
+import { inTurn } from "../content-reads.ts";
 import { keptRoutes } from "../kept-routes.ts";
 import { listOf, pageOf, pageQuery } from "../list.ts";
 import { responseOwnerOf } from "../response-owner.ts";
@@ -60,14 +61,14 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         response: { description: "The response, or its events.", json: responseObject, stream: responseEvent },
         errors: ["not_found"],
       },
-      async (exchange, principal) => {
+      inTurn(async (exchange, principal) => {
         const { stream, starting_after: after } = readQuery(responseQuery, exchange.req.target, "include");
         const found = await find(exchange, principal, deps);
         if (stream) return followStored(exchange, principal, found, after, deps);
         if (after !== undefined)
           throw fieldError("starting_after", "is for `stream=true`: send that too, or leave it out.");
         return Response.json(found.response);
-      },
+      }),
     ),
     cancelRoute(deps),
     route(
@@ -100,7 +101,7 @@ export function storedResponseRoutes(deps: StoredResponseRouteDeps): ScopedRoute
         response: { description: "One page.", json: itemList },
         errors: ["not_found"],
       },
-      (exchange, principal) => listItems(exchange, principal, deps),
+      inTurn((exchange, principal) => listItems(exchange, principal, deps)),
     ),
   ];
 }

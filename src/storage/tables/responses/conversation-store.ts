@@ -18,6 +18,8 @@ import { available, conversations, itemKeyOf, ownedBy, ownerIs, places } from ".
 
 /** Characters of JSON that one page holds in memory; a single item may be larger. */
 const maxPageSize = 16_000_000;
+/** Characters that are read and opened while all requests wait. */
+const sizeAtOnce = 1_000_000;
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -162,12 +164,18 @@ export class SqlConversationStore implements ConversationStore {
     const found: { place: number | string; size: number | string }[] = await db`
       SELECT place, size FROM conversation_items WHERE conversation_id = ${id} ${beyond}
       ORDER BY place ${direction} LIMIT ${limit + 1}`;
-    const shown = placesWithin(found.slice(0, limit), maxPageSize).map((one) => Number(one.place));
-    if (shown.length === 0) return { items: [], hasMore: false };
-    const rows: ItemColumns[] = await db`
-      SELECT item, content FROM conversation_items WHERE conversation_id = ${id} AND place IN ${db(shown)}
-      ORDER BY place ${direction}`;
-    const items = rows.map((row) => this.#item(id, row)).filter((item) => item !== undefined);
+    const shown = placesWithin(found.slice(0, limit), maxPageSize);
+    const items: StoredItem[] = [];
+    for (let read = 0; read < shown.length; ) {
+      if (read > 0) await new Promise(setImmediate);
+      const some = placesWithin(shown.slice(read), sizeAtOnce);
+      const rows: ItemColumns[] = await db`
+        SELECT item, content FROM conversation_items
+        WHERE conversation_id = ${id} AND place IN ${db(some.map((one) => Number(one.place)))}
+        ORDER BY place ${direction}`;
+      items.push(...rows.map((row) => this.#item(id, row)).filter((item) => item !== undefined));
+      read += some.length;
+    }
     return { items, hasMore: found.length > shown.length };
   }
 

@@ -1,0 +1,29 @@
+// Reads of stored content: megabytes that are unsealed, parsed and written anew in the thread that serves all requests.
+import type { Principal } from "../../domain/principal.ts";
+import { AccountTurns } from "../../policy/account-turns.ts";
+import type { Answer, Exchange, ScopedRoute } from "../exchange/route.ts";
+
+/** Two at a time leave room between them for everybody else's requests. One key may have 1,000 requests open. */
+const contentReads = new AccountTurns({ maxRunning: 2, maxOfAccount: 4_000, what: "reads of stored content" });
+
+/** Returns the handler that waits for the turn of its account. */
+export function inTurn(handle: ScopedRoute["handle"]): ScopedRoute["handle"] {
+  return (exchange, principal) => answerInTurn(exchange, principal, async () => await handle(exchange, principal));
+}
+
+/** Waits for the turn of the account; a client that is slow to take the answer has it on the account of its key. */
+export function answerInTurn(
+  { req }: { req: Pick<Exchange["req"], "hold"> },
+  principal: Principal,
+  work: () => Promise<Answer>,
+  turns = contentReads,
+): Promise<Answer> {
+  return turns.run(principal.account.id, async () => {
+    const answer = await work();
+    if (!(answer instanceof Response)) return answer;
+    const body = await answer.bytes();
+    const refusal = req.hold(body.byteLength);
+    if (refusal) throw refusal;
+    return new Response(body, { status: answer.status, headers: answer.headers });
+  });
+}
