@@ -31,6 +31,7 @@ const used = (completionTokens: number, promptTokens = 10) => ({ promptTokens, c
 test("more is asked for before it is needed, and nothing has to be looked at for as long as there is enough", () => {
   const { lease, asked } = leaseOf({ tokens: 510, left: 1_000 });
   const stop = new AnswerStop(lease, undefined, 0);
+  expect(stop.dueTokens).toBe(0);
   expect(stop.look(used(1))).toBe("goes_on");
   expect([asked, stop.dueTokens]).toEqual([[], 500 - 128]);
   expect(stop.look(used(400))).toBe("goes_on");

@@ -1,6 +1,6 @@
 // What tokens cost: the bills of vendors to the last digit, and what a price that is a mistake must not do to the ledger.
 import { describe, expect, test } from "bun:test";
-import type { Price } from "../domain/models/price.ts";
+import { type Price, rates } from "../domain/models/price.ts";
 import type { UsageDetails, UsageParts } from "../domain/usage/usage-parts.ts";
 import { nanoUsdOf, partOfPrice } from "./price.ts";
 
@@ -192,6 +192,13 @@ describe("a price", () => {
     const many = { promptTokens: 90_071_992_835, completionTokens: 7 };
     // Added as numbers, the sum is a pico-USD too high and rounds up.
     expect(nanoUsdOf(many, { input: 1.000003, output: 0.000999 }, noon)).toBe(90_072_263_050_985);
+  });
+
+  test("charges units, searches and parts of tokens only where usage counts them", () => {
+    const price = Object.fromEntries(rates.map(({ name, per }) => [name, per === "each" ? 1 : 0]));
+    expect(of({ input: 0, output: 0, ...price })).toBe(1_000_000_000);
+    const dear = { cachedInput: 9, cacheWrite: 9, inputAudio: 9, inputImage: 9, reasoning: 9, outputAudio: 9 };
+    expect(of({ input: 1, output: 1, ...dear, outputImage: 9 })).toBe(1_010_000);
   });
 
   test("charges nothing for a request that nothing came of", () => {

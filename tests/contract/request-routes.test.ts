@@ -34,6 +34,7 @@ let db: Database;
 let chats: SqlChatStore;
 let routes: ScopedRoute[];
 let flush: () => Promise<void> = async () => {};
+let keptSince: number | null = null;
 
 const record = (id: string, more: Partial<UsageRecord> = {}): UsageRecord => ({
   requestId: `req_${id}`,
@@ -136,6 +137,7 @@ beforeAll(async () => {
     requestHistory: new RequestHistory(new SqlRequestLog(db, clock), refused),
     ledger: { flush: () => flush() },
     refusedRequests: idle,
+    retention: { keptSince: () => keptSince },
     chats,
     chatWriter: idle,
     toolContents: new SqlToolContents(db, () => noSeal),
@@ -193,6 +195,15 @@ const everything = ["streamed", "over", "failed", "of_app_2", "of_app", "embeddi
 const ids = ({ body }: { body: Body }) => body.data.map(({ id }: { id: string }) => id.slice("req_".length));
 
 describe("GET /v1/requests", () => {
+  test("says since when requests are kept where earlier ones were asked for", async () => {
+    keptSince = start + 3;
+    expect((await get(`/v1/requests?start=${start + 3}`)).body).not.toHaveProperty("kept_since");
+    const { body } = await get(`/v1/requests?start=${start + 2}`);
+    expect(body.kept_since).toBe(keptSince);
+    expect(ids({ body })).toEqual(["streamed", "over", "failed", "of_app_2", "of_app"]);
+    keptSince = null;
+  });
+
   test("GET /v1/requests has every figure of a request, newest first, and null for what is not known", async () => {
     const { status, body } = await get("/v1/requests");
     expect(status).toBe(200);

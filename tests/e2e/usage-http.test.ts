@@ -233,6 +233,27 @@ describe("the figures are those of the model server", () => {
   });
 });
 
+test("the overview has whole steps up to now, the time before, and each refusal of a limit", async () => {
+  await start("tiers: [{ name: enterprise, requests_per_minute: 1, tokens_per_minute: null }]\n");
+  const overview = async (range: string) => await (await server.request(`/v1/overview?range=${range}`)).json();
+  const send = async () => (await server.request("/v1/chat/completions", { body: chat })).status;
+  expect([await send(), await send()]).toEqual([200, 429]);
+  const seen = { sum: { requests: 1, total_tokens: 1_290 }, before: { requests: 0 }, is_new: false };
+  for (const [range, start, step] of [
+    ["24h", noon - 23 * hour, hour],
+    ["7d", noon - 27 * 6 * hour, 6 * hour],
+    ["30d", noon - 12 * hour - 29 * day, day],
+  ] as const) {
+    expect(await overview(range)).toMatchObject({
+      range,
+      usage: { ...seen, start, step },
+      throttled: [{ requests: 1 }],
+    });
+  }
+  clock.advance(25 * hour * 1_000);
+  expect(await overview("24h")).toMatchObject({ usage: { sum: { requests: 0 }, before: { requests: 1 } } });
+});
+
 describe("the report", () => {
   const models = (count: number) =>
     `models:\n${Array.from({ length: count }, (_, i) => `  - { id: "m${String(i).padStart(2, "0")}", deployments: [{ upstream: up, model: upstream-model }] }\n`).join("")}`;

@@ -286,6 +286,14 @@ describe("money", () => {
     expect(cloud.asked).toBe(1);
   });
 
+  test("sets aside the usual length where the request names no limit, or a member that may lift it", async () => {
+    const model = modelOn([engineNamed("cloud")], { spend: { per: "day", nanoUsd: 100 } });
+    expect(await askedBy(model, { request: { max_tokens: 50 } })).toBe("cloud");
+    for (const request of [{ max_tokens: 50, a_new_name: 5_000 }, { max_tokens: undefined }]) {
+      await expect(send(model, { request })).rejects.toThrow(/would cost more/);
+    }
+  });
+
   test("one whose cost nobody knows is not asked where money is bound, and is where it is not", async () => {
     const to = [target("cloud", { cost: null })];
     const bound = send(modelOn([engineNamed("cloud")], { to, mostNanoUsdPerRequest: 1 }));

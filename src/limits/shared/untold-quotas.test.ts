@@ -9,6 +9,17 @@ const directory = mkdtempSync(join(tmpdir(), "headrace-untold-"));
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+test("logs that the disk keeps a list of quotas that the store knows", () => {
+  const spool = mkdtempSync(join(directory, "stuck-"));
+  const logged: string[] = [];
+  const untold = new UntoldQuotas(spool, "q:", { error: (event) => void logged.push(event) }, manualClock());
+  untold.add(["q:1"]);
+  rmSync(join(spool, "untold-quotas"));
+  mkdirSync(join(spool, "untold-quotas"));
+  untold.clear();
+  expect(logged).toEqual(["untold_quotas_failed"]);
+});
+
 test("what the disk did not take is written once it takes something again, and the failure is logged once", () => {
   const spool = join(directory, "spool");
   const logged: string[] = [];

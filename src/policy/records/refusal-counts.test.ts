@@ -105,6 +105,11 @@ describe("a flood", () => {
     expect(total()).toBe(2_000);
   });
 
+  test("tells ten thousand credentials apart, and no more", () => {
+    for (let i = 0; i < 10_100; i++) refuse(1, `key_${i}`);
+    expect(counts.pending).toBe(10_001);
+  });
+
   test("a flood of many accounts is bounded as well: what is given up then is told once", async () => {
     counts = make({ maxPending: 10 });
     for (let i = 0; i < 1_000; i++) {

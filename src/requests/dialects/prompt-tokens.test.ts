@@ -40,6 +40,10 @@ describe("estimates", () => {
     expect(long({ tools: [tool] })).toBeGreaterThan(1_000);
     expect(long({ response_format: { type: "json_schema", json_schema: { schema: tool } } })).toBeGreaterThan(1_000);
     expect(long({ messages: [{ role: "assistant", tool_calls: [tool] }] })).toBeGreaterThan(1_000);
+    const thought = "t".repeat(4_000);
+    expect(long({ messages: [{ role: "assistant", content: "", reasoning_content: thought }] })).toBeGreaterThan(1_000);
+    const part = { type: "thinking", thinking: thought };
+    expect(long({ messages: [{ role: "assistant", content: [part] }] })).toBeGreaterThan(1_000);
     expect(long({ user: "u".repeat(4_000), metadata: { a: "b" } })).toBe(0);
   });
 

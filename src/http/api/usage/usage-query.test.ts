@@ -51,6 +51,13 @@ describe("the range", () => {
     }
   });
 
+  test("reads times up to the last second that has a year of four digits", () => {
+    expect(ask("start=9999-12-31&end=9999-12-31T23:59:59Z").end).toBe(253_402_300_800);
+    for (const text of ["253402300800", "9999-12-31T23:59:59-00:01"]) {
+      expect(() => ask(`start=${text}`)).toThrow(/^start: must be Unix seconds or an ISO 8601 date/);
+    }
+  });
+
   test("the range is widened to whole buckets, and not where it is whole", () => {
     const range = (search: string) => {
       const { start, end } = ask(search);
