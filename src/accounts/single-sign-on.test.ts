@@ -575,6 +575,14 @@ describe("what the provider says of itself", () => {
     expect(lying.asked).toEqual([discovery, discovery]);
   });
 
+  test.each<[string, () => Response | Promise<Response>, string]>([
+    ["answers an error", () => new Response(null, { status: 500 }), "OAUTH_RESPONSE_IS_NOT_CONFORM"],
+    ["says nothing in time", () => Bun.sleep(2_000).then(() => new Response()), "timeout"],
+  ])("tells the log why a provider that %s cannot be reached", async (_, answer, reason) => {
+    lying.lies = { answers: { [discovery]: answer } };
+    expect((await refusal(begin(signOnAt(lying.issuer, {}, 200)))).detail).toBe(`sso: ${reason}`);
+  });
+
   test.each<[string, Lies]>([
     ["an error", { answers: { [discovery]: () => new Response("canary", { status: 500 }) } }],
     ["another issuer", { metadata: { issuer: "https://evil.example" } }],

@@ -374,6 +374,8 @@ describe("GET /v1/keys", () => {
       const { body } = await call("GET", "/v1/keys?search=shop");
       expect(body).toEqual({ object: "list", data: [], first_id: null, last_id: "key_c0010", has_more: true });
       expect(await listed("search=shop&after=key_c0010")).toEqual(["key_b1"]);
+      const full = await call("GET", "/v1/keys?search=many&limit=2");
+      expect(full.body).toMatchObject({ last_id: "key_c5008", has_more: true });
     });
 
     test("a list of keys with what is sought lets other work in between the keys that made those which it looks at", async () => {

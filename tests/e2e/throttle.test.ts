@@ -128,3 +128,10 @@ test("a key labels stored chats at the pace of changes of conversations", async 
   const label = () => server.request("/v1/chat/completions/chatcmpl-none", { body: { metadata: {} } });
   expect(await statuses(1_210, label)).toEqual({ 404: 1_200, 429: 10 });
 });
+
+test("refuses one byte more than 16 MiB that a key puts into conversations within a minute", async () => {
+  const put = (bytes: number) => server.governance.throttle.require("conversation", principalOf("key_1"), bytes);
+  await put(16 * 1024 * 1024 - 1);
+  await put(1);
+  await expect(put(1)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
+});

@@ -44,7 +44,10 @@ describe("the set-up link", () => {
   test("the set-up link makes an operator, who is signed in then; and works once", async () => {
     const path = `/setup/${await link({ purpose: "setup" })}`;
     const visitor = pages.visitor();
-    expect((await visitor.get(path)).status).toBe(200);
+    const form = await visitor.get(path);
+    expect(form.status).toBe(200);
+    expect(form.text).toContain('<span class="hint" id="email-hint">You sign in with this address.</span>');
+    expect(form.text).not.toContain('id="name-hint"');
     const done = await visitor.submit(path, { email: "root@example.com", name: "Root", password });
     expect([done.status, done.location]).toEqual([303, "/"]);
     expect((await visitor.get("/settings")).text).toContain("root@example.com");

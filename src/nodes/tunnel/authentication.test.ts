@@ -182,6 +182,15 @@ describe("before the proof", () => {
     for (const each of [...hogs, other, another, third]) each.link.terminate();
   });
 
+  test("refuses another connection while each of all places has an address of its own", async () => {
+    await using gateway = startGateway();
+    const addresses = Array.from({ length: 256 }, (_, i) => `2001:db8:${i.toString(16)}::1`);
+    const waiting = await Promise.all(addresses.map((address) => rawNode(gateway, address)));
+    await expect(rawNode(gateway, "203.0.113.1")).rejects.toThrow("answered 400");
+    expect(waiting.filter(({ listener }) => listener.end !== undefined)).toEqual([]);
+    for (const each of waiting) each.link.terminate();
+  });
+
   test("an acceptor that closes ends those that wait, and no others", async () => {
     await using gateway = startGateway();
     const proven = await welcomedNode(gateway);
