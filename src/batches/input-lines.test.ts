@@ -35,6 +35,14 @@ describe("the lines of a file", () => {
     ]);
   });
 
+  test("reads a line of exactly as many bytes as a request and its frame may have", async () => {
+    const most = limits.bodyBytes + 4_096;
+    const lines = await Array.fromAsync(
+      linesOf(inPieces(`${"x".repeat(most)}\n${"x".repeat(most + 1)}\n`, 999), limits),
+    );
+    expect(lines.map(({ bytes }) => bytes?.length)).toEqual([most, undefined]);
+  });
+
   test("are found behind 20 MB of line ends within a second", async () => {
     const text = `${"\n".repeat(10_000_000)}${" \r\n".repeat(3_000_000)}  {}\n`;
     const startedMs = performance.now();

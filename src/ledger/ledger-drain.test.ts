@@ -55,6 +55,13 @@ afterEach(async () => {
   await opened.close();
 });
 
+test("keeps no more records in memory than it may while the spool has them", async () => {
+  const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
+  await Promise.all(entries.map(({ begun }) => begun));
+  await Promise.all(entries.map((entry) => entry.settle(end)));
+  expect(drain.pending).toBe(1);
+});
+
 test("keeps a record that the full disk refused, beyond what memory has room for, until the database has it", async () => {
   const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
   await Promise.all(entries.map(({ begun }) => begun));

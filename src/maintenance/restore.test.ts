@@ -257,6 +257,15 @@ test("with PostgreSQL a restore says that nothing would be used", async () => {
   expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining("pg_restore") });
 });
 
+test("a restore begins anew after one that died while it copied", async () => {
+  const draft = join(dataDir, "restore-draft");
+  mkdirSync(draft);
+  writeFileSync(join(draft, "left"), "");
+  expect(await restore(["--replace"])).toMatchObject({ code: 0 });
+  expect(await tiersIn(dataDir)).toEqual([]);
+  expect(existsSync(join(dataDir, "left"))).toBe(false);
+});
+
 test("an abort before the exchange of a restore changes nothing", async () => {
   const before = content();
   const controller = new AbortController();

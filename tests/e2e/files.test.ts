@@ -81,6 +81,7 @@ describe("OpenAI's SDK", () => {
       bytes: 500_000,
     });
     expect(upload).toMatchObject({ object: "upload", status: "pending", bytes: 500_000 });
+    expect(upload.expires_at).toBe(upload.created_at + 3_600);
     const parts = await Promise.all(
       [two, one].map(async (data) => client.uploads.parts.create(upload.id, { data: await toFile(data, "part") })),
     );

@@ -199,6 +199,32 @@ onEachDatabase((databases) => {
     await opened.db`DELETE FROM accounts WHERE id LIKE 'acct_of_%'`;
   });
 
+  test.each([
+    [299, "delivered"],
+    [300, "pending"],
+  ] as const)("takes an answer with the status %i for a delivery that is %s", async (status, state) => {
+    const deliveries = new SqlDeliveryStore(opened.db);
+    const id = await webhook();
+    receiver.answer(status);
+    await new SqlNoticeStore(opened.db).add(notice(), { mails: false });
+    const deliverer = delivererOf(opened.db);
+    const tried = async () => (await deliveries.list(id, { after: undefined, limit: 1 }))[0];
+    await until(async () => ((await tried())?.tries.length ?? 0) > 0, "it was tried");
+    await deliverer.close();
+    receiver.answer(200);
+    expect(await tried()).toMatchObject({ state, tries: [{ status }] });
+  });
+
+  test("keeps no earlier secret of a webhook that ends with its rotation", async () => {
+    const store = new SqlWebhookStore(opened.db);
+    const id = await webhook();
+    const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
+    const about = { accountId: null, targetId: id, detail: {} };
+    const event = auditEvent("webhook.secret_rotated", { type: "system" }, origin, about);
+    const next = { sealed: newWebhookSecret(), last4: "next", expiresAt: null };
+    expect((await store.rotateSecret(id, next, event.at, event))?.secrets).toEqual([next]);
+  });
+
   // long-lived: webhookDelivery.credential
   test("what was not delivered yet ends with its webhook", async () => {
     const store = new SqlNoticeStore(opened.db);

@@ -94,6 +94,23 @@ onEachDatabase((databases) => {
       expect(JSON.stringify(logged)).not.toContain("CANARY");
     });
 
+    test("logs each outage of the database and its end once", async () => {
+      queue.add(chat("a"), 100);
+      await queue.flush();
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      for (const id of ["b", "c"]) {
+        queue.add(chat(id), 100);
+        await queue.flush();
+      }
+      await db.unsafe("ALTER TABLE stored_chats RENAME TO gone");
+      queue.add(chat("d"), 100);
+      await queue.flush();
+      await db.unsafe("ALTER TABLE gone RENAME TO stored_chats");
+      await queue.flush();
+      const once = ["chat_write_failed", "chat_write_recovered"];
+      expect(logged.map(({ event }) => event)).toEqual([...once, ...once]);
+    });
+
     test("a chat that waits for the database is tried again by itself", async () => {
       queue.add(chat("a"), 100);
       await until(() => logged.length > 0, "the first try fails");

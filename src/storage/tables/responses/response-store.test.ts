@@ -188,6 +188,12 @@ onEachDatabase((databases) => {
       expect(found.get("b_out")).toEqual(message("b_out", "Hello", "assistant"));
     });
 
+    test("notes where the items with an id are, and no others", async () => {
+      const input = [message("msg_1", "Hi"), { type: "message", role: "user", content: "Hi" }];
+      await store.insert([stored("a", { input })]);
+      expect(await count("stored_response_items")).toBe(2);
+    });
+
     test("an id that two owners have gives each its own item", async () => {
       await store.insert([
         stored("a", { input: [message("msg_1", "mine")] }),
