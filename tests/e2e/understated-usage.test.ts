@@ -54,6 +54,8 @@ const requests: [path: string, body: object, completionTokens: number][] = [
     { messages: [{ role: "user", content: prompt }], stream: true, stream_options: { include_usage: true } },
     300,
   ],
+  ["/v1/responses", { input: prompt, store: false }, 300],
+  ["/v1/responses", { input: prompt, store: false, stream: true }, 300],
   ["/v1/completions", { prompt }, 300],
   ["/v1/embeddings", { input: prompt }, 0],
 ];
@@ -63,8 +65,9 @@ async function expectEstimates(server: TestServer, model: string): Promise<void>
     const answer = await server.request(path, { body: { model, ...body } });
     const said = await answer.text();
     expect([path, answer.status]).toEqual([path, 200]);
-    expect(said).not.toContain('"prompt_tokens":0');
-    if (!("stream" in body) || "stream_options" in body) {
+    expect(said).not.toMatch(/"(prompt|input)_tokens":0/);
+    if (path === "/v1/responses") expect(said).toContain('"input_tokens":300,');
+    else if (!("stream" in body) || "stream_options" in body) {
       expect(said).toContain(`"prompt_tokens":300,`);
       expect(said).toContain('"estimated":true');
     }
@@ -85,7 +88,7 @@ test("an upstream that reports no tokens beside what it delivered is booked by a
   expect(warnings[0]).toMatchObject({ upstream: "up", model: "upstream-model" });
   expect(server.logText()).not.toContain("word word");
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
-  expect(metrics).toContain('headrace_upstream_usage_understated_total{upstream="up"} 5');
+  expect(metrics).toContain('headrace_upstream_usage_understated_total{upstream="up"} 7');
 });
 
 // hardening: L7

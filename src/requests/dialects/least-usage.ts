@@ -134,6 +134,8 @@ function minPromptTokens(request: AskedRequest, context = smallestContext): numb
 }
 
 function userBytes(messages: unknown): number {
+  // The input of a response may be a text.
+  if (typeof messages === "string") return textBytes(messages);
   let bytes = 0;
   for (const message of Array.isArray(messages) ? messages : []) {
     const { role, content } = message as { role?: unknown; content?: unknown };
