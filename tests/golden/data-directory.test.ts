@@ -21,6 +21,7 @@ import {
 } from "../../src/storage/files/node-files.ts";
 import { readSecretFile, writeSecretFile } from "../../src/storage/files/secret-file.ts";
 import { openDatabase } from "../../src/storage/sql/database.ts";
+import { SqlAccountStore } from "../../src/storage/tables/account-store.ts";
 import { committed, expectCommitted } from "./committed.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "headrace-golden-"));
@@ -91,6 +92,7 @@ test("a backup, a restore's plan and the installation's name are as committed", 
   const dataDir = join(directory, "data");
   mkdirSync(join(dataDir, "spool"), { recursive: true });
   const db = await openDatabase(join(dataDir, "headrace.db"));
+  await new SqlAccountStore(db).ensureFirstAccount(at);
   await claimInstallation(db, dataDir);
   writeFileSync(join(dataDir, "spool", "00000001.spool"), committed("spool")["begin"] ?? "");
   const [row]: { value: string }[] = await db`SELECT value FROM installation WHERE name = 'id'`;
