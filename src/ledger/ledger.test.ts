@@ -1071,6 +1071,7 @@ onEachDatabase((databases) => {
       const settled = spooled().flatMap((line) => ("settle" in line ? [line.settle.requestId] : []));
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });
+      expect(ledger.figures.spoolBytes).toBeGreaterThan(0);
       expect(withoutUpkeep()).toEqual(["ledger_spool_failed"]);
       rmSync(ballast());
       const after = ledger.begin(beginOf("after"));

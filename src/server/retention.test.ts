@@ -326,6 +326,18 @@ onEachDatabase((databases) => {
     expect(await requestTimes()).toEqual([]);
   });
 
+  test("a default holds at once where only a time that somebody chose has something to delete", async () => {
+    const start = today - 100 * day;
+    const count = { accountId: "a", environment: "live", start, keyId: null, appId: null, model: null } as const;
+    await new SqlRefusalStore(db).add([{ ...count, reason: "capacity", requests: 1, lastAt: start }]);
+    settings = { ...settings, requests: { days: 400, isDefault: true } };
+    keep({ refusals: 8 });
+    const retention = newRetention();
+    await retention.sweep();
+    expect(logged.map(({ event }) => event)).not.toContain("retention_begins");
+    expect(retention.keptSince("requests")).toBe(today - 400 * day);
+  });
+
   test("what somebody asked for is deleted at once, and a new installation has nothing to be told", async () => {
     settings = { ...settings, requests: { days: 400, isDefault: true } };
     const retention = newRetention();

@@ -89,6 +89,16 @@ describe("creating", () => {
     expect(record.allowedIps).toEqual(["192.0.2.0/24", "192.0.2.1", "2001:db8::1"]);
   });
 
+  test("refuses the name of a model or tool that cannot be shown, wherever it stands in the list", () => {
+    for (const [at, models] of [
+      ["bad\u0007", "m"],
+      ["m", "bad\u0007"],
+    ].entries()) {
+      expect(refusal(() => make({ models }))).toStartWith(`invalid_request: models[${at}]: must be printable`);
+      expect(refusal(() => make({ tools: models }))).toStartWith(`invalid_request: tools[${at}]: must be printable`);
+    }
+  });
+
   test("creating a key lets the record inherit expiry and addresses, limits not", () => {
     const maker = key("key_1", { expiresAt: now + 99, allowedIps: ["10.0.0.0/8"], rateLimit: 5, rateLimitWindow: 60 });
     for (const request of [{}, { expires_at: null, allowed_ips: [] }]) {

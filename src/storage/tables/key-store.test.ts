@@ -277,6 +277,15 @@ onEachDatabase((databases) => {
       expect(await read("key_3")).toEqual(record({ id: "key_3" }));
     });
 
+    test("a change by a key is refused if the key ends within five seconds of the request", async () => {
+      await add({ id: "key_1", expiresAt: now + 5 });
+      await add({ id: "key_2", expiresAt: now + 6 });
+      const inserted = (by_: string) => keys.insertKey(record({ id: `${by_}_made` }), event({ actor: by(by_) }));
+      await expect(inserted("key_1")).rejects.toThrow("Invalid API key");
+      await inserted("key_2");
+      expect([await read("key_1_made"), (await read("key_2_made"))?.id]).toEqual([undefined, "key_2_made"]);
+    });
+
     test("a change by a key of a suspended account is refused", async () => {
       await add();
       await new SqlAccountStore(db).updateAccount(accountId, { status: "suspended" }, event());

@@ -11,3 +11,16 @@ test("goes on past a chat that is deleted between the list and its text", async 
   });
   expect(found).toEqual({ ids: ["b"], lastId: undefined });
 });
+
+test("ends a page once it has looked at more than eight million characters", async () => {
+  const long = "x".repeat(4_000_000);
+  const page = async (second: string) =>
+    searchChats(undefined, {
+      ...{ limit: 10, maxSize: 1_000 },
+      places: async () => ["a", "b", "c"].map((id) => ({ id, list_size: 1 })),
+      texts: async (id) => ({ messages: id === "a" ? long : id === "b" ? second : "canal", completion: "" }),
+      isSought: (messages) => messages === "canal",
+    });
+  expect(await page(long)).toEqual({ ids: ["c"], lastId: undefined });
+  expect(await page(`${long}x`)).toEqual({ ids: [], lastId: "b" });
+});
