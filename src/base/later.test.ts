@@ -63,10 +63,10 @@ describe("Later", () => {
 
   test("a Later tells the other listeners, and its settler nothing, where one of them throws", () => {
     const program = `
-      import { Later } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
+      import { ${Later.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));
       for (const way of ["resolve", "reject"]) {
-        const later = new Later();
+        const later = new ${Later.name}();
         const fail = () => { throw new Error(way); };
         for (let i = 0; i < 2; i++) later.whenSettled(fail, fail);
         later.whenSettled((value) => console.log("told", value), (error) => console.log("told", error));

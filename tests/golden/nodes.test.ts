@@ -57,8 +57,10 @@ const toolRequest = {
   ...{ requestId: "req_2", server: "files", method: "POST", body: '{"method":"tools/call"}', holder },
   headers: { "mcp-method": "tools/call", "mcp-session-id": "s" },
 } as const satisfies TunnelRequest;
-const { body: _, ...aboutModel } = { ...modelRequest, holder: { key: "key_1", account: "acct_1" } };
-const { body: __, ...aboutTool } = { ...toolRequest, holder: { key: "key_1", account: "acct_1" } };
+const ids = { key: "key_1", account: "acct_1" };
+const { body: _, holder: _held, ...modelHead } = modelRequest;
+const { body: __, holder: __held, ...toolHead } = toolRequest;
+const [aboutModel, aboutTool] = [modelHead, toolHead].map((head) => ({ ...head, holder: ids }));
 const fault = new GatewayError("upstream_error", "It broke.", {
   ...{ detail: "north: reset", retryAfterSeconds: 5, engineLimited: true },
 });
