@@ -9,7 +9,7 @@ import type { CommandEntry } from "../../src/cli/command.ts";
 import { commands } from "../../src/cli/commands.ts";
 import { configJsonSchema } from "../../src/config/config.ts";
 import { auditActions } from "../../src/domain/audit.ts";
-import { noticeTypes } from "../../src/domain/notifications/notification.ts";
+import { notificationTypes } from "../../src/domain/notifications/notification.ts";
 import type { Route } from "../../src/http/exchange/route.ts";
 import { openApiDocument } from "../../src/http/reference/openapi.ts";
 import { migrationsFor } from "../../src/storage/sql/migrations.ts";
@@ -44,7 +44,7 @@ export async function surfaceText(root: string, routes: readonly Route[]): Promi
     metrics: code.metrics,
     "labels of metrics": code.labels,
     "log events": code.events,
-    "webhook events": noticeTypes,
+    "webhook events": notificationTypes,
     "audit actions": auditActions,
     "database schema": (["sqlite", "postgres"] as const).flatMap((dialect) =>
       migrationsFor(dialect).map((statements, index) => `${dialect} step ${index + 1} ${digest(statements)}`),

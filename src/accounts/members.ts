@@ -11,7 +11,7 @@ import { auditEvent, type Origin } from "../policy/records/audit.ts";
 import { rulesOnWire } from "../wire/quotas.ts";
 
 /** Above roles: an operator may do what any owner may, in every account. */
-type Standing = Role | "operator";
+type ActorRole = Role | "operator";
 
 /** What is known of a member whom somebody acts on. */
 export type TargetMember = Pick<Membership, "id" | "accountId" | "personId" | "role">;
@@ -132,7 +132,7 @@ export function requireChanged(outcome: "done" | "missing" | "last_owner"): void
 }
 
 /** Throws `permission_denied` for whoever has no say in the account at all: keys and apps, and members of others. */
-function standingIn(by: Principal, accountId: string): Standing {
+function standingIn(by: Principal, accountId: string): ActorRole {
   if (by.appId === null && by.scopes.has("admin:manage")) return "operator";
   if (by.person && by.account.id === accountId) return by.person.role;
   throw forbidden(
@@ -141,7 +141,7 @@ function standingIn(by: Principal, accountId: string): Standing {
 }
 
 /** Members act on nobody, admins on members, owners and operators on all. */
-function mayActOn(standing: Standing, role: Role): boolean {
+function mayActOn(standing: ActorRole, role: Role): boolean {
   if (standing === "operator" || standing === "owner") return true;
   return standing === "admin" && role === "member";
 }

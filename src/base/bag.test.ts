@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
-import { Bag, type Bagged, nowhere } from "./bag.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "./bag.ts";
 
-interface One extends Bagged {
+interface One extends IndexedItem {
   readonly number: number;
 }
 
-const one = (number: number): One => ({ inBag: nowhere, number });
-const numbersIn = (bag: Bag<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
+const one = (number: number): One => ({ setIndex: noIndex, number });
+const numbersIn = (bag: IndexedSet<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
 
 test("a bag holds what came and did not go, in whatever order, however often something goes", () => {
-  const bag = new Bag<One>();
+  const bag = new IndexedSet<One>();
   const [a, b, c, d] = [one(1), one(2), one(3), one(4)];
   for (const each of [a, b, c, d]) bag.add(each);
   bag.delete(b);
@@ -26,7 +26,7 @@ test("a bag holds what came and did not go, in whatever order, however often som
 
 test("a bag gives each of those that stay, while whoever looks at one deletes any of them and adds others", () => {
   for (let seed = 1; seed <= 200; seed++) {
-    const bag = new Bag<One>();
+    const bag = new IndexedSet<One>();
     const all = Array.from({ length: 20 }, (_, number) => one(number));
     for (const each of all) bag.add(each);
     const seen = new Set<One>();
@@ -38,6 +38,6 @@ test("a bag gives each of those that stay, while whoever looks at one deletes an
       if (victim && random % 3 > 0) bag.delete(victim);
       if (random % 5 === 0) bag.add(one(100 + seen.size));
     }
-    expect(all.filter((each) => each.inBag !== nowhere && !seen.has(each))).toEqual([]);
+    expect(all.filter((each) => each.setIndex !== noIndex && !seen.has(each))).toEqual([]);
   }
 });

@@ -1,19 +1,19 @@
 // What is there at the moment, in no order: for what comes and goes with every request.
 
 /** An object that can be in a bag, in one at a time. */
-export interface Bagged {
-  /** Its place in its bag, `nowhere` at first. Only the bag writes it. */
-  inBag: number;
+export interface IndexedItem {
+  /** Its place in its bag, `noIndex` at first. Only the bag writes it. */
+  setIndex: number;
 }
 
-export const nowhere = -1;
+export const noIndex = -1;
 
 /**
  * A set moves to new tables as its members come and go, and each old table leads to the next: once the collector has come
  * to regard one of them as old, every member of those behind it stays, with all that hangs on it, until the next full
  * collection. A bag leads to nothing that has left it.
  */
-export class Bag<Item extends Bagged> implements Iterable<Item> {
+export class IndexedSet<Item extends IndexedItem> implements Iterable<Item> {
   readonly #items: Item[] = [];
 
   get size(): number {
@@ -22,18 +22,18 @@ export class Bag<Item extends Bagged> implements Iterable<Item> {
 
   /** One that is in none. */
   add(item: Item): void {
-    item.inBag = this.#items.push(item) - 1;
+    item.setIndex = this.#items.push(item) - 1;
   }
 
   /** Does nothing where it is in none. The last one takes its place. */
   delete(item: Item): void {
-    const { inBag } = item;
-    if (inBag === nowhere) return;
-    item.inBag = nowhere;
+    const { setIndex } = item;
+    if (setIndex === noIndex) return;
+    item.setIndex = noIndex;
     const last = this.#items.pop();
     if (last === undefined || last === item) return;
-    last.inBag = inBag;
-    this.#items[inBag] = last;
+    last.setIndex = setIndex;
+    this.#items[setIndex] = last;
   }
 
   /**

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { Later, whenSettled } from "./later.ts";
+import { Deferred, whenSettled } from "./later.ts";
 
 const never = () => expect.unreachable();
 
 describe("Later", () => {
   test("a Later tells its listeners in the call that settles it, in their order", () => {
-    const later = new Later<number>();
+    const later = new Deferred<number>();
     const told: string[] = [];
     for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
     later.resolve(1);
@@ -14,7 +14,7 @@ describe("Later", () => {
   });
 
   test("a Later tells at once what came before, and only what came first", () => {
-    const later = new Later<number>();
+    const later = new Deferred<number>();
     later.reject(new Error("first"));
     later.resolve(2);
     const told: unknown[] = [];
@@ -23,7 +23,7 @@ describe("Later", () => {
   });
 
   test("a Later tells each error listener as well", () => {
-    const later = new Later<number>();
+    const later = new Deferred<number>();
     const told: unknown[] = [];
     for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
     later.reject("no");
@@ -34,16 +34,16 @@ describe("Later", () => {
   });
 
   test("a Later can be awaited, settled before or after", async () => {
-    const before = new Later<number>();
+    const before = new Deferred<number>();
     before.resolve(1);
     expect(await before).toBe(1);
-    const after = new Later<number>();
+    const after = new Deferred<number>();
     queueMicrotask(() => after.reject(new Error("late")));
     expect(async () => await after).toThrow("late");
   });
 
   test("a Later gives each listener its owner", () => {
-    const later = new Later<number>();
+    const later = new Deferred<number>();
     const told: string[] = [];
     const listener = (value: number, owner: string) => void told.push(owner + value);
     later.whenSettled(listener, never, "a");
@@ -51,7 +51,7 @@ describe("Later", () => {
     later.resolve(1);
     later.whenSettled(listener, never, "c");
     expect(told).toEqual(["a1", "b1", "c1"]);
-    const failed = new Later<number>();
+    const failed = new Deferred<number>();
     const errors: unknown[] = [];
     for (const owner of ["a", "b"]) failed.whenSettled(never, (error, whose) => errors.push([error, whose]), owner);
     failed.reject("no");
@@ -63,10 +63,10 @@ describe("Later", () => {
 
   test("a Later tells the other listeners, and its settler nothing, where one of them throws", () => {
     const program = `
-      import { ${Later.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
+      import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));
       for (const way of ["resolve", "reject"]) {
-        const later = new ${Later.name}();
+        const later = new ${Deferred.name}();
         const fail = () => { throw new Error(way); };
         for (let i = 0; i < 2; i++) later.whenSettled(fail, fail);
         later.whenSettled((value) => console.log("told", value), (error) => console.log("told", error));
@@ -80,7 +80,7 @@ describe("Later", () => {
   });
 
   test("a listener that listens again is told as well", () => {
-    const later = new Later<number>();
+    const later = new Deferred<number>();
     const told: number[] = [];
     later.whenSettled((value) => later.whenSettled((again) => told.push(value, again), never), never);
     later.resolve(3);

@@ -1,7 +1,7 @@
 // A value that comes later, told in the very call in which it comes: what every request waits for, without a promise for each wait.
 
 /** A value that may have to be waited for; `await` takes both. */
-export type Eventual<Value> = Promise<Value> | Later<Value>;
+export type MaybePromise<Value> = Promise<Value> | Deferred<Value>;
 
 /** Methods, as those may take an owner of a narrower type: it is the one that came along with them. */
 interface Listener<Value> {
@@ -16,7 +16,7 @@ interface Listener<Value> {
  * one of them throws is an uncaught exception of the process, and neither the settler's nor the others'. An error that
  * nobody listens to is nobody's.
  */
-export class Later<Value> implements PromiseLike<Value> {
+export class Deferred<Value> implements PromiseLike<Value> {
   #state: "open" | "resolved" | "rejected" = "open";
   /** The value, or the error. */
   #outcome: unknown;
@@ -104,23 +104,23 @@ function tell<Told>(listener: (told: Told, owner: unknown) => void, told: Told, 
 
 /** Calls back like `Later.whenSettled`, for either kind. */
 export function whenSettled<Value>(
-  eventual: Eventual<Value>,
+  eventual: MaybePromise<Value>,
   onValue: (value: Value) => void,
   onError: (error: unknown) => void,
 ): void;
 export function whenSettled<Value, Owner>(
-  eventual: Eventual<Value>,
+  eventual: MaybePromise<Value>,
   onValue: (value: Value, owner: Owner) => void,
   onError: (error: unknown, owner: Owner) => void,
   owner: Owner,
 ): void;
 export function whenSettled<Value>(
-  eventual: Eventual<Value>,
+  eventual: MaybePromise<Value>,
   onValue: Listener<Value>["onValue"],
   onError: Listener<Value>["onError"],
   owner?: unknown,
 ): void {
-  if (eventual instanceof Later) {
+  if (eventual instanceof Deferred) {
     eventual.whenSettled(onValue, onError, owner);
   } else {
     eventual.then(

@@ -410,19 +410,19 @@ export class BatchRunner {
     requireScope(principal, "chat:write");
     const place = openRequests.enter(principal);
     const bytes = line.end - line.start;
-    const refusal = place.holder.take("requests", bytes);
+    const refusal = place.memoryAccount.take("requests", bytes);
     try {
       if (refusal) throw refusal;
       const limits = requestLimits();
       const frame = readFrame(await this.#bytesOf(batch, line), batch.endpoint, limits);
       const request = requestOf(frame, batch.endpoint, limits);
       const requestId = requestIdOf(batch, line.line);
-      const run = new LineRun({ requestId, principal, request, holder: place.holder });
+      const run = new LineRun({ requestId, principal, request, memoryAccount: place.memoryAccount });
       running.run = run;
       if (this.#isClosed) throw stoppingError();
       return await run.ask({ ...inference, catalog: this.#catalog });
     } finally {
-      if (!refusal) place.holder.release("requests", bytes);
+      if (!refusal) place.memoryAccount.release("requests", bytes);
       place.release();
     }
   }

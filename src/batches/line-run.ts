@@ -1,7 +1,7 @@
 // One line of a batch on its way: the same way as that of a live request, but for its place, its price and its charge.
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
-import { Later } from "../base/later.ts";
+import { Deferred } from "../base/later.ts";
 import type { LineUsage } from "../domain/batches/batch.ts";
 import type { Ledger, LedgerEntry, UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
 import type { InferenceDeps } from "../inference/call.ts";
@@ -9,7 +9,7 @@ import { run } from "../inference/run.ts";
 import { keepsNothing, WholeCall } from "../inference/whole-call.ts";
 import { renderError } from "../wire/errors.ts";
 
-const begun = new Later<void>();
+const begun = new Deferred<void>();
 begun.resolve();
 
 const brokenOff = new DOMException("The line was broken off.", "AbortError");

@@ -82,7 +82,7 @@ export const auditActions = [
 export type AuditAction = (typeof auditActions)[number];
 
 /** The credential by which a person acted when the request was let in; null for any other. */
-export interface Standing {
+export interface ActorStatus {
   sessionId: string | null;
   /** Id of the grant of a login. */
   credentialId: string | null;
@@ -99,7 +99,7 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   /** Asked again as the change is written: a body takes its time, and a right may end meanwhile. Not kept. */
-  standing?: Standing;
+  standing?: ActorStatus;
   /** The account that it concerns; null where that is unknown or no single one. */
   accountId: string | null;
   /** Id of the key, account or signing key, name of the tier or upstream; id of the model; null where unknown. */

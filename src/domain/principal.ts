@@ -10,7 +10,7 @@ import type { Priority } from "./models/policies/priority.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
-import type { ToolReach } from "./tools/tool-reach.ts";
+import type { ToolAccess } from "./tools/tool-reach.ts";
 
 export interface Principal {
   account: Account;
@@ -30,9 +30,9 @@ export interface Principal {
   /** Everything that a request of this principal counts against. */
   limits: LimitSet;
   /** What bounds the models that it may use beyond its environment; undefined: nothing. */
-  reach?: ModelReach | undefined;
+  reach?: ModelAccess | undefined;
   /** What bounds the tools that it may use; undefined: nothing. */
-  tools?: ToolReach | undefined;
+  tools?: ToolAccess | undefined;
   /** The highest that its requests may have: of all of `keys`, and of the account's tier. Left out: normal. */
   priority?: Priority | undefined;
   /** Tags of all of `keys`, each once, its own first; undefined: none. */
@@ -49,7 +49,7 @@ export interface SignedInPerson extends Pick<Person, "id" | "isOperator"> {
 }
 
 /** Which models the keys of a chain leave. */
-export interface ModelReach {
+export interface ModelAccess {
   /** The ids and patterns of each key that names models: each list has to have the model. */
   readonly models: readonly (readonly string[])[];
   /** Whether only deployments count that an operator marked as local. */
@@ -111,7 +111,7 @@ export interface ApiKeyRecord extends ByName<KeyAmount, number | null> {
   quotas: readonly QuotaRule[];
   /** Ids of models that it may use, and beginnings of ids with an asterisk; null: all of its environment. */
   models: readonly string[] | null;
-  /** Tools that it may use, as in `ToolReach`; null: all, and an empty list: none. */
+  /** Tools that it may use, as in `ToolAccess`; null: all, and an empty list: none. */
   tools: readonly string[] | null;
   /** Whether its requests go only to deployments that an operator marked as local. */
   neverLeaves: boolean;

@@ -1,18 +1,18 @@
 // Addresses that a stranger chose: which of them may be asked.
 import { expect, test } from "bun:test";
-import { addressesOf, type OutwardRules } from "./addresses.ts";
+import { addressesOf, type EgressRules } from "./addresses.ts";
 
 const publicly = async () => ["203.0.114.1", "2001:4860::1"];
 const here = async () => ["127.0.0.1"];
 
-async function outcome(url: string, rules: OutwardRules, resolve: () => Promise<string[]>): Promise<string> {
+async function outcome(url: string, rules: EgressRules, resolve: () => Promise<string[]>): Promise<string> {
   return await addressesOf(new URL(url), rules, resolve).then(
     (found) => found.join(),
     (error: Error) => error.message,
   );
 }
 
-test.each<[string, OutwardRules, () => Promise<string[]>, string]>([
+test.each<[string, EgressRules, () => Promise<string[]>, string]>([
   ["https://app.example/", { allowLoopback: false }, publicly, "203.0.114.1,2001:4860::1"],
   ["http://app.example/", { allowLoopback: false }, publicly, "not_https"],
   ["http://app.example/", { allowLoopback: true }, publicly, "not_https"],

@@ -5,7 +5,7 @@ import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
 /** Gives all addresses of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
-export interface OutwardRules {
+export interface EgressRules {
   /** In development, and where the configuration says so: this machine may be asked, without TLS as well. */
   allowLoopback: boolean;
   /** Origins that an operator named: asked wherever they are, as servers are that operators add. Left out: none. */
@@ -13,27 +13,27 @@ export interface OutwardRules {
 }
 
 /** `message` is one of a few words: what a name leads to is told to nobody. */
-export class OutwardRefused extends Error {
+export class EgressRefused extends Error {
   override readonly name = "OutwardRefused";
 }
 
 const resolvePatienceMs = 5_000;
 
 /**
- * The addresses to connect to at this attempt, each of them checked: the name is not asked again. Throws OutwardRefused
+ * The addresses to connect to at this attempt, each of them checked: the name is not asked again. Throws EgressRefused
  * where any of them is not public: who controls the name would decide which one is taken.
  */
-export async function addressesOf(url: URL, rules: OutwardRules, resolve: Resolve): Promise<string[]> {
+export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve): Promise<string[]> {
   const { allowLoopback, named = [] } = rules;
   const host = hostOf(url);
   const found = parseRange(host) ? [host] : await resolve(host);
-  if (found.length === 0) throw new OutwardRefused("name_not_found");
+  if (found.length === 0) throw new EgressRefused("name_not_found");
   const isNamed = named.includes(url.origin);
   const isFine = (address: string) =>
     isNamed || isPublicAddress(address) || (allowLoopback && isLoopbackAddress(address));
-  if (!found.every(isFine)) throw new OutwardRefused("address_not_public");
+  if (!found.every(isFine)) throw new EgressRefused("address_not_public");
   if (url.protocol !== "https:" && !isNamed && !(allowLoopback && found.every(isLoopbackAddress))) {
-    throw new OutwardRefused("not_https");
+    throw new EgressRefused("not_https");
   }
   // Machines without IPv6 are told of such addresses as well.
   return [...found].sort((a, b) => Number(a.includes(":")) - Number(b.includes(":")));
@@ -45,12 +45,12 @@ export async function addressesOf(url: URL, rules: OutwardRules, resolve: Resolv
  */
 export const resolveBySystem: Resolve = async (name) => {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new OutwardRefused("name_not_found")), resolvePatienceMs);
+  const timer = setTimeout(() => reject(new EgressRefused("name_not_found")), resolvePatienceMs);
   try {
     const found = await Promise.race([Bun.dns.lookup(name, { backend: "c-ares" }), late]);
     return found.map(({ address }) => address);
   } catch {
-    throw new OutwardRefused("name_not_found");
+    throw new EgressRefused("name_not_found");
   } finally {
     clearTimeout(timer);
   }

@@ -1,32 +1,32 @@
 // The same requests in the form of `fetch`, for libraries that take one: answers are read whole, within bounds, and no redirect is followed.
 import { readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
-import { OutwardRefused } from "./addresses.ts";
-import { type OutwardAnswer, type OutwardOptions, sendOutward } from "./send.ts";
+import { EgressRefused } from "./addresses.ts";
+import { type EgressAnswer, type EgressOptions, sendEgress } from "./send.ts";
 
-export type OutwardFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type EgressFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-export interface OutwardFetchOptions extends OutwardOptions {
+export interface EgressFetchOptions extends EgressOptions {
   /** The most bytes of an answer's body. */
   maxBytes: number;
 }
 
 const withoutBody = new Set([204, 205, 304]);
 
-/** `timeoutMs` is for all of an exchange. Rejects as `sendOutward` does, and with a BodyTooLongError. */
-export function outwardFetch(options: OutwardFetchOptions): OutwardFetch {
+/** `timeoutMs` is for all of an exchange. Rejects as `sendEgress` does, and with a BodyTooLongError. */
+export function egressFetch(options: EgressFetchOptions): EgressFetch {
   return async (url, init = {}) => {
     const cancellation = new Cancellation();
-    const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), options.timeoutMs);
-    let answer: OutwardAnswer | undefined;
+    const timer = setTimeout(() => cancellation.cancel(new EgressRefused("timeout")), options.timeoutMs);
+    let answer: EgressAnswer | undefined;
     try {
       const headers = Object.fromEntries(new Headers(init.headers));
       const body = init.body === undefined || init.body === null ? {} : { body: textOf(init.body) };
       const request = { method: init.method ?? "GET", headers: { ...headers, "accept-encoding": "identity" }, ...body };
-      answer = await sendOutward(new URL(url), request, options, cancellation);
+      answer = await sendEgress(new URL(url), request, options, cancellation);
       const { view } = await readAll(answer.body, options.maxBytes, cancellation, () => {});
       const { status } = answer;
-      if (status < 200 || status > 599) throw new OutwardRefused("no_http");
+      if (status < 200 || status > 599) throw new EgressRefused("no_http");
       return new Response(withoutBody.has(status) ? null : new Uint8Array(view), {
         status,
         headers: kept(answer.headers),
@@ -45,7 +45,7 @@ function textOf(body: unknown): string {
   throw new TypeError("only text and forms are sent");
 }
 
-function kept(lines: OutwardAnswer["headers"]): Headers {
+function kept(lines: EgressAnswer["headers"]): Headers {
   const headers = new Headers();
   for (const name of ["content-type", "location", "www-authenticate"]) {
     const value = lines.get(name);

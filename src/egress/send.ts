@@ -3,10 +3,10 @@ import type { BodySource } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { Http1Client, type OriginTls, originOf } from "../http1/client/client.ts";
 import { ClientError, type ClientRequest, type ClientResponse } from "../http1/client/client-contract.ts";
-import { addressesOf, hostOf, OutwardRefused, type OutwardRules, type Resolve } from "./addresses.ts";
+import { addressesOf, EgressRefused, type EgressRules, hostOf, type Resolve } from "./addresses.ts";
 
-export interface OutwardOptions {
-  rules: OutwardRules;
+export interface EgressOptions {
+  rules: EgressRules;
   resolve: Resolve;
   /** For the connection, the head of the answer, and each silence in its body; what bounds all of it is the cancellation. */
   timeoutMs: number;
@@ -14,7 +14,7 @@ export interface OutwardOptions {
   ca?: string;
 }
 
-export interface OutwardAnswer extends Omit<ClientResponse, "body"> {
+export interface EgressAnswer extends Omit<ClientResponse, "body"> {
   body: BodySource;
   /** To be called once, also where the body was read to its end: with it ends whatever else the server would go on to say. */
   close(): void;
@@ -23,13 +23,13 @@ export interface OutwardAnswer extends Omit<ClientResponse, "body"> {
 /** The most addresses of a name that are tried. */
 const maxAddresses = 3;
 
-/** Rejects with an OutwardRefused, a ClientError, or the reason of the cancellation, which holds until the head is here. */
-export async function sendOutward(
+/** Rejects with an EgressRefused, a ClientError, or the reason of the cancellation, which holds until the head is here. */
+export async function sendEgress(
   url: URL,
   request: Omit<ClientRequest, "path">,
-  { rules, resolve, ca, timeoutMs }: OutwardOptions,
+  { rules, resolve, ca, timeoutMs }: EgressOptions,
   cancellation: Cancellation,
-): Promise<OutwardAnswer> {
+): Promise<EgressAnswer> {
   const addresses = await orCancelled(addressesOf(url, rules, resolve), cancellation);
   const origin = originOf(url);
   const tls: OriginTls | undefined = origin.tls && { serverName: hostOf(url), ...(ca === undefined ? {} : { ca }) };
@@ -49,7 +49,7 @@ export async function sendOutward(
       if (i + 1 >= tried.length || !(error instanceof ClientError) || error.fault !== "connect") throw error;
     }
   }
-  throw new OutwardRefused("name_not_found");
+  throw new EgressRefused("name_not_found");
 }
 
 /** A look-up cannot be stopped, but need not be waited for. */
@@ -64,9 +64,9 @@ async function orCancelled<Value>(work: Promise<Value>, cancellation: Cancellati
   }
 }
 
-/** One of a few words, for whatever `sendOutward` and the body of its answer reject with. */
-export function outwardFault(error: unknown): string {
-  if (error instanceof OutwardRefused) return error.message;
+/** One of a few words, for whatever `sendEgress` and the body of its answer reject with. */
+export function egressFault(error: unknown): string {
+  if (error instanceof EgressRefused) return error.message;
   if (!(error instanceof ClientError)) return "not_sent";
   if (error.fault === "first_byte_timeout" || error.fault === "idle_timeout") return "timeout";
   if (error.fault === "connect") return "not_connected";

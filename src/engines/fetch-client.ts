@@ -1,5 +1,5 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
-import { Bag, type Bagged, nowhere } from "../base/bag.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../base/bag.ts";
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
@@ -18,14 +18,14 @@ export interface FetchClientOptions {
   errors: ClientErrorMap;
 }
 
-interface UnderWay extends Bagged {
+interface UnderWay extends IndexedItem {
   readonly controller: AbortController;
 }
 
 export class FetchClient implements HttpClient {
   readonly #origin: string;
   readonly #options: FetchClientOptions;
-  readonly #underWay = new Bag<UnderWay>();
+  readonly #underWay = new IndexedSet<UnderWay>();
   #closed = false;
 
   /** `origin`: scheme, host and port. */
@@ -44,7 +44,7 @@ export class FetchClient implements HttpClient {
     const controller = new AbortController();
     const cancel = () => controller.abort(cancellation.reason);
     cancellation.onCancel(cancel);
-    const underWay = { inBag: nowhere, controller };
+    const underWay = { setIndex: noIndex, controller };
     this.#underWay.add(underWay);
     // Cleared at the status line: AbortSignal.timeout would cut the body as well.
     const timer = setTimeout(

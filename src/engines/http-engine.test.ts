@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
 import { readAll } from "../base/bytes/body-source.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
@@ -134,7 +134,7 @@ describe.each(["own", "fetch"] as const)("a request by the client %s", (httpClie
     body: '{"model":"m"}',
     stream: false,
     width: 1,
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
   };
 
   function targetOf(port: number, options: { timeoutMs?: number; url?: string } = {}): HttpTarget {

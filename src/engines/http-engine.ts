@@ -2,7 +2,7 @@
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { Eventual } from "../base/later.ts";
+import type { MaybePromise } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import {
@@ -156,13 +156,13 @@ export function postJson(
   target: HttpTarget,
   request: EngineRequest,
   cancellation: Cancellation,
-): Eventual<EngineResponse> {
-  const { requestId, operation, body, form, holder } = request;
+): MaybePromise<EngineResponse> {
+  const { requestId, operation, body, form, memoryAccount } = request;
   const path = target.paths[operation];
   const known = headersOf(target, request);
   const { json, stream, bytes } = form ? known.form : known;
   const headers = request.stream ? stream : request.takesBytes ? bytes : json;
-  const sent: ClientRequest = { method: "POST", path, headers, requestId, holder };
+  const sent: ClientRequest = { method: "POST", path, headers, requestId, memoryAccount };
   if (form) sent.content = form;
   else sent.body = body;
   const ownHeaders = ownHeadersOf(request);
@@ -254,7 +254,7 @@ export function withQuery(path: string, { speech = usualSpeech }: HttpTargetOpti
   return query === "" ? path : `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }
 
-function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): Eventual<ClientResponse> {
+function send(target: HttpTarget, request: ClientRequest, cancellation: Cancellation): MaybePromise<ClientResponse> {
   return target.client.send(request, target, cancellation);
 }
 

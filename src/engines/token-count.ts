@@ -51,11 +51,18 @@ export class TokenCounter {
   async #ask(path: string, request: CountRequest, cancellation: Cancellation): Promise<number | undefined> {
     if ((this.#missing.get(path) ?? 0) > exactMs()) return undefined;
     const { client } = this.#target;
-    const { requestId, holder } = request;
+    const { requestId, memoryAccount } = request;
     const body = countedBody(request);
     const ownHeaders = ownHeadersOf(request);
     const whole = { path: withQuery(path, this.#target), headers: headersOf(this.#target, request).json };
-    const sent = { method: "POST", ...whole, ...(ownHeaders && { ownHeaders }), requestId, body, holder } as const;
+    const sent = {
+      method: "POST",
+      ...whole,
+      ...(ownHeaders && { ownHeaders }),
+      requestId,
+      body,
+      memoryAccount,
+    } as const;
     const response = await client.send(sent, this.#target, cancellation);
     if (response.status !== 200) {
       response.body.cancel();

@@ -1,7 +1,7 @@
 // A model server that is reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { Cancellation } from "../base/cancellation.ts";
-import type { Eventual } from "../base/later.ts";
+import type { MaybePromise } from "../base/later.ts";
 import type {
   ChatContinuation,
   CountRequest,
@@ -74,7 +74,7 @@ export class UpstreamEngine implements Engine {
     return this.#continued.get(model);
   }
 
-  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
+  send(request: EngineRequest, cancellation: Cancellation): MaybePromise<EngineResponse> {
     return postJson(this.#target, request, cancellation);
   }
 

@@ -8,7 +8,7 @@ import {
   question,
   type ServerPlan,
 } from "../../tests/support/continuing-servers.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import { rulesOf } from "../domain/secret-rules/secret-rules.ts";
@@ -114,7 +114,7 @@ describe.each(Object.keys(formats))("a client of %s", (format) => {
         }
       }
       expect(continued).toBeGreaterThan(40);
-      expect(heldBytes.byKind.continued).toBe(0);
+      expect(bufferedBytes.byKind.continued).toBe(0);
     },
     60_000,
   );

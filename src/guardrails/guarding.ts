@@ -1,6 +1,6 @@
 // The guardrails of the configuration, ready to look at requests and answers.
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import { scanObject } from "../base/text/json-text.ts";
@@ -11,7 +11,7 @@ import type { OwnCalls } from "../inference/own-calls.ts";
 import { DecodedRequest } from "../requests/decoded-request.ts";
 import { lookAt, type TextGuard } from "../requests/dialects/texts/text-guard.ts";
 import { askedTexts } from "../requests/dialects/texts/text-slots.ts";
-import { marksOf } from "../requests/facts.ts";
+import { factsOf } from "../requests/facts.ts";
 import { httpAsk } from "./http-service.ts";
 import { judgeAsk } from "./judge.ts";
 import { Findings, type Rail, SideGuard } from "./side-guard.ts";
@@ -113,7 +113,7 @@ class RequestGuarding implements Guarding {
     const guard = this.#request;
     if (!guard) return undefined;
     const bytes = bytesForEach * request.bodyBytes + guard.bytesOfText;
-    const release = heldBytes.takeCopies(this.#call.holder, bytes);
+    const release = bufferedBytes.takeCopies(this.#call.memoryAccount, bytes);
     if (typeof release !== "function") throw release;
     try {
       return await this.#looked(request, guard);
@@ -174,7 +174,7 @@ function maskedRequest(request: DecodedRequest, body: Record<string, unknown>): 
   const text = JSON.stringify(body);
   const parsed = { text, members: scanObject(text), body };
   const { dialect } = request;
-  const masked = new DecodedRequest(dialect, ByteSpan.of(text), marksOf(dialect, body), parsed);
+  const masked = new DecodedRequest(dialect, ByteSpan.of(text), factsOf(dialect, body), parsed);
   masked.messageHeaders = request.messageHeaders;
   masked.goesOn = request.goesOn;
   return masked;

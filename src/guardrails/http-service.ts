@@ -10,14 +10,14 @@ const answerBytes = 64 * 1024;
 
 export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
   let underWay = 0;
-  return async (texts, side, { requestId, model, left, holder, neverLeaves }) => {
+  return async (texts, side, { requestId, model, left, memoryAccount, neverLeaves }) => {
     if (neverLeaves && !local) throw misunderstood("it is not local, and the texts must not leave");
     if (underWay >= maxAtOnce) throw misunderstood("too many questions");
     const aborted = new AbortController();
     const stop = () => aborted.abort();
     const body = JSON.stringify({ side, model, request_id: requestId, texts: texts.map(({ text }) => text) });
     const maxBytes = 4 * body.length + answerBytes;
-    const refusal = holder.take("requests", body.length);
+    const refusal = memoryAccount.take("requests", body.length);
     if (refusal) throw refusal;
     const timer = setTimeout(stop, timeoutMs);
     left.onCancel(stop);
@@ -34,7 +34,7 @@ export function httpAsk({ url, token, timeoutMs, local }: HttpGuardrail): Ask {
       return verdictIn(await textOf(response, maxBytes), texts.length);
     } finally {
       underWay--;
-      holder.release("requests", body.length);
+      memoryAccount.release("requests", body.length);
       clearTimeout(timer);
       left.off(stop);
       // What was not read of it is not waited for.

@@ -16,7 +16,7 @@ const answerSchema = {
 };
 
 export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls: Pick<OwnCalls, "ask">): Ask {
-  return async (texts, side, { holder, left, neverLeaves, priority }) => {
+  return async (texts, side, { memoryAccount, left, neverLeaves, priority }) => {
     const told = texts.map(({ text, before }) => (before === "" ? { text } : { before, text }));
     const body = JSON.stringify({
       model,
@@ -34,7 +34,7 @@ export function judgeAsk({ model, policy, timeoutMs }: JudgeGuardrail, ownCalls:
     left.onCancel(stop);
     try {
       const answer = await ownCalls.ask({
-        ...{ purpose: "guardrail", operation: "chat", body, holder, cancellation, neverLeaves, priority },
+        ...{ purpose: "guardrail", operation: "chat", body, memoryAccount, cancellation, neverLeaves, priority },
       });
       return verdictIn(answer);
     } finally {

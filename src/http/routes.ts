@@ -24,7 +24,7 @@ import { auditRoutes } from "./api/people/audit-routes.ts";
 import { authorizationRoutes } from "./api/people/authorization-routes.ts";
 import { invitationRoutes } from "./api/people/invitation-routes.ts";
 import { memberRoutes } from "./api/people/member-routes.ts";
-import { noticeRoutes } from "./api/people/notification-routes.ts";
+import { notificationRoutes } from "./api/people/notification-routes.ts";
 import { passkeyRoutes } from "./api/people/passkey-routes.ts";
 import { sessionRoutes } from "./api/people/session-routes.ts";
 import { realtimeRoutes } from "./api/realtime/realtime-routes.ts";
@@ -79,7 +79,7 @@ const makers = [
   appRoutes,
   authorizationRoutes,
   sessionRoutes,
-  noticeRoutes,
+  notificationRoutes,
   passkeyRoutes,
   memberRoutes,
   invitationRoutes,

@@ -2,7 +2,7 @@
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";
@@ -36,11 +36,11 @@ export interface IncomingRequest {
   readonly bodyRead: boolean;
   /** Whether nothing of the body is still on its way. */
   readonly bodyIsHere: boolean;
-  /** The holder of the body, and of what of the answer is not taken; set before the body is read. */
-  holder: Holder;
+  /** The memoryAccount of the body, and of what of the answer is not taken; set before the body is read. */
+  memoryAccount: MemoryAccount;
   /**
    * All of the body; at once where it is here. Once. Throws, or rejects with, a RequestBodyError, or a GatewayError where
-   * its holder may hold no more. It counts as held until the request is over.
+   * its memoryAccount may hold no more. It counts as held until the request is over.
    */
   readBody(maxBytes: number): ByteSpan | Promise<ByteSpan>;
   /**

@@ -7,7 +7,7 @@ import type { AccountSeal } from "../domain/seal.ts";
 import { DecodedRequest } from "../requests/decoded-request.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
 import { sealReasoning } from "../requests/dialects/response/sealed-reasoning.ts";
-import { marksOf } from "../requests/facts.ts";
+import { factsOf } from "../requests/facts.ts";
 import { type Asking, askingOf } from "./asking.ts";
 
 type Json = Record<string, unknown>;
@@ -27,7 +27,7 @@ function asked(
   context?: number,
 ): Asking {
   const dialect = dialects[operation];
-  const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), marksOf(dialect, body));
+  const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
   const engine = formats ? { formats } : {};
   return askingOf(request, { engine, model: "theirs", context, recording: false, seal });
 }
@@ -109,7 +109,7 @@ describe("a server that was found to speak Messages", () => {
 
 test("a request that an engine gets as it came is parsed by nobody", () => {
   const text = JSON.stringify(chat);
-  const request = new DecodedRequest(dialects.chat, ByteSpan.of(text), marksOf(dialects.chat, JSON.parse(text)));
+  const request = new DecodedRequest(dialects.chat, ByteSpan.of(text), factsOf(dialects.chat, JSON.parse(text)));
   Object.defineProperty(request, "body", { get: () => expect.unreachable("The body was parsed.") });
   const { body } = askingOf(request, { engine: {}, model: "m", recording: false, seal });
   expect(typeof body === "string" ? body : body.solid.text).toBe(text);
@@ -213,7 +213,7 @@ describe("a token limit that Messages wants, and that does not fit behind the pr
 describe("what a quota that ends answers leaves", () => {
   const told = (operation: ConversationOperation, body: Json, mostTokens: number) => {
     const dialect = dialects[operation];
-    const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), marksOf(dialect, body));
+    const request = new DecodedRequest(dialect, ByteSpan.of(JSON.stringify(body)), factsOf(dialect, body));
     const engine = { formats: { [operation]: "whole" } };
     const { capped, body: sent } = askingOf(request, {
       ...{ engine, model: "theirs", context: 200_000, mostTokens },

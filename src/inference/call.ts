@@ -1,7 +1,7 @@
 // One call of a model: what is asked for, and what its way needs.
 import type { Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
@@ -26,7 +26,7 @@ import type { Guarding, Guardrails } from "./guarding.ts";
 import type { HostedTools } from "./hosted/model-tools.ts";
 import type { Catalog } from "./models/catalog.ts";
 import type { Overflow } from "./overflow/overflow.ts";
-import type { Capacity, Standing } from "./routing/capacity.ts";
+import type { Capacity, QueuePosition } from "./routing/capacity.ts";
 import type { Router } from "./routing/route.ts";
 import type { Stopping } from "./stopping.ts";
 
@@ -44,7 +44,7 @@ export interface InferenceCall<Result> extends LimitListener {
   /** Cancelled when the client leaves. */
   left: Cancellation;
   /** On whose account bytes are held for it. */
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   /** Where it is traced. */
   trace?: RequestTrace | undefined;
   /** Only for a request of the idle lane: called where its place is wanted, which it gives back by being cancelled. */
@@ -69,7 +69,7 @@ export interface InferenceCall<Result> extends LimitListener {
    * Called with how long it waited for a place at a model, before anything is answered, or, where the answer of a stream begins
    * while it waits, with where it stands as well.
    */
-  onQueued?(waitedMs: number, standing: Standing | undefined): void;
+  onQueued?(waitedMs: number, standing: QueuePosition | undefined): void;
   /** Called where answers of the model are kept for this request, with what came of that; likewise. */
   onCache?(result: CacheResult, ageSeconds: number | undefined): void;
   /**

@@ -23,7 +23,7 @@ const maxMs = 10_000;
  * `mayAsk`: asked once, before an engine works for the count; false: the count is estimated.
  */
 export async function countTokens(
-  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "holder"> & {
+  call: Pick<InferenceCall<unknown>, "principal" | "requestId" | "left" | "memoryAccount"> & {
     request: DecodedRequest;
     mayAsk: () => Promise<boolean>;
   },
@@ -51,9 +51,9 @@ export async function countTokens(
         seal,
       });
       if (!isConversation(operation)) continue;
-      const { requestId, holder } = call;
+      const { requestId, memoryAccount } = call;
       const messageHeaders = translation ? undefined : request.messageHeaders;
-      const sent = { requestId, operation, model: engineModel, body, holder, messageHeaders };
+      const sent = { requestId, operation, model: engineModel, body, memoryAccount, messageHeaders };
       const tokens = await engine.countTokens(sent, cancellation).catch(() => undefined);
       if (tokens !== undefined) return { tokens, estimated: false };
       if (cancellation.cancelled) break;

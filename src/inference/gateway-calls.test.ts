@@ -1,6 +1,6 @@
 // Calls of the gateway's own are bounded in number and in bytes, and whatever is refused takes nothing.
 import { expect, test } from "bun:test";
-import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { InferenceDeps } from "./call.ts";
 import { GatewayCalls, type Operator } from "./gateway-calls.ts";
@@ -9,17 +9,17 @@ import type { OwnPurpose } from "./own-calls.ts";
 /** Its calls wait for whose account it is, until they are told that there is none. */
 function waiting() {
   const none: ((operator: Operator | undefined) => void)[] = [];
-  const ledger = new HeldBytes(1_000_000);
+  const ledger = new BufferedBytes(1_000_000);
   const calls = new GatewayCalls({
     inference: {} as InferenceDeps,
     operator: () => new Promise((resolve) => none.push(resolve)),
     requestLimits: () => ({ bodyBytes: 1_000_000, depth: 8, messages: 8 }),
     renderError: ({ message }) => message,
   });
-  const holder = ledger.holder(new AccountBytes());
+  const memoryAccount = ledger.memoryAccount(new AccountMemory());
   const ask = (purpose: OwnPurpose, content = "Hello") =>
     calls.ask({
-      ...{ purpose, operation: "chat", holder, neverLeaves: false, cancellation: new Cancellation() },
+      ...{ purpose, operation: "chat", memoryAccount, neverLeaves: false, cancellation: new Cancellation() },
       body: JSON.stringify({ model: "m", messages: [{ role: "user", content }] }),
     });
   return { ask, ledger, end: () => none.splice(0).map((resolve) => resolve(undefined)) };

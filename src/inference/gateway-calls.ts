@@ -49,17 +49,17 @@ export class GatewayCalls implements OwnCalls {
   }
 
   async ask(call: OwnCall): Promise<string> {
-    const { purpose, holder, body } = call;
+    const { purpose, memoryAccount, body } = call;
     if (this.#underWay[purpose] >= maxOfPurpose || this.#all >= maxOfAll) throw tooMany(purpose);
     const bytes = Buffer.byteLength(body);
-    const refusal = holder.take("requests", bytes);
+    const refusal = memoryAccount.take("requests", bytes);
     if (refusal) throw refusal;
     this.#underWay[purpose]++;
     this.#all++;
     try {
       return await this.#run(call);
     } finally {
-      holder.release("requests", bytes);
+      memoryAccount.release("requests", bytes);
       this.#underWay[purpose]--;
       this.#all--;
     }
@@ -67,7 +67,7 @@ export class GatewayCalls implements OwnCalls {
 
   async #run(call: OwnCall): Promise<string> {
     const { inference, operator, requestLimits, renderError } = this.#options;
-    const { purpose, operation, body, holder, requestId = `req_${Bun.randomUUIDv7()}` } = call;
+    const { purpose, operation, body, memoryAccount, requestId = `req_${Bun.randomUUIDv7()}` } = call;
     const request = decodeRequest(operation, ByteSpan.of(body), requestLimits());
     const known = await operator();
     if (!known) throw new GatewayError("service_unavailable", "There is no account yet that the gateway can ask for.");
@@ -76,7 +76,7 @@ export class GatewayCalls implements OwnCalls {
     const { onWanted, cancellation, priority } = call;
     const without = { ...keepsNothing, shadows: undefined, quotaWatch: undefined, requestTags: { of: () => tags } };
     const whole = new OwnRun(
-      { requestId, principal, request, holder },
+      { requestId, principal, request, memoryAccount },
       { cancellation, onWanted, priority, renderError },
     );
     // The client that it is made for may have left meanwhile.

@@ -1,5 +1,5 @@
 // The port of guardrails: what looks at a request before its model gets it, and at the answer before its client does.
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Model } from "../domain/models/model.ts";
@@ -15,7 +15,7 @@ export interface GuardedCall {
   readonly requestId: string;
   /** Public id of the model. */
   readonly model: string;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   /** Cancelled when the client leaves. */
   readonly left: Cancellation;
   /** Whether only local deployments may be asked about it. */

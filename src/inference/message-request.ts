@@ -1,5 +1,5 @@
 // The port by which a request that is no HTTP exchange of its own is logged, traced and counted.
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { LogFields } from "../base/log.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -18,7 +18,7 @@ export interface MessageRequest {
   readonly trace: RequestTrace | undefined;
   isOnLedger: boolean;
   /** Names the principal and returns the account of its bytes. Throws `rate_limit_exceeded` if the key has too many requests open. */
-  by(principal: Principal): Holder;
+  by(principal: Principal): MemoryAccount;
   /** Counts bytes as held until the request ends, or returns the refusal. */
   hold(bytes: number): GatewayError | undefined;
   /** Milliseconds since the request came. */

@@ -9,11 +9,11 @@ import { done, event } from "../../tests/support/relay.ts";
 import { type BodySink, type BodySource, bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import { heldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import type { GatewayError } from "../base/errors.ts";
-import { Later } from "../base/later.ts";
+import { Deferred } from "../base/later.ts";
 import type { Engine, EngineResponse } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
@@ -81,8 +81,8 @@ function modelOn(id: string, engine: Engine, fallbacks?: string[]): Model {
 }
 
 /** Comes after so many microtasks. */
-function inSteps<Value>(steps: number, value: Value): Later<Value> {
-  const later = new Later<Value>();
+function inSteps<Value>(steps: number, value: Value): Deferred<Value> {
+  const later = new Deferred<Value>();
   void afterSteps(steps).then(() => later.resolve(value));
   return later;
 }
@@ -169,7 +169,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
     principal: principalFor(),
     requestId: "req_1",
     tagHeader: null,
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     left: new Cancellation(),
     renderError: (error: GatewayError) => error.message,
     onLimits() {},
@@ -230,7 +230,7 @@ test.each([
 
 test("an answer for which there is no room here is told of in the trail as that, and not as a fault of who gave it", async () => {
   const full = new NoRoomError("rate_limit_exceeded", "The key holds too much.");
-  const answered = Promise.resolve(run(callFor({ holder: { take: () => full, release() {} } }, false), deps));
+  const answered = Promise.resolve(run(callFor({ memoryAccount: { take: () => full, release() {} } }, false), deps));
   await expect(answered).rejects.toBe(full);
   expect(ends[0]?.trail?.map(({ result }) => result)).toEqual(["refused", "no_room"]);
 });

@@ -1,11 +1,11 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
-import { nowhere } from "../base/bag.ts";
+import { noIndex } from "../base/bag.ts";
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
-import { type Eventual, Later, whenSettled } from "../base/later.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../base/later.ts";
 import type { Lease } from "../domain/limits/limits.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";
@@ -40,7 +40,7 @@ import { type InferenceAnswer, type InferenceCall, type InferenceDeps, sizeOf, u
 import { Continuation, type ContinuedRequest } from "./continuation/continuation.ts";
 import { blockedCode, isCovered } from "./guarding.ts";
 import type { Dispatched, Sender } from "./routing/attempt.ts";
-import type { Standing } from "./routing/capacity.ts";
+import type { QueuePosition } from "./routing/capacity.ts";
 import { dispatch } from "./routing/dispatch.ts";
 import { type PromptPrefix, promptPrefixOf } from "./routing/prompt-prefix.ts";
 import type { Workload } from "./routing/route.ts";
@@ -75,7 +75,7 @@ type Phase =
  * each part that it calls wants of a request: on the way of every request there is no promise, and no closure.
  */
 export class OpenRequest<Result>
-  extends Later<Result>
+  extends Deferred<Result>
   implements
     ContinuedRequest,
     Sender,
@@ -98,7 +98,7 @@ export class OpenRequest<Result>
   /** Times that an engine was asked: what was never sent costs nothing. */
   attempts = 0;
   understated = false;
-  inBag = nowhere;
+  setIndex = noIndex;
   refusal: InferenceCourse["refusal"];
   readonly #model: Model;
   readonly #begin: UsageBegin;
@@ -112,7 +112,7 @@ export class OpenRequest<Result>
   #dearer: Lease | undefined;
   #hasEnded = false;
   /** Once it had to wait. */
-  #standing: (() => Standing | undefined) | undefined;
+  #standing: (() => QueuePosition | undefined) | undefined;
   /** When the engine that was asked last was given the request: monotonic milliseconds. */
   #sentMs = 0;
   /** Where there is more to tell than that the first one answered. */
@@ -128,7 +128,7 @@ export class OpenRequest<Result>
   /** Runs for a stream until its answer begins. */
   #silence: ReturnType<typeof setTimeout> | undefined;
   /** Since "silent": the engine's answer, or what became of it, as the relay waits for it. */
-  #late: Later<Dispatched> | undefined;
+  #late: Deferred<Dispatched> | undefined;
   /** The whole answer that is read, where it is no stream. */
   #whole: WholeBody | undefined;
   /** A whole answer, until it may be shown. */
@@ -175,8 +175,8 @@ export class OpenRequest<Result>
     return partyOf(this.call.principal);
   }
 
-  get holder(): Holder {
-    return this.call.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.call.memoryAccount;
   }
 
   get seal(): AccountSeal {
@@ -346,12 +346,12 @@ export class OpenRequest<Result>
     return true;
   }
 
-  waits(standing: () => Standing | undefined): void {
+  waits(standing: () => QueuePosition | undefined): void {
     this.#standing = standing;
   }
 
   /** Where it stands among those that wait; undefined where it does not. */
-  get standing(): Standing | undefined {
+  get standing(): QueuePosition | undefined {
     return this.#standing?.();
   }
 
@@ -479,7 +479,7 @@ export class OpenRequest<Result>
   }
 
   /** Asks another deployment in place of one that gave no answer. */
-  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched> {
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
     // Its step of the trail is told by its attempt.
     this.#toldCut = dispatched;
     const next = dispatched.another(error, isCut);
@@ -516,7 +516,7 @@ export class OpenRequest<Result>
 
   #cameInSilence(dispatched: Dispatched): void {
     if (this.cancellation.cancelled) this.cameLate(dispatched);
-    (this.#late as Later<Dispatched>).resolve(dispatched);
+    (this.#late as Deferred<Dispatched>).resolve(dispatched);
   }
 
   cameLate({ bill }: Dispatched): void {
@@ -539,7 +539,7 @@ export class OpenRequest<Result>
     this.#phase = "silent";
     const { standing } = this;
     if (standing) this.call.onQueued?.(this.#queueMs + standing.waitedMs, standing);
-    this.#late = new Later();
+    this.#late = new Deferred();
     this.#relay(this.#late);
   }
 
@@ -617,7 +617,7 @@ export class OpenRequest<Result>
   failed(thrown: unknown): void {
     this.#whole?.release();
     if (this.#phase === "silent") {
-      (this.#late as Later<Dispatched>).reject(thrown);
+      (this.#late as Deferred<Dispatched>).reject(thrown);
       return;
     }
     clearTimeout(this.#silence);
@@ -630,7 +630,7 @@ export class OpenRequest<Result>
   }
 
   #readWhole(dispatched: Dispatched): void {
-    this.#whole = new WholeBody(dispatched, this.request, this.holder, this.cancellation, this);
+    this.#whole = new WholeBody(dispatched, this.request, this.memoryAccount, this.cancellation, this);
     this.#whole.whenSettled(onBody, onNoBody, this);
   }
 
@@ -655,7 +655,7 @@ export class OpenRequest<Result>
     return long;
   }
 
-  #relay(source: Dispatched | Later<Dispatched>): void {
+  #relay(source: Dispatched | Deferred<Dispatched>): void {
     clearTimeout(this.#silence);
     if (this.#model.policies?.continuation && this.request.dialect.generates)
       this.#continuation = new Continuation(this);
@@ -668,7 +668,7 @@ export class OpenRequest<Result>
    * A failure before the first token costs nothing; a client that leaves pays for the prompt that was read for it.
    * `told`: its tokens and their parts, as the engine told them.
    */
-  endedWithoutAnswer(thrown: unknown, told?: StreamObservation["toldPrompt"]): Eventual<void> {
+  endedWithoutAnswer(thrown: unknown, told?: StreamObservation["toldPrompt"]): MaybePromise<void> {
     const error = this.#stopped ? stoppingError() : thrown;
     // It was being answered.
     this.#dispatched?.bill?.keep();
@@ -684,7 +684,7 @@ export class OpenRequest<Result>
   }
 
   /** An answer was delivered, or, with an error, a part of one. */
-  ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+  ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
     const mayCharge = this.call.mayCharge?.();
     if (mayCharge === undefined) return this.#ended(usage, error, code);
     return mayCharge.then((isOurs) =>
@@ -692,7 +692,7 @@ export class OpenRequest<Result>
     );
   }
 
-  #ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void> {
+  #ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void> {
     // A stream need not tell all that was used when it was made.
     if (this.#replayed && error === undefined) return this.#end("completed", this.#replayed.usage, undefined, code);
     const { capped = Number.POSITIVE_INFINITY } = this.#dispatched ?? {};
@@ -732,7 +732,7 @@ export class OpenRequest<Result>
   }
 
   /** Resolves when the end may be shown: it is on the ledger. */
-  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): Eventual<void> {
+  #end(outcome: UsageOutcome, reported: TokenUsage, error: unknown, code: string | null = null): MaybePromise<void> {
     const { call, deps } = this;
     call.left.off(this);
     deps.stopping.remove(this);
@@ -793,11 +793,11 @@ export class OpenRequest<Result>
   #cache(cached: CachedRequest, isWhole: boolean, usage: TokenUsage): void {
     const isOwn = this.#replayed === undefined && this.standIn === undefined && !this.#continuation?.times;
     if (isWhole && isOwn) cached.keep(usage, this.#dispatched?.leftOut ?? nothing);
-    cached.release(this.holder);
+    cached.release(this.memoryAccount);
   }
 
   /** Settles when the answer is kept; undefined where nobody has to wait for that. */
-  #keep(outcome: UsageOutcome, usage: TokenUsage): Eventual<void> | undefined {
+  #keep(outcome: UsageOutcome, usage: TokenUsage): MaybePromise<void> | undefined {
     const { recorder } = this;
     if (!recorder) return undefined;
     const stored = outcome === "cancelled" ? undefined : recorder.keep({ createdAt: this.created, usage, outcome });

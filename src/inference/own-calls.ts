@@ -1,5 +1,5 @@
 // Calls of models that the gateway makes for itself: judges, embeddings of its cache, shadows; metered to the operator.
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";
@@ -13,7 +13,7 @@ export interface OwnCall {
   /** JSON text of the request, its `model` included; no stream. */
   readonly body: string;
   /** On whose account its bytes are held. */
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   /** Ends it early; its deadline is the caller's to keep. */
   readonly cancellation: Cancellation;
   /** Whether only deployments may be asked that an operator marked as local: as the request that it is made for. */

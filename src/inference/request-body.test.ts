@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import { DecodedRequest } from "../requests/decoded-request.ts";
 import { dialects } from "../requests/dialects/dialects.ts";
-import { marksOf } from "../requests/facts.ts";
+import { factsOf } from "../requests/facts.ts";
 import { rewriteRequest } from "./request-body.ts";
 
 const text = (more: string) => `{ "messages":[{"role":"user","content":"Grüße"}], "model" : "m"${more}, "x":1.50 }`;
@@ -19,11 +19,11 @@ function among(body: string): ByteSpan {
 /** Once as if it was known where the model stands, and once not. */
 function decoded(sent: ByteSpan): DecodedRequest[] {
   const bytes = sent.view;
-  const marks = marksOf(dialects.chat, JSON.parse(bytes.toString()));
+  const facts = factsOf(dialects.chat, JSON.parse(bytes.toString()));
   const modelStart = bytes.indexOf('"m"');
   return [
-    new DecodedRequest(dialects.chat, sent, { ...marks, modelStart, modelEnd: modelStart + 3 }),
-    new DecodedRequest(dialects.chat, sent, marks),
+    new DecodedRequest(dialects.chat, sent, { ...facts, modelStart, modelEnd: modelStart + 3 }),
+    new DecodedRequest(dialects.chat, sent, facts),
   ];
 }
 
@@ -72,11 +72,11 @@ describe("a request of Responses, which servers keep unless they are told not to
   const asked = (more: string) => ` \n{ "input":"Grüße {'store':1}"${more}, "model" : "m", "x":1.50 }`;
   const written = (more: string, model: string, isScanned: boolean, recording: boolean) => {
     const bytes = among(asked(more));
-    const marks = marksOf(dialects.response, JSON.parse(asked(more)));
+    const facts = factsOf(dialects.response, JSON.parse(asked(more)));
     const modelStart = bytes.view.indexOf('"m"');
     const places = isScanned ? { modelStart, modelEnd: modelStart + 3 } : {};
     const body = rewriteRequest(
-      new DecodedRequest(dialects.response, bytes, { ...marks, ...places }),
+      new DecodedRequest(dialects.response, bytes, { ...facts, ...places }),
       model,
       recording,
     );

@@ -8,11 +8,11 @@ import { principalFor } from "../../tests/support/principal.ts";
 import { Client, done, event } from "../../tests/support/relay.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
 import { exactMs, systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
-import { Later, whenSettled } from "../base/later.ts";
+import { Deferred, whenSettled } from "../base/later.ts";
 import type { Engine, EngineResponse } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
 import type { UsageEnd, UsageOutcome } from "../domain/usage/usage.ts";
@@ -62,9 +62,9 @@ class CountedCancellation extends Cancellation {
 
 /** One request, each of whose waits the test ends. */
 function start({ stream = false, left = new CountedCancellation(), onAnswer = () => {} } = {}) {
-  const begun = new Later<void>();
-  const kept = new Later<void>();
-  const sent: Later<EngineResponse>[] = [];
+  const begun = new Deferred<void>();
+  const kept = new Deferred<void>();
+  const sent: Deferred<EngineResponse>[] = [];
   const settled: UsageEnd[] = [];
   const given: { answer?: InferenceAnswer; error?: unknown }[] = [];
   const ends: unknown[] = [];
@@ -74,7 +74,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     redact: (text) => text,
     models: async () => [],
     send(_request, cancellation) {
-      const answer = new Later<EngineResponse>();
+      const answer = new Deferred<EngineResponse>();
       cancellation.onCancel(() => answer.reject(cancellation.reason));
       sent.push(answer);
       return answer;
@@ -131,7 +131,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
     principal: principalFor(),
     requestId: "req_1",
     tagHeader: null,
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     left,
     renderError: ({ code }) => JSON.stringify({ error: { code } }),
     onLimits() {},
@@ -157,7 +157,7 @@ function start({ stream = false, left = new CountedCancellation(), onAnswer = ()
 type Started = ReturnType<typeof start>;
 
 /** A request that went as far as the engine, which was asked. */
-function asked(options?: Parameters<typeof start>[0]): Started & { engine: Later<EngineResponse> } {
+function asked(options?: Parameters<typeof start>[0]): Started & { engine: Deferred<EngineResponse> } {
   const started = start(options);
   started.begun.resolve();
   const [engine] = started.sent;
@@ -201,7 +201,7 @@ describe("a stream whose engine is silent", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  function silent(): Started & { engine: Later<EngineResponse>; client: Client } {
+  function silent(): Started & { engine: Deferred<EngineResponse>; client: Client } {
     const started = asked({ stream: true });
     jest.advanceTimersByTime(900);
     expect(started.given).toEqual([]);

@@ -1,6 +1,6 @@
 // The way of an inference request: authorize, admit, and from there on the request takes itself (open-request.ts).
 
-import type { Eventual } from "../base/later.ts";
+import type { MaybePromise } from "../base/later.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
 import { askedTag } from "../domain/usage/comparison.ts";
@@ -18,7 +18,7 @@ import { splitOf } from "./shadow/split.ts";
 import { stoppingError } from "./stopping.ts";
 
 /** Throws, or rejects with, a GatewayError while nothing was answered yet. Waits for nothing that is known already. */
-export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {
+export function run<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   if (deps.stopping.begun) throw stoppingError();
   const model = deps.catalog.find(call.request.model);
   return model ? admit(call, deps, model) : admitLater(call, deps);
@@ -30,7 +30,11 @@ async function admitLater<Result>(call: InferenceCall<Result>, deps: InferenceDe
   return await admit(call, deps, deps.catalog.find(call.request.model));
 }
 
-function admit<Result>(call: InferenceCall<Result>, deps: InferenceDeps, found: Model | undefined): Eventual<Result> {
+function admit<Result>(
+  call: InferenceCall<Result>,
+  deps: InferenceDeps,
+  found: Model | undefined,
+): MaybePromise<Result> {
   const { request, principal } = call;
   const asked = requireModel(principal, found, request.model);
   const split = asked.policies?.split;
@@ -46,7 +50,7 @@ function admitTo<Result>(
   deps: InferenceDeps,
   asked: Model,
   model: Model,
-): Eventual<Result> {
+): MaybePromise<Result> {
   const recorder = recorderFor(call, model.id, deps);
   const cached = deps.answerCache?.open(call, model, recorder !== undefined);
   const tags = tagsOf(call, deps, asked);
@@ -77,14 +81,14 @@ async function guarded<Result>(
   model: Model,
   names: readonly string[],
 ): Promise<Result> {
-  const { principal, requestId, holder, left } = call;
+  const { principal, requestId, memoryAccount, left } = call;
   const neverLeaves = principal.reach?.neverLeaves === true;
   const tags = tagsOf(call, deps, asked);
   let at: number;
   let admitted: Admitted | undefined;
   let keeps: Keeps;
   try {
-    const guardedCall = { requestId, model: model.id, holder, left, neverLeaves, priority: urgencyOf(call) };
+    const guardedCall = { requestId, model: model.id, memoryAccount, left, neverLeaves, priority: urgencyOf(call) };
     const guarding = beginGuarding(deps.guardrails, names, guardedCall);
     call.guarding = guarding;
     admitted = await deps.admitter.admit(principal, sizeOf(call, deps, model, tags), call);
@@ -118,7 +122,7 @@ function begin<Result>(
   keeps: Keeps,
   admitted: Admitted,
   at = deps.clock.nowSeconds(),
-): Eventual<Result> {
+): MaybePromise<Result> {
   const { request, principal, requestId } = call;
   const usage: UsageBegin = {
     requestId,

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { nowhere } from "../base/bag.ts";
+import { noIndex } from "../base/bag.ts";
 import { type Stoppable, Stopping } from "./stopping.ts";
 
 class Open implements Stoppable {
-  inBag = nowhere;
+  setIndex = noIndex;
   stops = 0;
   stop(): void {
     this.stops++;

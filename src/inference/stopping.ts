@@ -1,16 +1,16 @@
 // Tells everything that is open that the server ends and can wait for it no longer.
-import { Bag, type Bagged } from "../base/bag.ts";
+import { type IndexedItem, IndexedSet } from "../base/bag.ts";
 import { GatewayError } from "../base/errors.ts";
 
 /** What is open. */
-export interface Stoppable extends Bagged {
+export interface Stoppable extends IndexedItem {
   /** Called once. */
   stop(): void;
 }
 
 /** An AbortSignal walks through all of its listeners for each new one: with thousands of open streams that is felt. */
 export class Stopping {
-  readonly #open = new Bag<Stoppable>();
+  readonly #open = new IndexedSet<Stoppable>();
   #begun = false;
 
   get begun(): boolean {

@@ -1,6 +1,6 @@
 // A call that nobody holds a connection for, such as a line of a batch: its answer is the JSON of the whole of it.
 import type { Bytes } from "../base/bytes/byte-span.ts";
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -23,23 +23,23 @@ export interface WholeRequest {
   requestId: string;
   principal: Principal;
   request: DecodedRequest;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
 }
 
 export abstract class WholeCall implements InferenceCall<string> {
   readonly requestId: string;
   readonly principal: Principal;
   readonly request: DecodedRequest;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   readonly tagHeader = null;
   abstract readonly left: Cancellation;
   abstract readonly onWanted: (() => void) | undefined;
 
-  constructor({ requestId, principal, request, holder }: WholeRequest) {
+  constructor({ requestId, principal, request, memoryAccount }: WholeRequest) {
     this.requestId = requestId;
     this.principal = principal;
     this.request = request;
-    this.holder = holder;
+    this.memoryAccount = memoryAccount;
   }
 
   abstract renderError(error: GatewayError): string;

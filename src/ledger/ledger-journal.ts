@@ -1,7 +1,7 @@
 // The ledger's journal: what is said of all requests in one turn of the event loop goes to the spool in one write.
 import type { Clock } from "../base/clock.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
-import { type Eventual, Later } from "../base/later.ts";
+import { Deferred, type MaybePromise } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { atTurnEnd } from "../base/turn-end.ts";
 import type { Trail } from "../domain/usage/trail.ts";
@@ -51,7 +51,7 @@ const keptTextBytes = 128;
 /** Bytes of a request that begins and ends, about. */
 const defaultBytes = 1_024;
 const retryAfterSeconds = 5;
-const nothingToWaitFor = new Later<void>();
+const nothingToWaitFor = new Deferred<void>();
 nothingToWaitFor.resolve();
 
 export class LedgerJournal {
@@ -64,7 +64,7 @@ export class LedgerJournal {
   readonly #carried: JournalEntry[] = [];
   /** The records of `#settled`. */
   readonly #usage = new UsageColumns(64);
-  #turn: Turn | undefined;
+  #turn: Tick | undefined;
   /**
    * Room on the disk for the last lines of all that are open: what has begun can be settled even where the disk is full
    * by then.
@@ -137,7 +137,7 @@ export class LedgerJournal {
     else this.#carry(entry, turn);
   }
 
-  settle(entry: JournalEntry, end: UsageEnd): Eventual<void> {
+  settle(entry: JournalEntry, end: UsageEnd): MaybePromise<void> {
     if (!entry.isOpen) return entry.kept;
     const isAlone = this.#turn === undefined && this.#open.size === 1;
     // Its room is ahead until its line is gathered.
@@ -161,7 +161,7 @@ export class LedgerJournal {
     while (this.#turn !== undefined) this.#write(this.#turn);
   };
 
-  #write(turn: Turn): void {
+  #write(turn: Tick): void {
     this.#turn = undefined;
     let failure: { cause: unknown } | undefined;
     // A frame that only carries says nothing new: else a request that is silent would be carried on from segment to
@@ -227,15 +227,15 @@ export class LedgerJournal {
   }
 
   /** `isCommitted`: by the caller, in this call. */
-  #gather(isCommitted = false): Turn {
+  #gather(isCommitted = false): Tick {
     if (this.#turn === undefined) {
-      this.#turn = new Turn(this.#options.spool.ready(this.#aheadBytes));
+      this.#turn = new Tick(this.#options.spool.ready(this.#aheadBytes));
       if (!isCommitted) atTurnEnd(this.commit);
     }
     return this.#turn;
   }
 
-  #carry(entry: JournalEntry, turn: Turn): void {
+  #carry(entry: JournalEntry, turn: Tick): void {
     const before = this.#lines.length;
     this.#lines.begin(entry.begin, entry.kind);
     if (entry.lastProgress) this.#lines.progress(entry.lastProgress);
@@ -243,7 +243,7 @@ export class LedgerJournal {
     this.#carried.push(entry);
   }
 
-  #written(turn: Turn): void {
+  #written(turn: Tick): void {
     for (const entry of this.#carried) repin(entry, turn.segment);
     for (let row = 0; row < this.#settled.length; row++) {
       const entry = this.#settled[row];
@@ -259,7 +259,7 @@ export class LedgerJournal {
    * A write was refused. Requests that began are void, as nobody was told that they could be sent. Those that were
    * settled go to the database from memory.
    */
-  #refused(turn: Turn, cause: unknown): void {
+  #refused(turn: Tick, cause: unknown): void {
     for (;;) {
       const entry = this.#open.newest;
       if (entry?.begun !== turn.written) break;
@@ -312,7 +312,7 @@ export class LedgerJournal {
 
   /** The disk has no room for it: nothing of it is written. */
   #refuse(begin: UsageBegin, startedMs: number, cause: unknown): LedgerEntry {
-    const turn = new Turn(this.#options.spool.current);
+    const turn = new Tick(this.#options.spool.current);
     turn.refuse(unwritable(cause));
     return new JournalEntry(this, begin, requestKindOf(begin), turn, startedMs, 0);
   }
@@ -369,14 +369,14 @@ export class LedgerJournal {
 class JournalEntry implements LedgerEntry {
   readonly begin: UsageBegin;
   readonly kind: RequestKind;
-  readonly begun: Eventual<void>;
+  readonly begun: MaybePromise<void>;
   readonly startedMs: number;
   /** Bytes of the last line, which is no longer, but for a trail that there is room for then. */
   readonly lastLineBytes: number;
   /** The segment with its begin and its last checkpoint. */
   segment: Segment;
   lastProgress: UsageProgress | undefined = undefined;
-  kept: Eventual<void> = nothingToWaitFor;
+  kept: MaybePromise<void> = nothingToWaitFor;
   /** The members that `OpenEntries` needs. */
   isOpen = false;
   older: JournalEntry | undefined = undefined;
@@ -387,7 +387,7 @@ class JournalEntry implements LedgerEntry {
     journal: LedgerJournal,
     begin: UsageBegin,
     kind: RequestKind,
-    turn: Turn,
+    turn: Tick,
     startedMs: number,
     lastLineBytes: number,
   ) {
@@ -404,20 +404,20 @@ class JournalEntry implements LedgerEntry {
     this.#journal.progress(this, usage, nanoUsd);
   }
 
-  settle(end: UsageEnd): Eventual<void> {
+  settle(end: UsageEnd): MaybePromise<void> {
     return this.#journal.settle(this, end);
   }
 }
 
 /** The lines of one turn of the event loop. All who wait for it share what it tells them. */
-class Turn {
+class Tick {
   /** The segment for all of it: whoever begins a new segment commits first. */
   readonly segment: Segment;
   carriedBytes = 0;
   /** Rejects where it cannot be written. */
-  readonly written = new Later<void>();
+  readonly written = new Deferred<void>();
   /** Resolves in either case. */
-  readonly kept = new Later<void>();
+  readonly kept = new Deferred<void>();
 
   constructor(segment: Segment) {
     this.segment = segment;

@@ -66,7 +66,7 @@ onEachDatabase((databases) => {
   const log: Log = { info: keep, warn: keep, error: keep };
   const events = () => logged.map(({ event }) => event);
   /** Upkeep has its turn whenever it likes, and fails where the disk or the database does. */
-  const withoutUpkeep = () => events().filter((event) => event !== "ledger_upkeep_failed");
+  const withoutMaintenance = () => events().filter((event) => event !== "ledger_upkeep_failed");
 
   async function open(more: Partial<SpoolLedgerOptions> = {}): Promise<SpoolLedger> {
     const ledger = await SpoolLedger.open({ db, directory, log, clock: systemClock, drainMs: 5, ...more });
@@ -559,7 +559,7 @@ onEachDatabase((databases) => {
       await ledger.flush();
       expect(await count()).toBe(701);
       expect(await rollupErrors()).toEqual([]);
-      expect(withoutUpkeep()).toEqual(["usage_write_failed", "usage_write_recovered"]);
+      expect(withoutMaintenance()).toEqual(["usage_write_failed", "usage_write_recovered"]);
       expect(JSON.stringify(logged)).not.toContain("CANARY");
     });
 
@@ -953,7 +953,7 @@ onEachDatabase((databases) => {
         entry.progress({ promptTokens: 1, completionTokens: 1, estimated: true }, null);
         entry.settle(endOf());
       }
-      expect(withoutUpkeep()).toEqual(["ledger_spool_failed"]);
+      expect(withoutMaintenance()).toEqual(["ledger_spool_failed"]);
       await ledger.flush();
       expect(await count()).toBe(entries.length);
       expect(await rollupErrors()).toEqual([]);
@@ -973,7 +973,7 @@ onEachDatabase((databases) => {
       clock.advance(1_000);
       const after = await fill(ledger, "b");
       expect(after.entries.length).toBeGreaterThan(10);
-      expect(withoutUpkeep()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
+      expect(withoutMaintenance()).toEqual(["ledger_spool_failed", "ledger_spool_recovered", "ledger_spool_failed"]);
       await ledger.close();
       await open();
       expect(await count()).toBe(entries.length + after.entries.length);
@@ -1072,12 +1072,12 @@ onEachDatabase((databases) => {
       expect(settled).toEqual(["ending", ...taken.map((_, i) => `many${i}`)]);
       expect(ledger.figures).toMatchObject({ open: 0, pending: taken.length + 1 });
       expect(ledger.figures.spoolBytes).toBeGreaterThan(0);
-      expect(withoutUpkeep()).toEqual(["ledger_spool_failed"]);
+      expect(withoutMaintenance()).toEqual(["ledger_spool_failed"]);
       rmSync(ballast());
       const after = ledger.begin(beginOf("after"));
       await after.begun;
       await after.settle(endOf());
-      expect(withoutUpkeep()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
+      expect(withoutMaintenance()).toEqual(["ledger_spool_failed", "ledger_spool_recovered"]);
       const started = performance.now();
       await ledger.close();
       // It waited for nobody: what was refused does not run.

@@ -88,7 +88,7 @@ export class SpoolLedger implements Ledger {
   readonly #writer: UsageWriter;
   #databaseFailing = false;
   #databaseFailures = 0;
-  #upkeepFailing = false;
+  #maintenanceFailing = false;
   /** The closing of the ledger: first nothing new is taken, then what was settled before is drained. */
   #closing = false;
   #closed = false;
@@ -301,16 +301,16 @@ export class SpoolLedger implements Ledger {
       this.#drain.respool();
     }
     try {
-      await this.#upkeep();
-      this.#upkeepFailing = false;
+      await this.#maintenance();
+      this.#maintenanceFailing = false;
     } catch (error) {
-      if (!this.#upkeepFailing) this.#log.warn("ledger_upkeep_failed", { detail: String(error) });
-      this.#upkeepFailing = true;
+      if (!this.#maintenanceFailing) this.#log.warn("ledger_upkeep_failed", { detail: String(error) });
+      this.#maintenanceFailing = true;
     }
   }
 
   /** Closes, syncs and deletes segments. */
-  async #upkeep(): Promise<void> {
+  async #maintenance(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
     const { current } = this.#spool;
     const old = nowMs - current.openedMs >= this.#settings.segmentAgeMs;

@@ -1,32 +1,32 @@
 // A request as one replica passes it to another: all that counts there, also for one of an earlier version.
 import { expect, test } from "bun:test";
-import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
 import { aboutText, readAbout } from "./forward-wire.ts";
 
-const ledger = new HeldBytes(1_000_000);
+const ledger = new BufferedBytes(1_000_000);
 const asked = { requestId: "req_1", operation: "chat", model: "m", stream: true, width: 2 } as const;
 
 test("another replica learns for which key and account a request holds bytes", () => {
   const ids = { key: "key_1", account: "acct_1" };
-  const holder = ledger.holder(new AccountBytes(), ids);
-  expect(readAbout(aboutText({ ...asked, body: "{}", holder }))).toEqual({ ...asked, holder: ids });
+  const memoryAccount = ledger.memoryAccount(new AccountMemory(), ids);
+  expect(readAbout(aboutText({ ...asked, body: "{}", memoryAccount }))).toEqual({ ...asked, holder: ids });
 });
 
 test("another replica learns how urgent a request is, and takes one of which it does not know how urgent as usual", () => {
   const urgent = { ...asked, priority: "high" } as const;
-  expect(readAbout(aboutText({ ...urgent, body: "{}", holder: ledger.visitors }))).toEqual(urgent);
+  expect(readAbout(aboutText({ ...urgent, body: "{}", memoryAccount: ledger.visitors }))).toEqual(urgent);
   const text = Buffer.from(JSON.stringify({ ...asked, priority: "urgent" })).toString("base64url");
   expect(readAbout(text)).toEqual({ ...asked, priority: undefined });
 });
 
 test("a request of an earlier version, or on nobody's account, is taken without", () => {
-  expect(readAbout(aboutText({ ...asked, body: "{}", holder: ledger.visitors }))).toEqual(asked);
+  expect(readAbout(aboutText({ ...asked, body: "{}", memoryAccount: ledger.visitors }))).toEqual(asked);
   expect(readAbout(Buffer.from(JSON.stringify(asked)).toString("base64url"))).toEqual(asked);
 });
 
 test("another replica learns which MCP server is asked, with the fields of its protocol alone", () => {
   const tool = { requestId: "req_1", server: "files", method: "POST" } as const;
   const headers = { "mcp-session-id": "one", authorization: "Bearer secret" };
-  const text = aboutText({ ...tool, headers, body: "{}", holder: ledger.visitors });
+  const text = aboutText({ ...tool, headers, body: "{}", memoryAccount: ledger.visitors });
   expect(readAbout(text)).toEqual({ ...tool, headers: { "mcp-session-id": "one" } });
 });

@@ -49,8 +49,8 @@ const about = z.union([aboutModel, aboutTool]);
 export type AboutRequest = z.infer<typeof about>;
 
 export function aboutText(request: TunnelRequest): string {
-  const { requestId, holder } = request;
-  const any = { requestId, holder: holder.ids };
+  const { requestId, memoryAccount } = request;
+  const any = { requestId, holder: memoryAccount.ids };
   let said: AboutRequest;
   if ("server" in request) {
     const { server, method, headers } = request;

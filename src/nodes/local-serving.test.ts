@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { type BodySource, bodyOf, readAll } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountBytes, HeldBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -200,7 +200,7 @@ function brokenOff(start: string): () => BodySource {
 }
 
 function noRoom(): GatewayError {
-  const refusal = new HeldBytes(1_000).holder(new AccountBytes()).take("received", 2_000);
+  const refusal = new BufferedBytes(1_000).memoryAccount(new AccountMemory()).take("received", 2_000);
   if (!(refusal instanceof NoRoomError)) throw new Error("There is room.");
   return refusal;
 }

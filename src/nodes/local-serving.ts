@@ -3,11 +3,11 @@
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
-import type { Eventual } from "../base/later.ts";
+import type { MaybePromise } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import type { ChatContinuation, Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";
@@ -51,7 +51,7 @@ const nothingSealed: AccountSeal = { seal: () => "", open: () => undefined, pseu
 export class LocalServing {
   readonly #options: LocalServingOptions;
   /** All requests count as one key's, for the same reason. */
-  readonly #holder = heldBytes.holder(new AccountBytes());
+  readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
   #running = 0;
   /** Models of which the log says that they are not offered. */
   readonly #withheld = new Set<string>();
@@ -127,7 +127,7 @@ export class LocalServing {
     }
   }
 
-  #dispatch(request: NodeRequest, cancellation: Cancellation): Eventual<Dispatched> {
+  #dispatch(request: NodeRequest, cancellation: Cancellation): MaybePromise<Dispatched> {
     const { operation, requestId, body, priority = defaultPriority } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body.solid;
     const decoded = decodeRequest(operation, bytes, this.#options.requestLimits());
@@ -140,7 +140,7 @@ export class LocalServing {
       requestId,
       // The gateway alone says how urgent it is, beside what this machine has to do for itself.
       ...{ priority, accountId: gatewayAccount, partyId: gatewayAccount },
-      holder: this.#holder,
+      memoryAccount: this.#memoryAccount,
       recording: false,
       seal: nothingSealed,
       cancellation,

@@ -6,7 +6,7 @@ import {
   defaultTunnelLimits,
   type NodeAnnouncement,
   type NodeHandler,
-  type NodeStanding,
+  type NodeStatus,
   type TunnelLimits,
   tunnelCloseCodes,
 } from "./tunnel/contract.ts";
@@ -52,7 +52,7 @@ export interface NodeLinkOptions {
   /** Called after each change. */
   onState?(state: NodeLinkState): void;
   /** Called after each time that the gateway says how the node stands with it. */
-  onStanding?(standing: NodeStanding): void;
+  onStanding?(standing: NodeStatus): void;
   /** Called with an error of a handler that is no GatewayError. */
   onFault?(error: unknown): void;
   /** `http://[user:password@]host:port`. */
@@ -150,7 +150,7 @@ export class NodeLink implements NodeTunnelListener {
     if (!this.#stopped) this.#tell("connected", "");
   }
 
-  standing(standing: NodeStanding): void {
+  standing(standing: NodeStatus): void {
     this.#options.onStanding?.(standing);
   }
 

@@ -55,7 +55,7 @@ export class ReplicaForwarder {
     if (advertiseUrl === null) throw unreachable(`replica ${replicaId} has no HEADRACE_ADVERTISE_URL`);
     const { key, clock, firstByteTimeoutMs, idleTimeoutMs } = this.#options;
     const path = forwardPath.replace(":id", encodeURIComponent(nodeId));
-    const { requestId, holder, body } = request;
+    const { requestId, memoryAccount, body } = request;
     const [about, digest] = [aboutText(request), bodyDigest(body)];
     const signature = signForward({ method: "POST", path, replicaId, about, bodyDigest: digest }, key, clock);
     const headers = {
@@ -67,7 +67,7 @@ export class ReplicaForwarder {
     };
     try {
       const response = await this.#client(advertiseUrl).send(
-        { method: "POST", path, headers, requestId, body, holder, faultTrailer: forwardHeaders.fault },
+        { method: "POST", path, headers, requestId, body, memoryAccount, faultTrailer: forwardHeaders.fault },
         { firstByteTimeoutMs: firstByteTimeoutMs + marginMs, idleTimeoutMs: idleTimeoutMs + marginMs },
         cancellation,
       );

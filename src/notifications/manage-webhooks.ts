@@ -2,12 +2,12 @@
 import { fieldError, forbidden, GatewayError, invalidRequest } from "../base/errors.ts";
 import { shown } from "../base/text/shown.ts";
 import {
-  accountNoticeTypes,
-  type NoticeStore,
-  type NoticeType,
-  noticeOf,
-  operatorNoticeTypes,
-  testNoticeType,
+  accountNotificationTypes,
+  type NotificationStore,
+  type NotificationType,
+  notificationOf,
+  operatorNotificationTypes,
+  testNotificationType,
 } from "../domain/notifications/notification.ts";
 import {
   type ListedDelivery,
@@ -20,7 +20,7 @@ import {
 } from "../domain/notifications/webhook.ts";
 import { actorOf, ownOnly, type Principal } from "../domain/principal.ts";
 import type { SealFor } from "../domain/seal.ts";
-import type { OutwardRules } from "../egress/addresses.ts";
+import type { EgressRules } from "../egress/addresses.ts";
 import { requireKeyManager } from "../policy/manage/delegation.ts";
 import { auditEvent, changedMembers, type Origin } from "../policy/records/audit.ts";
 import type { DeliveryWire, WebhookWire } from "../wire/webhooks.ts";
@@ -30,9 +30,9 @@ import { newWebhookSecret } from "./delivery/signature.ts";
 
 export interface WebhooksOptions {
   store: WebhookStore;
-  notices: Pick<NoticeStore, "add">;
+  notices: Pick<NotificationStore, "add">;
   sealFor: SealFor;
-  rules: OutwardRules;
+  rules: EgressRules;
   /** Called once there is something to deliver. */
   wake(): void;
 }
@@ -41,7 +41,7 @@ export interface WebhooksOptions {
 export interface WebhookRequest {
   url?: string | undefined;
   description?: string | null | undefined;
-  events?: readonly NoticeType[] | null | undefined;
+  events?: readonly NotificationType[] | null | undefined;
   enabled?: boolean | undefined;
 }
 
@@ -154,8 +154,8 @@ export class Webhooks {
       throw invalidRequest("The webhook is disabled. Enable it first: PATCH it with enabled true.");
     const { id, accountId, environment } = webhook;
     const once = `webhook.test ${id} ${Bun.randomUUIDv7()}`;
-    const notice = noticeOf(
-      { type: testNoticeType, accountId, environment, once, data: { webhook_id: id } },
+    const notice = notificationOf(
+      { type: testNotificationType, accountId, environment, once, data: { webhook_id: id } },
       nowSeconds,
     );
     await this.#options.notices.add(notice, { mails: false, webhookId: id });
@@ -218,8 +218,8 @@ function descriptionOf(text: string): string {
 }
 
 /** In their usual order, each once: a list in another order is no change. */
-function eventsOf({ accountId }: WebhookOwner, wanted: readonly NoticeType[]): NoticeType[] {
-  const known: readonly NoticeType[] = accountId === null ? operatorNoticeTypes : accountNoticeTypes;
+function eventsOf({ accountId }: WebhookOwner, wanted: readonly NotificationType[]): NotificationType[] {
+  const known: readonly NotificationType[] = accountId === null ? operatorNotificationTypes : accountNotificationTypes;
   const other = wanted.find((type) => !known.includes(type));
   if (other === undefined) return known.filter((type) => wanted.includes(type));
   throw fieldError("events", `${other} is not among those that this webhook can get: ${known.join(", ")}.`);

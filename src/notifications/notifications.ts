@@ -1,10 +1,10 @@
 // Keeps what is to be told, once, and lets it be delivered: the way of all that watches.
 import { type Clock, elapsedMs } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { type NoticeStore, noticeOf, type Tidings } from "../domain/notifications/notification.ts";
+import { type NotificationStore, notificationOf, type Tidings } from "../domain/notifications/notification.ts";
 
-export interface NoticesOptions {
-  store: Pick<NoticeStore, "add">;
+export interface NotificationsOptions {
+  store: Pick<NotificationStore, "add">;
   clock: Pick<Clock, "nowSeconds" | "monotonicMs">;
   log: Log;
   /** Whether people are told by mail. */
@@ -22,14 +22,14 @@ export interface Teller {
   tell(tidings: Tidings): Promise<boolean>;
 }
 
-export class Notices implements Teller {
-  readonly #options: NoticesOptions;
+export class Notifications implements Teller {
+  readonly #options: NotificationsOptions;
   readonly #figures = { told: 0, failures: 0 };
   #isFailing = false;
   /** One after the other, with a rest behind each. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: NoticesOptions) {
+  constructor(options: NotificationsOptions) {
     this.#options = options;
   }
 
@@ -52,7 +52,7 @@ export class Notices implements Teller {
   async #tell(tidings: Tidings): Promise<boolean> {
     const { store, clock, log, mails, wake } = this.#options;
     try {
-      const deliveries = await store.add(noticeOf(tidings, clock.nowSeconds()), { mails });
+      const deliveries = await store.add(notificationOf(tidings, clock.nowSeconds()), { mails });
       this.#isFailing = false;
       if (deliveries === undefined) return true;
       this.#figures.told++;

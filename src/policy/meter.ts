@@ -1,6 +1,6 @@
 // Follows what one admitted request consumes, and accounts for it once, however it ends: ledger, limits, quotas.
 import type { Clock } from "../base/clock.ts";
-import type { Eventual } from "../base/later.ts";
+import type { MaybePromise } from "../base/later.ts";
 import type { Granted, Lease } from "../domain/limits/limits.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { Trail } from "../domain/usage/trail.ts";
@@ -33,7 +33,7 @@ const growth = 1.25;
 export interface Settled {
   end: UsageEnd;
   /** Resolves when the figure survives `kill -9`, as in `LedgerEntry.settle`; never rejects. */
-  kept: Eventual<void>;
+  kept: MaybePromise<void>;
 }
 
 export class Meter {
@@ -87,7 +87,7 @@ export class Meter {
   }
 
   /** The same as `LedgerEntry.begun`. Where it rejects, `settle` gives the reservation back, and nothing is booked. */
-  get begun(): Eventual<void> {
+  get begun(): MaybePromise<void> {
     return this.#entry.begun;
   }
 

@@ -2,10 +2,10 @@
 
 import { expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
-import { HeldBytes } from "../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../base/bytes/held-bytes.ts";
 import { OpenRequests } from "./open-requests.ts";
 
-const ledger = new HeldBytes(1_000_000);
+const ledger = new BufferedBytes(1_000_000);
 const of = (limitId: string, id = limitId) =>
   principalFor({ account: accountFor({ id: "acct" }), keys: [keyRecordFor({ id, limitId })] });
 
@@ -68,20 +68,20 @@ test("a key is forgotten some time after its last request has ended, and never w
   const busy = Array.from({ length: 1_000 }, (_, n) => of(`busy${n}`));
   const places = busy.map((principal) => open.enter(principal));
   const holding = open.enter(of("holding"));
-  expect(holding.holder.take("requests", 100)).toBeUndefined();
+  expect(holding.memoryAccount.take("requests", 100)).toBeUndefined();
   holding.release();
   const idle = Array.from({ length: 10_000 }, (_, n) => of(`${n}`));
   for (const principal of idle) open.enter(principal).release();
   expect(open.tracked).toBeWithin(1_001, 1_200);
   for (const principal of busy) expect(refusal(() => open.enter(principal))).toBeDefined();
   const again = open.enter(of("holding"));
-  expect(again.holder).toBe(holding.holder);
+  expect(again.memoryAccount).toBe(holding.memoryAccount);
   again.release();
   for (const place of places) place.release();
-  holding.holder.release("requests", 100);
+  holding.memoryAccount.release("requests", 100);
   for (const principal of idle) open.enter(principal).release();
   expect(open.tracked).toBeLessThan(200);
-  expect(open.enter(of("holding")).holder).not.toBe(holding.holder);
+  expect(open.enter(of("holding")).memoryAccount).not.toBe(holding.memoryAccount);
   // Whoever was forgotten is counted as anybody else.
   open.enter(of("0"));
   expect(refusal(() => open.enter(of("0")))).toBeDefined();
@@ -94,8 +94,8 @@ test("a key that was forgotten while something of it goes on, such as a session,
   const others = Array.from({ length: 200 }, (_, n) => of(`${n}`));
   for (let times = 0; times < 300; times++) {
     for (const principal of others) open.enter(principal).release();
-    expect(session.holder.take("unsent", 10)).toBeUndefined();
-    session.holder.release("unsent", 10);
+    expect(session.memoryAccount.take("unsent", 10)).toBeUndefined();
+    session.memoryAccount.release("unsent", 10);
   }
   expect(open.tracked).toBeWithin(128, 201);
 });
@@ -116,10 +116,10 @@ test("keys that are used in turns all the time stay known in between", () => {
 test("what is lent for a request at another replica is held by the same key, takes none of its places, and is kept until it is given back", () => {
   const open = new OpenRequests(() => 1, ledger);
   const principal = of("a", "new");
-  const { holder } = open.enter(principal);
+  const { memoryAccount } = open.enter(principal);
   const places = [1, 2].map(() => open.lend({ key: "a", account: "acct" }));
-  expect(places.map((place) => place.holder)).toEqual([holder, holder]);
-  expect(holder.ids).toEqual({ key: "a", account: "acct" });
+  expect(places.map((place) => place.memoryAccount)).toEqual([memoryAccount, memoryAccount]);
+  expect(memoryAccount.ids).toEqual({ key: "a", account: "acct" });
   const alone = open.lend({ key: "b", account: "acct" });
   const others = Array.from({ length: 2_000 }, (_, n) => of(`${n}`));
   const laterOn = () => {
@@ -129,10 +129,10 @@ test("what is lent for a request at another replica is held by the same key, tak
     return open.lend({ key: "b", account: "acct" });
   };
   const again = laterOn();
-  expect(again.holder).toBe(alone.holder);
+  expect(again.memoryAccount).toBe(alone.memoryAccount);
   alone.release();
   again.release();
-  expect(laterOn().holder).not.toBe(alone.holder);
+  expect(laterOn().memoryAccount).not.toBe(alone.memoryAccount);
 });
 
 test("two servers that know the same principal count its requests apart", () => {

@@ -1,12 +1,12 @@
 // How many requests each key has open in this process, and what they hold: one key must not take the memory and places of all.
 
 import {
-  AccountBytes,
+  AccountMemory,
+  type BufferedBytes,
   type EmptiedListener,
-  type HeldBytes,
-  type Holder,
   type HolderIds,
   type KeyBytes,
+  type MemoryAccount,
 } from "../base/bytes/held-bytes.ts";
 import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
@@ -21,13 +21,13 @@ export interface OpenParty {
 /** A request's place; `release` gives it back, once. */
 export interface OpenPlace {
   /** What the requests of the key hold. */
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   release(): void;
 }
 
 /** The bytes of an account, for as long as one of its keys is known here. */
 interface KnownAccount extends Chained<KnownAccount> {
-  readonly bytes: AccountBytes;
+  readonly bytes: AccountMemory;
   keys: number;
 }
 
@@ -37,7 +37,7 @@ const maxIdle = 128;
 /** A key of which nothing is open and nothing held is as one that was never seen: it takes no memory. */
 export class OpenRequests {
   readonly #most: () => number;
-  readonly #ledger: HeldBytes;
+  readonly #ledger: BufferedBytes;
   readonly #accounts = new ChainedMap<KnownAccount>();
   readonly #byKey = new ChainedMap<KeyPlaces>();
   /** Those that became idle last, in a ring. */
@@ -45,7 +45,7 @@ export class OpenRequests {
   #nextIdle = 0;
 
   /** `most`: for each key; asked for every request, as a reload may change it. */
-  constructor(most: () => number, ledger: HeldBytes) {
+  constructor(most: () => number, ledger: BufferedBytes) {
     this.#most = most;
     this.#ledger = ledger;
   }
@@ -68,14 +68,14 @@ export class OpenRequests {
   lend(ids: HolderIds): OpenPlace {
     const places = this.#byKey.get(ids.key) ?? this.#add(ids);
     places.lent++;
-    return { holder: places.holder, release: () => places.takeBack() };
+    return { memoryAccount: places.memoryAccount, release: () => places.takeBack() };
   }
 
   #add(ids: HolderIds): KeyPlaces {
     const name = ids.account;
     let account = this.#accounts.get(name);
     if (!account) {
-      account = { name, next: undefined, bytes: new AccountBytes(), keys: 0 };
+      account = { name, next: undefined, bytes: new AccountMemory(), keys: 0 };
       this.#accounts.add(account);
     }
     account.keys++;
@@ -105,18 +105,18 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   readonly name: string;
   next: KeyPlaces | undefined = undefined;
   readonly account: KnownAccount;
-  readonly holder: KeyBytes;
+  readonly memoryAccount: KeyBytes;
   readonly #among: OpenRequests;
   /** Whether it is among those that became idle last. */
   #wasIdle = false;
-  /** Whoever has its holder may go on with that. */
+  /** Whoever has its memoryAccount may go on with that. */
   #isForgotten = false;
 
-  constructor(among: OpenRequests, ledger: HeldBytes, account: KnownAccount, ids: HolderIds) {
+  constructor(among: OpenRequests, ledger: BufferedBytes, account: KnownAccount, ids: HolderIds) {
     this.#among = among;
     this.name = ids.key;
     this.account = account;
-    this.holder = ledger.holder(account.bytes, ids, this);
+    this.memoryAccount = ledger.memoryAccount(account.bytes, ids, this);
   }
 
   release(): void {
@@ -137,7 +137,7 @@ class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
   }
 
   get #isIdle(): boolean {
-    return this.open === 0 && this.lent === 0 && this.holder.held === 0;
+    return this.open === 0 && this.lent === 0 && this.memoryAccount.held === 0;
   }
 
   /** Nothing is held any more, or one that was open has ended. */

@@ -12,13 +12,13 @@ import type { Dialect } from "./dialects/dialect.ts";
 import { namesServers } from "./dialects/response/hosted/asked-servers.ts";
 import { servedOf } from "./dialects/told-parts.ts";
 import {
+  type BodyFacts,
   type Corrections,
   correctionsOf,
   limitOf,
   mayOutlast,
   notKept,
   type RequestFacts,
-  type RequestMarks,
 } from "./facts.ts";
 import { readsBeyond } from "./reads-beyond.ts";
 
@@ -44,13 +44,13 @@ export class DecodedRequest implements RequestFacts {
   /** Members that name its user, or a cache, or a turn, to the model server; undefined where none is there. */
   readonly isolating: readonly IsolatedMember[] | undefined;
   readonly stream: boolean;
-  readonly streamOptions: RequestMarks["streamOptions"];
+  readonly streamOptions: BodyFacts["streamOptions"];
   readonly width: number;
   readonly promptTokens: number;
   /** The most tokens of the completion, by the name of the member that counts where both are there. */
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: string;
-  /** See `RequestMarks`. */
+  /** See `BodyFacts`. */
   readonly hasOthers: boolean;
   /** Undefined where there are none. */
   readonly corrections: Corrections | undefined;
@@ -67,33 +67,33 @@ export class DecodedRequest implements RequestFacts {
   form: KeptForm | undefined;
   #limitHolds: boolean | undefined;
 
-  /** `marks` are copied: they may be lent. */
-  constructor(dialect: Dialect, bytes: ByteSpan, marks: RequestMarks, parsed?: ParsedBody) {
+  /** `facts` are copied: they may be lent. */
+  constructor(dialect: Dialect, bytes: ByteSpan, facts: BodyFacts, parsed?: ParsedBody) {
     this.dialect = dialect;
     this.operation = dialect.operation;
     this.bytes = bytes;
-    this.model = marks.model;
-    this.modelStart = marks.modelStart;
-    this.modelEnd = marks.modelEnd;
-    this.userStart = marks.userStart;
-    this.userEnd = marks.userEnd;
-    this.metadataStart = marks.metadataStart;
-    this.metadataEnd = marks.metadataEnd;
-    this.isolating = marks.isolating;
-    const newerLimit = limitOf(marks.newerLimit);
-    this.stream = (dialect.generates || dialect.task !== undefined) && marks.stream;
-    this.streamOptions = marks.streamOptions;
-    this.width = dialect.width(marks.choices, marks.bestOf, marks.prompts);
-    this.promptTokens = marks.promptTokens;
-    this.tokenLimit = newerLimit ?? limitOf(marks.olderLimit);
+    this.model = facts.model;
+    this.modelStart = facts.modelStart;
+    this.modelEnd = facts.modelEnd;
+    this.userStart = facts.userStart;
+    this.userEnd = facts.userEnd;
+    this.metadataStart = facts.metadataStart;
+    this.metadataEnd = facts.metadataEnd;
+    this.isolating = facts.isolating;
+    const newerLimit = limitOf(facts.newerLimit);
+    this.stream = (dialect.generates || dialect.task !== undefined) && facts.stream;
+    this.streamOptions = facts.streamOptions;
+    this.width = dialect.width(facts.choices, facts.bestOf, facts.prompts);
+    this.promptTokens = facts.promptTokens;
+    this.tokenLimit = newerLimit ?? limitOf(facts.olderLimit);
     this.tokenLimitName = (newerLimit === undefined ? dialect.limitMembers[1] : undefined) ?? dialect.limitMembers[0];
-    this.hasOthers = marks.hasOthers;
-    this.corrections = correctionsOf(dialect, marks);
-    this.hasMedia = marks.hasMedia;
-    this.store = marks.store;
-    this.background = marks.background;
-    this.namesKept = dialect.namesKept !== undefined && marks.namesKept;
-    this.maySeal = dialect.opened !== undefined && marks.maySeal;
+    this.hasOthers = facts.hasOthers;
+    this.corrections = correctionsOf(dialect, facts);
+    this.hasMedia = facts.hasMedia;
+    this.store = facts.store;
+    this.background = facts.background;
+    this.namesKept = dialect.namesKept !== undefined && facts.namesKept;
+    this.maySeal = dialect.opened !== undefined && facts.maySeal;
     this.messageHeaders = undefined;
     this.goesOn = undefined;
     this.form = undefined;

@@ -31,7 +31,7 @@ const newerLimitAlone: Corrections = { max_tokens: null };
 export const notKept: Corrections = { store: "false" };
 
 /** What a body says of what the gateway goes by, noted when it is checked; what that means in its dialect is not in it. */
-export interface RequestMarks {
+export interface BodyFacts {
   readonly model: string;
   /** Offsets of its value in the bytes; both 0 where nobody looked. */
   readonly modelStart: number;
@@ -72,8 +72,8 @@ export interface RequestMarks {
   readonly maySeal: boolean;
 }
 
-/** The marks of a body that was parsed. */
-export function marksOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): RequestMarks {
+/** The facts of a body that was parsed. */
+export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): BodyFacts {
   const prompt = body[dialect.promptMember];
   const { stream_options: options, store } = body;
   const [newer, older] = dialect.limitMembers;
@@ -187,7 +187,7 @@ export function limitOf(value: number | null | undefined): number | undefined {
  */
 export function correctionsOf(
   { generates, knowsNewerLimit, isKeptUnlessTold }: Dialect,
-  { newerLimit, olderLimit, hasEmptyStop, store }: RequestMarks,
+  { newerLimit, olderLimit, hasEmptyStop, store }: BodyFacts,
 ): Corrections | undefined {
   if (!generates) return undefined;
   if (isKeptUnlessTold) return store === false ? undefined : notKept;

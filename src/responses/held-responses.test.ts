@@ -1,12 +1,12 @@
 // What a connection holds of its own responses is bounded, on the account of its key, and given back.
 import { expect, test } from "bun:test";
-import { HeldBytes } from "../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../base/bytes/held-bytes.ts";
 import { HeldResponses } from "./held-responses.ts";
 
 const item = (text: string) => ({ type: "message", id: `msg_${text}`, content: text });
 
 test("the last four responses can be gone on from, and all is given back at the end", () => {
-  const ledger = new HeldBytes(1_000_000);
+  const ledger = new BufferedBytes(1_000_000);
   const held = new HeldResponses(ledger.visitors);
   for (const id of ["a", "b", "c", "d", "e"]) held.add(id, [item(id)]);
   expect(held.find("a")).toBeUndefined();
@@ -19,14 +19,14 @@ test("the last four responses can be gone on from, and all is given back at the 
 });
 
 test("what there is no room for is not held", () => {
-  const ledger = new HeldBytes(10_000);
+  const ledger = new BufferedBytes(10_000);
   const held = new HeldResponses(ledger.visitors);
   held.add("a", [item("x".repeat(20_000))]);
   expect([ledger.byKind.chats, held.find("a")]).toEqual([0, undefined]);
 });
 
 test("older responses give way to the last where there is no room for both", () => {
-  const ledger = new HeldBytes(60_000);
+  const ledger = new BufferedBytes(60_000);
   const held = new HeldResponses(ledger.visitors);
   for (const id of ["a", "b", "c"]) held.add(id, [item(id + "x".repeat(4_500))]);
   expect(["b", "c"].map((id) => held.find(id) !== undefined)).toEqual([false, true]);

@@ -1,17 +1,17 @@
 // Responses that a connection alone holds, as they are not kept: what is asked next over it may go on from them.
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 
 /** The last few: a client goes on from the last, or from one that it forks from. */
 const maxHeld = 4;
 
 export class HeldResponses {
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   /** The oldest first; JSON, as a tree takes many times as much. */
   readonly #byId = new Map<string, Buffer>();
 
-  constructor(holder: Holder) {
-    this.#holder = holder;
+  constructor(memoryAccount: MemoryAccount) {
+    this.#memoryAccount = memoryAccount;
   }
 
   /** The items of all of its conversation. */
@@ -27,7 +27,7 @@ export class HeldResponses {
   add(id: string, items: readonly StoredItem[]): void {
     this.drop(id);
     const json = Buffer.from(JSON.stringify(items));
-    while (this.#holder.take("chats", json.length)) if (!this.#dropOldest()) return;
+    while (this.#memoryAccount.take("chats", json.length)) if (!this.#dropOldest()) return;
     this.#byId.set(id, json);
     if (this.#byId.size > maxHeld) this.#dropOldest();
   }
@@ -49,6 +49,6 @@ export class HeldResponses {
     const held = this.#byId.get(id);
     if (!held) return;
     this.#byId.delete(id);
-    this.#holder.release("chats", held.length);
+    this.#memoryAccount.release("chats", held.length);
   }
 }

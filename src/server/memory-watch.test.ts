@@ -1,11 +1,11 @@
 // Memory that is full for a while is told from a burst, and there is room again as soon as there is.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
-import { AccountBytes, HeldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 
 test("only what was full at each look for three seconds is full for long, and no more once there is room", () => {
-  const ledger = new HeldBytes(1_000_000);
+  const ledger = new BufferedBytes(1_000_000);
   const clock = manualClock();
   const watch = new MemoryWatch(ledger, clock);
   const after = (ms: number) => {
@@ -25,11 +25,11 @@ test("only what was full at each look for three seconds is full for long, and no
 });
 
 test("memory is full where a usual request of a key that holds nothing is refused, and not before", () => {
-  const ledger = new HeldBytes(1_000_000);
+  const ledger = new BufferedBytes(1_000_000);
   const usual = Math.floor(ledger.maxBytes / 2048);
   ledger.add("chats", ledger.maxBytes - usual);
   expect(ledger.isFull).toBe(false);
-  const key = ledger.holder(new AccountBytes());
+  const key = ledger.memoryAccount(new AccountMemory());
   expect(key.take("requests", usual)).toBeUndefined();
   expect([ledger.isFull, key.take("requests", 1)?.code]).toEqual([true, "service_unavailable"]);
 });

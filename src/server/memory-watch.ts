@@ -1,18 +1,18 @@
 // Whether so much is held in memory that everybody is refused, and has been for longer than a burst takes.
 
-import type { HeldBytes } from "../base/bytes/held-bytes.ts";
+import type { BufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 
 /** Clients are told to come again after 2 seconds. */
 const longMs = 3_000;
 
 export class MemoryWatch {
-  readonly #ledger: Pick<HeldBytes, "isFull">;
+  readonly #ledger: Pick<BufferedBytes, "isFull">;
   readonly #clock: Pick<Clock, "monotonicMs">;
   /** Monotonic milliseconds of the first of the looks that all found it full. */
   #fullSinceMs: number | undefined;
 
-  constructor(ledger: Pick<HeldBytes, "isFull">, clock: Pick<Clock, "monotonicMs">) {
+  constructor(ledger: Pick<BufferedBytes, "isFull">, clock: Pick<Clock, "monotonicMs">) {
     this.#ledger = ledger;
     this.#clock = clock;
   }

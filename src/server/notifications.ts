@@ -8,7 +8,7 @@ import { SmtpMailer } from "../mail/smtp-mailer.ts";
 import { Deliverer } from "../notifications/delivery/deliverer.ts";
 import type { PostOptions } from "../notifications/delivery/post.ts";
 import { Webhooks } from "../notifications/manage-webhooks.ts";
-import { Notices } from "../notifications/notifications.ts";
+import { Notifications } from "../notifications/notifications.ts";
 import { ErrorWatch } from "../notifications/watch/error-watch.ts";
 import { IncidentWatch } from "../notifications/watch/incident-watch.ts";
 import { KeyWatch } from "../notifications/watch/key-watch.ts";
@@ -20,8 +20,8 @@ import { ExpirySweep } from "../storage/tables/expiry-sweep.ts";
 import { SqlDeliveryStore } from "../storage/tables/notifications/delivery-store.ts";
 import { SqlIncidentStore } from "../storage/tables/notifications/incident-store.ts";
 import { SqlKeySurvey } from "../storage/tables/notifications/key-survey.ts";
-import { SqlNoticeMutes } from "../storage/tables/notifications/mute-store.ts";
-import { SqlNoticeStore } from "../storage/tables/notifications/notification-store.ts";
+import { SqlNotificationMutes } from "../storage/tables/notifications/mute-store.ts";
+import { SqlNotificationStore } from "../storage/tables/notifications/notification-store.ts";
 import { SqlWebhookStore } from "../storage/tables/notifications/webhook-store.ts";
 import type { Governance } from "./governance.ts";
 import type { ModelRouting } from "./model-routing.ts";
@@ -29,13 +29,13 @@ import type { Opened } from "./opened.ts";
 import type { People } from "./people.ts";
 
 /** Intervals and more that a test does not wait for; the usual ones where left out. */
-export interface NoticeTimes {
+export interface NotificationTimes {
   /** In which quotas, incidents and the queue are looked at. */
   everyMs?: number;
   posting?: Partial<Pick<PostOptions, "resolve" | "timeoutMs" | "ca">>;
 }
 
-export interface NoticeOptions {
+export interface NotificationOptions {
   db: Database;
   config: Config;
   governance: Governance;
@@ -46,20 +46,24 @@ export interface NoticeOptions {
   observer: Observer;
   clock: Clock;
   log: Log;
-  times: NoticeTimes | undefined;
+  times: NotificationTimes | undefined;
   opened: Opened;
 }
 
-export type NoticeParts = ReturnType<typeof openNotices>;
+export type NotificationParts = ReturnType<typeof openNotifications>;
 
 /** How long notices are looked for that are past their time. */
 const sweepMs = 600_000;
 
-export function openNotices(options: NoticeOptions) {
+export function openNotifications(options: NotificationOptions) {
   const { db, config, governance, replicas, clock, log, times = {}, opened } = options;
   const { everyMs } = times;
   const often = everyMs === undefined ? {} : { everyMs };
-  const [store, webhookStore, deliveries] = [new SqlNoticeStore(db), new SqlWebhookStore(db), new SqlDeliveryStore(db)];
+  const [store, webhookStore, deliveries] = [
+    new SqlNotificationStore(db),
+    new SqlWebhookStore(db),
+    new SqlDeliveryStore(db),
+  ];
   const rules = { allowLoopback: config.webhookLoopback };
   // Apart from the one of sign-in: its places are for people who wait at a page.
   const mail = config.mail && new SmtpMailer(config.mail);
@@ -73,7 +77,7 @@ export function openNotices(options: NoticeOptions) {
     }),
   );
   const wake = () => deliverer.wake();
-  const teller = new Notices({ store, clock, log, mails: mail !== undefined, wake });
+  const teller = new Notifications({ store, clock, log, mails: mail !== undefined, wake });
   opened.add(
     new ExpirySweep({ what: "notice", store, deletionClock: governance.deletionClock, log, everyMs: sweepMs }),
   );
@@ -108,13 +112,13 @@ export function openNotices(options: NoticeOptions) {
     routes: {
       webhooks: new Webhooks({ store: webhookStore, notices: store, sealFor: governance.contentSeal, rules, wake }),
       webhookDeliveries: deliveries,
-      noticeMutes: new SqlNoticeMutes(db),
-      noticesAreMailed: mail !== undefined,
+      notificationMutes: new SqlNotificationMutes(db),
+      areNotificationsMailed: mail !== undefined,
     },
   };
 }
 
-function outageSources({ sources, router, network }: NoticeOptions["routing"]): OutageSources {
+function outageSources({ sources, router, network }: NotificationOptions["routing"]): OutageSources {
   return {
     upstreams: () =>
       sources

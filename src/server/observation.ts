@@ -1,6 +1,6 @@
 // Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
 
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, TracingConfig } from "../config/config.ts";
@@ -73,7 +73,7 @@ export interface Observation {
 export async function openObservation(options: ObservationOptions): Promise<Observation> {
   const { config, log, clock, version, startedAt, db, replicas, governance, people, opened } = options;
   const { budget, catalog, router, capacity, overflow, commands, sources, network } = options.routing;
-  const memory = new MemoryWatch(heldBytes, clock);
+  const memory = new MemoryWatch(bufferedBytes, clock);
   const checked = {
     authenticator: governance.authenticator,
     ledger: governance.ledger,

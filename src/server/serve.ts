@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { AccountBytes, heldBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchTimes } from "../batches/batch-runner.ts";
@@ -22,7 +22,7 @@ import type { Catalog } from "../inference/models/catalog.ts";
 import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
-import { VainPolicies } from "../inference/models/vain-policies.ts";
+import { PoliciesWithoutEffect } from "../inference/models/vain-policies.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Shadows } from "../inference/shadow/shadows.ts";
@@ -54,7 +54,7 @@ import { filesElsewhere } from "./llama-server-files.ts";
 import { sharedMemory } from "./model-processes.ts";
 import { openModelRouting } from "./model-routing.ts";
 import type { NodeNetwork } from "./node-network.ts";
-import { type NoticeParts, type NoticeTimes, openNotices } from "./notifications.ts";
+import { type NotificationParts, type NotificationTimes, openNotifications } from "./notifications.ts";
 import { openObservation } from "./observation.ts";
 import { Opened } from "./opened.ts";
 import { openOwnCalls } from "./own-calls.ts";
@@ -92,7 +92,7 @@ export interface ServeOptions {
   /** Limits on clients that need no credential; a test reaches them sooner. */
   addressLimits?: Partial<Record<AddressLimit, number>>;
   /** Times of what is told and delivered; the usual unless a test has less patience. */
-  noticeTimes?: NoticeTimes;
+  notificationTimes?: NotificationTimes;
   /** How documents of clients are fetched; a test has them on this machine. */
   documentFetch?: PeopleOptions["documentFetch"];
   /** Times of the work on batches; the usual unless a test has less patience. */
@@ -120,7 +120,7 @@ export interface RunningServer {
   personConnections: PersonConnections;
   replicas: Replicas;
   network: NodeNetwork;
-  notices: NoticeParts;
+  notices: NotificationParts;
   ownCalls: OwnCalls;
   /** How calls of tools are counted, and how their servers ask models. */
   tools: ToolUseParts;
@@ -220,7 +220,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     configure,
   } = routing;
 
-  heldBytes.maxBytes = config.limits.heldBytes;
+  bufferedBytes.maxBytes = config.limits.heldBytes;
   let draining = false;
   let refusing = false;
   const stopping = new Stopping();
@@ -239,13 +239,13 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     opened,
   });
   const { tracer, readiness, health, answered, metrics } = observation;
-  const notices: NoticeParts = openNotices({
+  const notices: NotificationParts = openNotifications({
     ...{ db, config, governance, people, routing, replicas, clock, log, opened },
     observer: observation.observer,
-    times: options.noticeTimes,
+    times: options.notificationTimes,
   });
   const { observer } = notices;
-  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, heldBytes);
+  const openRequests = new OpenRequests(() => sources.config.limits.openRequestsPerKey, bufferedBytes);
   const longConnections = new LongConnections({ clock, connectionLimit: () => server.connections.limit });
   const { responses, background } = governance;
   const backgroundRuns = opened.add(new BackgroundRuns({ responses, background, clock, log }));
@@ -266,8 +266,8 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     settings: () => sources.config.guardrails,
     found: (finding) => observation.guardrailFound(finding),
   });
-  const holder = heldBytes.holder(new AccountBytes());
-  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, holder });
+  const memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
+  const shadows = new Shadows({ ownCalls, catalog, capacity, guardrails, memoryAccount });
   const inference = { ...plain, shadows, answerCache, guardrails };
   const tools = openToolUses({
     ...{ governance, inference, catalog, openRequests, quotaWatch: notices.quotaWatch },
@@ -400,7 +400,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     return found;
   };
   const localServers = look();
-  const vainPolicies = new VainPolicies({ catalog, guardrails: () => sources.config.guardrails, log });
+  const vainPolicies = new PoliciesWithoutEffect({ catalog, guardrails: () => sources.config.guardrails, log });
   const refresh = async () => {
     await catalog.refresh();
     vainPolicies.tell();
@@ -436,7 +436,7 @@ async function compose(config: Config, options: ServeOptions, opened: Opened): P
     redact: (text) => sources.known().reduce((safe, { engine: one }) => one.redact(safe), text),
     async reload(changed, needRestart = []) {
       sources.config = changed;
-      heldBytes.maxBytes = changed.limits.heldBytes;
+      bufferedBytes.maxBytes = changed.limits.heldBytes;
       governance.reconfigure(changed);
       workers?.configure(changed);
       configure();

@@ -1,6 +1,6 @@
 // The metrics for Prometheus: what was asked and answered, and how the parts do at the moment. It never asks a store.
 
-import { heldBounds, heldBytes, heldKinds } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes, heldBounds, heldKinds } from "../base/bytes/held-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { usdOf } from "../base/money.ts";
 import { type BatchFigures, lineEnds } from "../batches/batch-runner.ts";
@@ -25,7 +25,7 @@ import { type GuardrailFinding, Traffic } from "../metrics/traffic.ts";
 import type { SpoolSpace } from "../multipart/spool-space.ts";
 import type { NodeDirectory } from "../nodes/node-directory.ts";
 import { attemptEnds, type DeliveryFigures, deliveryWays } from "../notifications/delivery/deliverer.ts";
-import type { Notices } from "../notifications/notifications.ts";
+import type { Notifications } from "../notifications/notifications.ts";
 import type { Replicas } from "../policy/records/replicas.ts";
 import type { EngineSources } from "./engine-sources.ts";
 import type { Governance } from "./governance.ts";
@@ -61,7 +61,7 @@ export interface ServerMetricsOptions {
   formSpace: Pick<SpoolSpace, "heldBytes" | "maxBytes">;
   batches(): BatchFigures;
   shadows(): Iterable<ShadowCount>;
-  notices(): { told: Notices["figures"]; deliveries: DeliveryFigures };
+  notices(): { told: Notifications["figures"]; deliveries: DeliveryFigures };
 }
 
 const loopDelays = new Buckets([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]);
@@ -129,7 +129,7 @@ export class ServerMetrics {
     writeOverflow(out, this.#options.overflow);
     writeModelProcesses(out, this.#options.commands.engines, this.#options.budget);
     this.#writeStores(out);
-    this.#writeNotices(out);
+    this.#writeNotifications(out);
     writeBatches(out, this.#options.batches());
     writeShadows(out, this.#options.shadows());
     const delay = "headrace_event_loop_delay_seconds";
@@ -251,7 +251,7 @@ export class ServerMetrics {
     out.sample(labelText({ reason: "lost" }), refused.lost);
   }
 
-  #writeNotices(out: Exposition): void {
+  #writeNotifications(out: Exposition): void {
     const { told, deliveries } = this.#options.notices();
     out.counter("headrace_notices_total", "Events that accounts and operators are told of.", told.told);
     const notKept = "headrace_notices_write_failures_total";
@@ -311,13 +311,13 @@ export function writeLedger(out: Exposition, { figures }: Pick<SpoolLedger, "fig
 /** The ledger of bytes in memory. */
 export function writeHeld(out: Exposition): void {
   out.family("headrace_held_bytes", "gauge", "Bytes of requests and answers in memory, by what holds them.");
-  for (const kind of heldKinds) out.sample(labelText({ kind }), heldBytes.byKind[kind]);
-  const holders = "Keys, visitors together and other replicas together on whose account some of them are.";
-  out.gauge("headrace_held_bytes_holders", holders, heldBytes.holders);
-  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", heldBytes.maxBytes);
+  for (const kind of heldKinds) out.sample(labelText({ kind }), bufferedBytes.byKind[kind]);
+  const memoryAccounts = "Keys, visitors together and other replicas together on whose account some of them are.";
+  out.gauge("headrace_held_bytes_holders", memoryAccounts, bufferedBytes.memoryAccounts);
+  out.gauge("headrace_held_bytes_limit", "Of all kinds together; more is refused.", bufferedBytes.maxBytes);
   const refused = "headrace_held_bytes_refused_total";
   out.family(refused, "counter", "Times that more bytes were refused, by whose share was used up.");
-  for (const bound of heldBounds) out.sample(labelText({ bound }), heldBytes.refused[bound]);
+  for (const bound of heldBounds) out.sample(labelText({ bound }), bufferedBytes.refused[bound]);
 }
 
 export function writePlaces(

@@ -62,12 +62,12 @@ export class Workers {
     this.#processes = new WorkerProcesses({
       ...{ count: config.workers, directory, log, passLines: options.passLines },
       command: selfCommand("serve-requests"),
-      desk: {
+      rpcServer: {
         ...{ limits, keys },
         renewals: secretRotation.renewals,
         limitsSeen: (set) => governance.limitsSeen(set),
         enter: (set) => options.openRequests.enter(this.#partyOf(set)),
-        used: (desk, lease) => this.#used(desk, lease),
+        used: (rpcServer, lease) => this.#used(rpcServer, lease),
       },
       tiers: () => governance.tiers.ofDatabase,
       refused: (request) => {
@@ -169,9 +169,9 @@ export class Workers {
     return party;
   }
 
-  #used(desk: object, lease: SettledLease): void {
+  #used(rpcServer: object, lease: SettledLease): void {
     const { limits } = lease;
-    this.#options.governance.summedLedger.settled(desk, lease);
+    this.#options.governance.summedLedger.settled(rpcServer, lease);
     this.#options.quotaWatch.used({ limits, account: this.#partyOf(limits).account });
   }
 

@@ -1,5 +1,5 @@
 // The client's connection below a WebSocket: its socket, with what the kernel has not taken of it yet.
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";
 import type { ClientSocket } from "./client-socket.ts";
@@ -16,7 +16,7 @@ export class ClientChannel implements PausableChannel {
   /** `early`: what was read beyond the head of the answer. */
   constructor(socket: ClientSocket, peer: string, early: Buffer | undefined) {
     this.#socket = socket;
-    this.#output = new ConnectionOutput(socket, heldBytes.bounded);
+    this.#output = new ConnectionOutput(socket, bufferedBytes.bounded);
     this.peer = peer;
     this.#early = early;
   }

@@ -1,6 +1,6 @@
 // Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
 import { isUtf8 } from "node:buffer";
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import {
   applyMask,
   closeCodes,
@@ -43,21 +43,21 @@ export class FrameReader {
   /** Fragments of the message that is under way. */
   #fragments: Buffer | undefined;
   #fragmentsLength = 0;
-  readonly #holder: Holder | undefined;
-  /** Bytes of which the holder knows. */
+  readonly #memoryAccount: MemoryAccount | undefined;
+  /** Bytes of which the memoryAccount knows. */
   #heldBytes = 0;
   #ended = false;
 
-  /** `holder`: on whose account a message is that is not whole; left out: nobody's. */
+  /** `memoryAccount`: on whose account a message is that is not whole; left out: nobody's. */
   constructor(
     listener: FrameListener,
     masked: boolean,
     maxMessageBytes: number,
     kind: MessageKind = "binary",
-    holder?: Holder,
+    memoryAccount?: MemoryAccount,
   ) {
     this.#listener = listener;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
     this.#kind = kind;
     this.#masked = masked;
     this.maxMessageBytes = maxMessageBytes;
@@ -87,9 +87,9 @@ export class FrameReader {
 
   /** Takes so many bytes more; fewer than none are given back. */
   #hold(bytes: number): void {
-    if (!this.#holder || bytes === 0) return;
-    if (bytes < 0) this.#holder.release("requests", -bytes);
-    else if (this.#holder.take("requests", bytes)) {
+    if (!this.#memoryAccount || bytes === 0) return;
+    if (bytes < 0) this.#memoryAccount.release("requests", -bytes);
+    else if (this.#memoryAccount.take("requests", bytes)) {
       throw new FrameError(closeCodes.tryAgainLater, "too much is held for this key; send the message in a moment");
     }
     this.#heldBytes += bytes;

@@ -1,5 +1,5 @@
 // One WebSocket after its handshake, at either end: messages over a connection, and its end as RFC 6455 has it.
-import type { Holder } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";
@@ -13,7 +13,7 @@ export interface WebSocketLinkOptions {
   /** Left out: binary. */
   kind?: MessageKind;
   /** On whose account a message is that is not whole yet; left out: nobody's. */
-  holder?: Holder;
+  memoryAccount?: MemoryAccount;
   /** Makes the listener of the link; nothing is read before it returns. */
   listen(link: WebSocketLink): MessageLinkListener;
 }
@@ -42,7 +42,7 @@ export class WebSocketLink implements PausableLink, ByteChannelListener, FrameLi
     this.peer = channel.peer;
     this.#isServer = options.role === "server";
     this.#kind = options.kind ?? "binary";
-    this.#reader = new FrameReader(this, this.#isServer, options.maxMessageBytes, this.#kind, options.holder);
+    this.#reader = new FrameReader(this, this.#isServer, options.maxMessageBytes, this.#kind, options.memoryAccount);
     this.#writer = new FrameWriter(channel, !this.#isServer);
     this.#listener = options.listen(this);
     channel.listen(this);

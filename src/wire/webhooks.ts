@@ -1,7 +1,7 @@
 // The shapes of webhooks and of their deliveries on the wire, and of the requests that make and change them.
 import { z } from "zod";
 import { environments } from "../domain/api-key.ts";
-import { noticeTypes } from "../domain/notifications/notification.ts";
+import { notificationTypes } from "../domain/notifications/notification.ts";
 import { deletedShape, unixSeconds } from "./parts.ts";
 
 const maxOverlapSeconds = 2_592_000;
@@ -14,8 +14,8 @@ const url = z
   .describe("Where events are posted to: https, on the public internet, without a user name in it.");
 const description = z.string().max(200).describe("For people; whatever tells it from others.");
 const events = z
-  .array(z.enum(noticeTypes))
-  .max(noticeTypes.length)
+  .array(z.enum(notificationTypes))
+  .max(notificationTypes.length)
   .describe("The types of events that it gets; empty: all that there are for its owner, also later ones.");
 
 export const createWebhookRequest = z
@@ -49,7 +49,7 @@ const webhookMembers = {
   id: z.string(),
   url: z.string(),
   description: z.string(),
-  events: z.array(z.enum(noticeTypes)).describe("Empty: all."),
+  events: z.array(z.enum(notificationTypes)).describe("Empty: all."),
   environment: z.enum(environments).nullable().describe("It gets events of this one; null: of the operators'."),
   enabled: z.boolean(),
   disabled_reason: z
@@ -81,7 +81,7 @@ export const deliveryShape = z
     object: z.literal("webhook_delivery"),
     id: z.string(),
     event_id: z.string().describe("The `webhook-id` of all its attempts."),
-    type: z.enum(noticeTypes),
+    type: z.enum(notificationTypes),
     state: z.enum(["pending", "delivered", "failed"]).describe("`failed`: it is not tried again."),
     attempts: z.array(
       z

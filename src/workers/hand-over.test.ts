@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { openRaw, raw } from "../../tests/hostile/raw-client.ts";
 import { echo, get, post, until } from "../../tests/support/http1/server-fixture.ts";
 import { startWorkerFront } from "../../tests/support/http1/worker-front.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { startHttp1Server } from "../http1/server/server.ts";
@@ -188,7 +188,7 @@ test("an upgraded connection keeps the side waiting that says more than the othe
   let heard = 0;
   const onTheWay = () => muchBytes - client.socket.writableLength - heard;
   await Bun.sleep(200);
-  expect(heldBytes.byKind.unsent + heldBytes.byKind.received).toBeLessThan(maxOnTheWay);
+  expect(bufferedBytes.byKind.unsent + bufferedBytes.byKind.received).toBeLessThan(maxOnTheWay);
   expect(onTheWay()).toBeLessThan(maxOnTheWay);
   let most = 0;
   opened.listen({

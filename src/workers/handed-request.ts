@@ -2,7 +2,7 @@
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import { heldBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { CancelListener } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
 import { whenSettled } from "../base/later.ts";
@@ -66,7 +66,7 @@ export class HandedRequest implements BodySink, PassedParts, CancelListener {
     this.#body = body;
     this.#unreachable = unreachable;
     // What is here of an answer is bounded by what is read ahead of its client; whose it is only the primary knows.
-    request.holder = heldBytes.bounded;
+    request.memoryAccount = bufferedBytes.bounded;
   }
 
   send(): void {

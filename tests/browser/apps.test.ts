@@ -10,7 +10,7 @@ import { look } from "../support/page-look.ts";
 let server: TestServer;
 let at: string;
 /** The operator's browser, without a screen. */
-let desk: Browser;
+let handler: Browser;
 let callback: ReturnType<typeof startCallback>;
 let notes: TestApp;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startHeadrace();
   at = pagesOf(server);
   callback = startCallback();
-  desk = await setUp(server, { person: operator });
+  handler = await setUp(server, { person: operator });
   const homepage_url = "https://notes.example/about";
   notes = await testApp(server, { redirect_uris: [callback.redirectUri], name: "Notes", homepage_url });
 });
@@ -35,7 +35,7 @@ afterAll(async () => {
 
 async function ada(options: Partial<VisitorOptions> = {}): Promise<Visitor> {
   const visitor = await openVisitor({ at, others: callback.hosts, ...options });
-  const cookies = [...desk.cookies].map(([name, value]) => ({ name, value, url: at }));
+  const cookies = [...handler.cookies].map(([name, value]) => ({ name, value, url: at }));
   await visitor.context.addCookies(cookies.map((cookie) => ({ ...cookie, httpOnly: true, sameSite: "Lax" })));
   return visitor;
 }
@@ -92,8 +92,8 @@ test("signing in in the middle leads back to the request; allowed: the code arri
 
 test("with several accounts the person chooses, and long names of all kinds stay in their places", async () => {
   const body = { name: `Departement ${"voor ".repeat(10)}zaken`, tier: "pro" };
-  const { id: account } = await desk.ask("/v1/admin/accounts", { method: "POST", body });
-  const { pathname } = await invitation(desk, { email: operator.email, account: String(account) });
+  const { id: account } = await handler.ask("/v1/admin/accounts", { method: "POST", body });
+  const { pathname } = await invitation(handler, { email: operator.email, account: String(account) });
   await using visitor = await ada();
   await visitor.go(pathname);
   await visitor.press("Join");

@@ -191,16 +191,16 @@ test("what was allowed is told in words, on a tab that has its own address, and 
   expect(ada.path()).toBe("/apps?tab=allowed");
   await page.reload();
   const allowed = page.getByRole("list", { name: "Apps I allowed" });
-  const desk = allowed.locator("> li", { hasText: "Desk Assistant" });
+  const handler = allowed.locator("> li", { hasText: "Desk Assistant" });
   for (const text of ["Use models on your behalf", "See which models you can use", "For the account First account"]) {
-    await desk.getByText(text).waitFor();
+    await handler.getByText(text).waitFor();
   }
   await look(ada, "apps-allowed");
   await ada.press("Revoke access for Desk Assistant");
   await told(ada, "The app loses its access to First account immediately");
   await ada.press("Revoke access");
   await told(ada, "Desk Assistant no longer has access.");
-  await desk.waitFor({ state: "detached" });
+  await handler.waitFor({ state: "detached" });
   await allowed.getByText("Meeting Notes").waitFor();
   expect(ada.trouble).toEqual([]);
 });

@@ -354,8 +354,8 @@ async function visitorAs(browser: Browser, server: TestServer): Promise<Visitor>
 
 test("where there is no model an operator is led to the upstreams, and a member told whom to ask", async () => {
   await using server = await startHeadrace();
-  const desk = await setUp(server, { person: operator });
-  await using visitor = await visitorAs(desk, server);
+  const handler = await setUp(server, { person: operator });
+  await using visitor = await visitorAs(handler, server);
   await visitor.go("/catalog");
   const next = visitor.page.getByRole("link", { name: "Add an upstream" });
   await next.waitFor();
@@ -363,7 +363,7 @@ test("where there is no model an operator is led to the upstreams, and a member 
   await look(visitor, "models-none");
   await visitor.go("/playground");
   await next.waitFor();
-  await using member = await visitorAs(await invite(desk, { person: colleagues.member }), server);
+  await using member = await visitorAs(await invite(handler, { person: colleagues.member }), server);
   await member.go("/catalog");
   await member.page.getByText("ask an operator of this server", { exact: false }).waitFor();
   expect(await member.page.getByRole("link", { name: "Add an upstream" }).count()).toBe(0);
@@ -375,8 +375,8 @@ test("an operator sees what is loaded of the commands that serve models, loads a
   const command = `${process.execPath} ${program} --port \${PORT} --model small`;
   const commands = `- { name: small, command: "${command}", models: [small], memory: { ram: 4GB } }`;
   await using server = await startHeadrace({ yaml: `engine:\n  memory: { ram: 6GB }\n  commands:\n    ${commands}\n` });
-  const desk = await setUp(server, { person: operator });
-  await using visitor = await visitorAs(desk, server);
+  const handler = await setUp(server, { person: operator });
+  await using visitor = await visitorAs(handler, server);
   await visitor.go("/catalog");
   const { page } = visitor;
   const part = page.getByRole("region", { name: "Model processes" });
@@ -404,12 +404,12 @@ test("an operator sees a model beside its shadow, with what both did", async () 
   const policies = "policies: { shadow: { model: new, percent: 100 } }";
   const yaml = upstreamYaml(upstream, `models:\n  - ${models[0]}, ${policies} }\n  - ${models[1]} }\n`);
   await using server = await startHeadrace({ yaml });
-  const desk = await setUp(server, { person: operator });
+  const handler = await setUp(server, { person: operator });
   await server.request("/v1/chat/completions", { body: { model: "old", messages: [{ role: "user", content: "Hi" }] } });
   await until(() => upstream.requests.length === 2, "the shadow's request");
   await Bun.sleep(200);
   await server.governance.ledger.flush();
-  await using visitor = await visitorAs(desk, server);
+  await using visitor = await visitorAs(handler, server);
   await visitor.go("/catalog");
   const { page } = visitor;
   await page.getByRole("button", { name: "Details of old" }).click();

@@ -254,13 +254,13 @@ test("a person says how much an app may use in their name, and what it used is t
   await look(visitor, "quotas-app");
   await visitor.press("Save quotas");
   await told(page, "The limits of Desk Assistant were saved");
-  const desk = page.getByRole("list", { name: "Apps I allowed" }).locator("> li", { hasText: "Desk Assistant" });
-  await desk.getByText("Requests per day for aurora-mini").waitFor();
-  await desk.getByText("50 of 50 left").waitFor();
+  const handler = page.getByRole("list", { name: "Apps I allowed" }).locator("> li", { hasText: "Desk Assistant" });
+  await handler.getByText("Requests per day for aurora-mini").waitFor();
+  await handler.getByText("50 of 50 left").waitFor();
   await look(visitor, "quotas-apps");
   await visitor.press("Limit Desk Assistant for First account");
   await visitor.press("Remove quota 1");
   await visitor.press("Save quotas");
-  await desk.getByText("50 of 50 left").waitFor({ state: "detached" });
+  await handler.getByText("50 of 50 left").waitFor({ state: "detached" });
   expect(visitor.trouble).toEqual([]);
 }, 60_000);

@@ -10,7 +10,7 @@ import { look } from "../support/page-look.ts";
 let host: DocumentHost;
 let server: TestServer;
 let at: string;
-let desk: Browser;
+let handler: Browser;
 let callback: ReturnType<typeof startCallback>;
 
 beforeAll(async () => {
@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startHeadrace({ documentFetch: { resolve: host.resolve, ca: host.ca } });
   at = pagesOf(server);
   callback = startCallback();
-  desk = await setUp(server, { person: operator });
+  handler = await setUp(server, { person: operator });
 });
 
 afterAll(async () => {
@@ -30,7 +30,7 @@ afterAll(async () => {
 
 async function ada(options: Partial<VisitorOptions> = {}) {
   const visitor = await openVisitor({ at, others: callback.hosts, ...options });
-  const cookies = [...desk.cookies].map(([name, value]) => ({ name, value, url: at }));
+  const cookies = [...handler.cookies].map(([name, value]) => ({ name, value, url: at }));
   await visitor.context.addCookies(cookies.map((cookie) => ({ ...cookie, httpOnly: true, sameSite: "Lax" })));
   return visitor;
 }

@@ -9,7 +9,7 @@ import { expectVisibleFocus, look } from "../support/page-look.ts";
 let server: TestServer;
 let at: string;
 /** The operator's browser, without a screen. */
-let desk: Browser;
+let handler: Browser;
 
 beforeAll(async () => {
   server = await startHeadrace();
@@ -29,8 +29,8 @@ beforeAll(async () => {
   expect(ada.path()).toBe("/");
   await look(ada, "setup-done");
   const session = (await cookiesOf(ada)).get("headrace_session");
-  desk = new Browser(server.url);
-  desk.cookies.set("headrace_session", session?.value ?? "");
+  handler = new Browser(server.url);
+  handler.cookies.set("headrace_session", session?.value ?? "");
   await ada.go(pathname);
   expect(await ada.heading()).toBe("This link does not work");
   await look(ada, "dead-link", { status: 404 });
@@ -117,15 +117,15 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
   await guest.page.getByRole("heading", { name: "Now ask for your link" }).waitFor();
   await look(guest, "reset-asked");
 
-  await guest.go((await invitation(desk, { email: "grace@example.test" })).pathname);
+  await guest.go((await invitation(handler, { email: "grace@example.test" })).pathname);
   await look(guest, "invitation");
   await guest.fill({ "Your name": "Grace Hopper", Password: "the first password" });
   await guest.press("Join");
   await guest.page.waitForURL("**/");
 
-  const { data } = (await desk.ask("/v1/admin/people")) as { data: { id: string; email: string }[] };
+  const { data } = (await handler.ask("/v1/admin/people")) as { data: { id: string; email: string }[] };
   const grace = data.find(({ email }) => email === "grace@example.test");
-  const { link } = await desk.ask(`/v1/admin/people/${grace?.id}/reset-link`, { method: "POST" });
+  const { link } = await handler.ask(`/v1/admin/people/${grace?.id}/reset-link`, { method: "POST" });
   await guest.go(new URL(String(link)).pathname);
   await look(guest, "reset-link");
   await guest.fill({ "New password": "a wholly new password" });
@@ -136,8 +136,8 @@ test("a forgotten password: asked for, given by an operator as a link, set anew"
 
 test("an invitation: somebody who signs in already joins with one press, another person is told whose it is", async () => {
   const body = { name: "Analytical Engines", tier: "pro" };
-  const { id: account } = await desk.ask("/v1/admin/accounts", { method: "POST", body });
-  const { pathname } = await invitation(desk, { email: operator.email, role: "owner", account: String(account) });
+  const { id: account } = await handler.ask("/v1/admin/accounts", { method: "POST", body });
+  const { pathname } = await invitation(handler, { email: operator.email, role: "owner", account: String(account) });
   await using ada = await openVisitor({ at, size: phone });
   await ada.go(pathname);
   await look(ada, "invitation-known");
@@ -151,7 +151,7 @@ test("an invitation: somebody who signs in already joins with one press, another
   await ada.go("/settings");
   await look(ada, "settings-two-accounts");
 
-  const { pathname: other } = await invitation(desk, { email: "somebody-else@example.test", role: "admin" });
+  const { pathname: other } = await invitation(handler, { email: "somebody-else@example.test", role: "admin" });
   await ada.go(other);
   await look(ada, "invitation-somebody-else");
   await ada.page.locator("main").getByRole("button", { name: "Sign out" }).click();

@@ -12,14 +12,14 @@ const longName =
 let server: TestServer;
 let at: string;
 /** The operator's browser, without a screen. */
-let desk: Browser;
+let handler: Browser;
 let app: ReturnType<typeof startCallback>;
 
 beforeAll(async () => {
   server = await startHeadrace();
   at = pagesOf(server);
   app = startCallback();
-  desk = await setUp(server, { person: operator });
+  handler = await setUp(server, { person: operator });
 });
 
 afterAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
 /** Somebody new in the account. */
 async function somebody(): Promise<Person> {
   const person = { ...operator, email: `${Bun.randomUUIDv7()}@example.test` };
-  await invite(desk, { person });
+  await invite(handler, { person });
   return person;
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type PassableRequest, type Reply, RequestBodyError } from "../../src/http1/message.ts";
 import { openRaw } from "../hostile/raw-client.ts";
 import { get, startTestServer, type TestHttp1Server, until } from "../support/http1/server-fixture.ts";
@@ -79,7 +79,7 @@ const handler =
   (seen: Seen): Handler =>
   (request, reply) => {
     // Both servers are one process here, and share its bound.
-    request.holder = heldBytes.bounded;
+    request.memoryAccount = bufferedBytes.bounded;
     const [path = "", query = ""] = request.target.split("?");
     const answer = answers[path];
     if (!answer) return void echo(seen, request, reply);
@@ -255,7 +255,7 @@ describe("a worker that hands over", () => {
         seen.map((told) => told.replace(/,?"(?:content-length|transfer-encoding|expect): [^"]+"/g, ""));
       expect(unframed(seenBehind)).toEqual(unframed(seenDirectly));
       expect(seenBehind[0]).toMatch(/"content-length: \d+"/);
-      await until(() => heldBytes.visitors.held === 0, "whoever held the body has it given back");
+      await until(() => bufferedBytes.visitors.held === 0, "whoever held the body has it given back");
     });
   }
 });

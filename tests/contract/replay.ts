@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
@@ -77,7 +77,7 @@ export async function replay(
       completion: { id: "chatcmpl-req_given", created: 1_800_000_000, ownId: false },
       clock: systemClock,
       heartbeatMs: 60_000,
-      holder: heldBytes.visitors,
+      memoryAccount: bufferedBytes.visitors,
       renderError: (error) => renderError(error),
       onPiece: () => {},
       recorded: false,

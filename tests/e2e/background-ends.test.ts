@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SQL } from "bun";
 import OpenAI from "openai";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type BookedUsage, bookedUsage } from "../support/booked-usage.ts";
 import { openaiClient } from "../support/clients.ts";
 import { type GatedUpstream, startGatedUpstream } from "../support/gated-upstream.ts";
@@ -48,7 +48,7 @@ async function bookedFor(id: string): Promise<BookedUsage[]> {
 /** Nothing is held, and as many can be begun at once as there are places. */
 async function expectNothingLeft(): Promise<void> {
   await until(() => upstream.open() === 0 && server.requests().open === 0, "nothing is open");
-  await until(() => heldBytes.byKind.chats === 0 && heldBytes.byKind.requests === 0, "nothing is held");
+  await until(() => bufferedBytes.byKind.chats === 0 && bufferedBytes.byKind.requests === 0, "nothing is held");
   const ids = await Promise.all(Array.from({ length: places }, async () => (await client.responses.create(asked)).id));
   const { status } = await raised(() => client.responses.create(asked), OpenAI.RateLimitError);
   expect(status).toBe(429);
@@ -206,7 +206,7 @@ describe("its place and its bytes are given back, and it is booked once,", () =>
     const failed = done.filter(({ status }) => status === "failed");
     expect(failed.length).toBeGreaterThan(0);
     expect(failed[0]?.error?.message).toContain("bytes");
-    await until(() => heldBytes.byKind.chats === 0 && heldBytes.byKind.requests === 0, "nothing is held");
+    await until(() => bufferedBytes.byKind.chats === 0 && bufferedBytes.byKind.requests === 0, "nothing is held");
     await small.governance.ledger.flush();
     const outcomes = bookedUsage(small.dataDir).map(({ outcome }) => outcome);
     expect(outcomes.filter((outcome) => outcome === "failed")).toHaveLength(failed.length);

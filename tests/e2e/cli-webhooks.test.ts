@@ -12,7 +12,7 @@ afterEach(async () => {
 test("a webhook is made, tested, looked at and deleted from the command line", async () => {
   const receiver = await startWebhookReceiver();
   stack.push(receiver);
-  const server = await startHeadrace({ yaml: "webhook_loopback: true\n", noticeTimes: { everyMs: 20 } });
+  const server = await startHeadrace({ yaml: "webhook_loopback: true\n", notificationTimes: { everyMs: 20 } });
   stack.push(server);
   const env = { HEADRACE_BASE_URL: server.baseUrl, HEADRACE_API_KEY: server.key };
   const run = (...args: string[]) => runCommand(["webhooks", ...args], { env });

@@ -432,7 +432,7 @@ describe("what was found", () => {
 });
 
 test("the events of a stream that guardrails hold are on the account of their key, and off it at the end", async () => {
-  const { heldBytes } = await import("../../src/base/bytes/held-bytes.ts");
+  const { bufferedBytes } = await import("../../src/base/bytes/held-bytes.ts");
   let open: ServerResponse | undefined;
   answers = (_, res) => {
     open = res;
@@ -442,11 +442,11 @@ test("the events of a stream that guardrails hold are on the account of their ke
     }
   };
   const answer = ask({ model: "mask", messages: harmless, n: 4, stream: true });
-  await until(() => heldBytes.byKind.events > 100_000, "bytes that are held");
+  await until(() => bufferedBytes.byKind.events > 100_000, "bytes that are held");
   for (let index = 0; index < 4; index++) {
     open?.write(chunk({}, null, { choices: [{ index, delta: {}, finish_reason: "stop" }] }));
   }
   open?.end("data: [DONE]\n\n");
   expect((await answer).status).toBe(200);
-  await until(() => heldBytes.byKind.events === 0, "nothing that is held");
+  await until(() => bufferedBytes.byKind.events === 0, "nothing that is held");
 });

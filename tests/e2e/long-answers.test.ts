@@ -1,6 +1,6 @@
 // Answers that are longer than one key may hold reach their client as they come; what has to be read as a whole is refused once.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { openRaw } from "../hostile/raw-client.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
@@ -36,7 +36,7 @@ async function ask(path: string, body: object): Promise<{ status: number; header
   maxHeld = 0;
   upstream.requests.length = 0;
   const timer = setInterval(() => {
-    maxHeld = Math.max(maxHeld, heldBytes.held);
+    maxHeld = Math.max(maxHeld, bufferedBytes.held);
   }, 1);
   const response = await server.request(path, { body });
   const text = await response.text();
@@ -148,9 +148,9 @@ test("keeps the model server waiting for a client that does not read", async () 
     return false;
   }, "the model server waits");
   expect(sent).toBeLessThan(texts - 1);
-  expect(heldBytes.held).toBeLessThan(16e6);
+  expect(bufferedBytes.held).toBeLessThan(16e6);
   client.socket.destroy();
-  await until(() => heldBytes.held === 0, "nothing is held");
+  await until(() => bufferedBytes.held === 0, "nothing is held");
 });
 
 test("refuses a long answer that guardrails have to read, asks for it once, and advises no retry", async () => {

@@ -296,7 +296,11 @@ test("operators are told once that a server says something else than was approve
   const receiver = await startWebhookReceiver();
   stack.push(receiver);
   const clock = manualClock();
-  const { server, admin } = await start({ yaml: "webhook_loopback: true\n", clock, noticeTimes: { everyMs: 50 } });
+  const { server, admin } = await start({
+    yaml: "webhook_loopback: true\n",
+    clock,
+    notificationTimes: { everyMs: 50 },
+  });
   await admin("POST", "/webhooks", { url: receiver.url, events: ["tool.changed"] });
   await admin("POST", "/tool-servers", { name: "files", url: tools.url });
   const client = await clientOf(server);

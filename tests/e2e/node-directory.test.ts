@@ -1,6 +1,6 @@
 // Who knows the nodes: connections come, go and are replaced, here and elsewhere, also while the database is away.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import type { NodeConnection, NodeStore } from "../../src/domain/models/node.ts";
@@ -15,7 +15,7 @@ import { manualClock } from "../support/manual-clock.ts";
 const nodeId = "node_1";
 const request = {
   ...({ requestId: "req_1", operation: "chat", model: "m", body: "{}", stream: false, width: 1 } as const),
-  holder: heldBytes.visitors,
+  memoryAccount: bufferedBytes.visitors,
 };
 const silent = { info() {}, warn() {}, error() {} };
 

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { AccountBytes, heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { bodyDigest, signForward } from "../../src/nodes/forward-signature.ts";
 import { aboutText, forwardHeaders, readError } from "../../src/nodes/forward-wire.ts";
@@ -198,11 +198,11 @@ test("what another replica passes on is held by the key for which it asks: one t
   const open: RawConnection[] = [];
   /** Resolves with the code of a refusal, as the other replica reads it; undefined where the rest of the body is waited for. */
   const begin = async (keyId: string): Promise<string | undefined> => {
-    const held = heldBytes.held;
-    const holder = heldBytes.holder(new AccountBytes(), { key: keyId, account: `of ${keyId}` });
+    const held = bufferedBytes.held;
+    const memoryAccount = bufferedBytes.memoryAccount(new AccountMemory(), { key: keyId, account: `of ${keyId}` });
     const about = aboutText({
       ...({ requestId: "req_1", operation: "chat", model, body, stream: false, width: 1 } as const),
-      holder,
+      memoryAccount,
     });
     const what = { method: "POST", path, replicaId: one.replicas.id, about, bodyDigest: bodyDigest(body) };
     const connection = await openRaw(one.url);
@@ -219,13 +219,13 @@ test("what another replica passes on is held by the key for which it asks: one t
     await connection.write(head(`POST ${path} HTTP/1.1`, lines) + body.slice(0, -1));
     const answered = connection.answered(1, 10_000).then(({ answers }) => readError(answers[0]?.body ?? "")?.code);
     await until(
-      async () => heldBytes.held > held + 400_000 || (await Promise.race([answered, Bun.sleep(5)])),
+      async () => bufferedBytes.held > held + 400_000 || (await Promise.race([answered, Bun.sleep(5)])),
       "either",
     );
-    return heldBytes.held > held + 400_000 ? undefined : await answered;
+    return bufferedBytes.held > held + 400_000 ? undefined : await answered;
   };
-  const { maxBytes } = heldBytes;
-  heldBytes.maxBytes = 4 * 1024 * 1024;
+  const { maxBytes } = bufferedBytes;
+  bufferedBytes.maxBytes = 4 * 1024 * 1024;
   try {
     expect([await begin("a"), await begin("a"), await begin("a")]).toEqual([
       undefined,
@@ -234,10 +234,10 @@ test("what another replica passes on is held by the key for which it asks: one t
     ]);
     expect(await begin("b")).toBeUndefined();
   } finally {
-    heldBytes.maxBytes = maxBytes;
+    bufferedBytes.maxBytes = maxBytes;
     for (const { socket } of open) socket.destroy();
   }
-  await until(() => heldBytes.held === 0, "all is given back");
+  await until(() => bufferedBytes.held === 0, "all is given back");
 });
 
 test("only a replica of the installation may pass requests on: nothing forged, stale, changed or repeated goes through", async () => {
@@ -245,8 +245,16 @@ test("only a replica of the installation may pass requests on: nothing forged, s
   const key = deriveKey(Buffer.from(secretHex, "hex"), "replica-forward-v1");
   const path = `/internal/nodes/${node.id}/requests`;
   const body = JSON.stringify({ model, messages });
-  const { visitors: holder } = heldBytes;
-  const request = { requestId: "req_forged", operation: "chat", model, body, stream: false, width: 1, holder } as const;
+  const { visitors: memoryAccount } = bufferedBytes;
+  const request = {
+    requestId: "req_forged",
+    operation: "chat",
+    model,
+    body,
+    stream: false,
+    width: 1,
+    memoryAccount,
+  } as const;
   const about = aboutText(request);
   const signed = (more: { at?: number; key?: Uint8Array; replicaId?: string; path?: string } = {}) => {
     const replicaId = more.replicaId ?? one.replicas.id;

@@ -1,6 +1,6 @@
 // Notices and their deliveries on both databases: told once whoever tells them, taken by one process at a time.
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
-import { type Notice, noticeOf, type Tidings } from "../../src/domain/notifications/notification.ts";
+import { type Notification, notificationOf, type Tidings } from "../../src/domain/notifications/notification.ts";
 import type { ClaimBounds, SecuredWebhook } from "../../src/domain/notifications/webhook.ts";
 import { Deliverer } from "../../src/notifications/delivery/deliverer.ts";
 import { newWebhookSecret } from "../../src/notifications/delivery/signature.ts";
@@ -8,7 +8,7 @@ import { auditEvent } from "../../src/policy/records/audit.ts";
 import type { Database } from "../../src/storage/sql/database.ts";
 import { SqlDeliveryStore } from "../../src/storage/tables/notifications/delivery-store.ts";
 import { SqlIncidentStore } from "../../src/storage/tables/notifications/incident-store.ts";
-import { SqlNoticeStore } from "../../src/storage/tables/notifications/notification-store.ts";
+import { SqlNotificationStore } from "../../src/storage/tables/notifications/notification-store.ts";
 import { SqlWebhookStore } from "../../src/storage/tables/notifications/webhook-store.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";
 import { until } from "../support/headrace.ts";
@@ -59,7 +59,7 @@ onEachDatabase((databases) => {
       data: { upstream: "north", since: 1 },
       ...more,
     }) as Tidings;
-  const notice = (more: Partial<Tidings> = {}): Notice => noticeOf(tidings(more), clock.nowSeconds());
+  const notice = (more: Partial<Tidings> = {}): Notification => notificationOf(tidings(more), clock.nowSeconds());
 
   async function webhook(more: Partial<SecuredWebhook> = {}): Promise<string> {
     const id = `whk_${Bun.randomUUIDv7()}`;
@@ -78,7 +78,11 @@ onEachDatabase((databases) => {
 
   function delivererOf(db: Database): Deliverer {
     return new Deliverer({
-      ...{ deliveries: new SqlDeliveryStore(db), notices: new SqlNoticeStore(db), webhooks: new SqlWebhookStore(db) },
+      ...{
+        deliveries: new SqlDeliveryStore(db),
+        notices: new SqlNotificationStore(db),
+        webhooks: new SqlWebhookStore(db),
+      },
       ...{ people: { findPerson: async () => undefined }, mail: undefined, clock, log: silent, everyMs: 5 },
       sealFor: () => ({ seal: (text) => text, open: (text) => text }),
       posting: { rules: { allowLoopback: true }, resolve: async () => [] },
@@ -87,14 +91,16 @@ onEachDatabase((databases) => {
   }
 
   test("what several processes tell at the same moment is told once, to whom it is for", async () => {
-    const stores = [new SqlNoticeStore(opened.db), new SqlNoticeStore(again)];
+    const stores = [new SqlNotificationStore(opened.db), new SqlNotificationStore(again)];
     await webhook();
     await webhook({ events: ["node.away"] });
     await webhook({ isEnabled: false });
     await webhook({ accountId: "acct_1", environment: "live" });
     const same = tidings();
     const told = await Promise.all(
-      Array.from({ length: 10 }, (_, i) => stores[i % 2]?.add(noticeOf(same, clock.nowSeconds()), { mails: true })),
+      Array.from({ length: 10 }, (_, i) =>
+        stores[i % 2]?.add(notificationOf(same, clock.nowSeconds()), { mails: true }),
+      ),
     );
     expect(told.filter((deliveries) => deliveries !== undefined)).toEqual([1]);
     const ofAccount = { type: "key.unused", accountId: "acct_1" } as const;
@@ -115,7 +121,7 @@ onEachDatabase((databases) => {
     await person("usr_quiet", "admin", 1);
     await person("usr_operator", "member", 1);
     await db`INSERT INTO notice_mutes ${db({ person_id: "usr_quiet" })}`;
-    const store = new SqlNoticeStore(db);
+    const store = new SqlNotificationStore(db);
     const writtenTo = async () => {
       const rows: { target: string }[] = await db`SELECT target FROM notice_deliveries ORDER BY target`;
       await db`DELETE FROM notice_deliveries`;
@@ -132,7 +138,7 @@ onEachDatabase((databases) => {
   test("what one process has taken is nobody else's until its claim ends, and what it then says counts no more", async () => {
     const [one, other] = [new SqlDeliveryStore(opened.db), new SqlDeliveryStore(again)];
     const id = await webhook();
-    await new SqlNoticeStore(opened.db).add(notice(), { mails: false });
+    await new SqlNotificationStore(opened.db).add(notice(), { mails: false });
     const [first] = await one.claim(clock.nowSeconds(), bounds);
     expect(await other.claim(clock.nowSeconds(), bounds)).toEqual([]);
     clock.advance(60_000);
@@ -147,7 +153,7 @@ onEachDatabase((databases) => {
   });
 
   test("a claim leaves places to every receiver and owner, those that are taken already among them", async () => {
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     const live = { accountId: "acct_1", environment: "live" } as const;
     const targets = [await webhook(), await webhook(), await webhook(), await webhook(live)];
     for (let told = 0; told < 5; told++) await store.add(notice(), { mails: false });
@@ -171,7 +177,7 @@ onEachDatabase((databases) => {
 
   // long-lived: webhookDelivery.total
   test("a process has 16 deliveries under way at most, whoever they are for", async () => {
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     const gate = Promise.withResolvers<void>();
     const slow = Array.from({ length: 12 }, () =>
       Bun.serve({ port: 0, fetch: () => gate.promise.then(() => new Response()) }),
@@ -206,7 +212,7 @@ onEachDatabase((databases) => {
     const deliveries = new SqlDeliveryStore(opened.db);
     const id = await webhook();
     receiver.answer(status);
-    await new SqlNoticeStore(opened.db).add(notice(), { mails: false });
+    await new SqlNotificationStore(opened.db).add(notice(), { mails: false });
     const deliverer = delivererOf(opened.db);
     const tried = async () => (await deliveries.list(id, { after: undefined, limit: 1 }))[0];
     await until(async () => ((await tried())?.tries.length ?? 0) > 0, "it was tried");
@@ -227,7 +233,7 @@ onEachDatabase((databases) => {
 
   // long-lived: webhookDelivery.credential
   test("what was not delivered yet ends with its webhook", async () => {
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     const id = await webhook();
     await store.add(notice(), { mails: false });
     const origin = { nowSeconds: clock.nowSeconds(), clientAddress: null, requestId: null };
@@ -243,7 +249,7 @@ onEachDatabase((databases) => {
 
   // long-lived: webhookDelivery.account
   test("whoever has most waiting for longest keeps nobody from a turn", async () => {
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     for (let i = 0; i < 3; i++) await webhook();
     for (let told = 0; told < 20; told++) await store.add(notice(), { mails: false });
     clock.advance(60_000);
@@ -261,7 +267,7 @@ onEachDatabase((databases) => {
 
   test("what is claimed and told costs the same however much waits", async () => {
     const { db, dialect } = opened;
-    const store = new SqlNoticeStore(db);
+    const store = new SqlNotificationStore(db);
     const deliveries = new SqlDeliveryStore(db);
     const targets = await Promise.all(Array.from({ length: 20 }, () => webhook()));
     await store.add(notice(), { mails: false });
@@ -298,7 +304,7 @@ onEachDatabase((databases) => {
   // long-lived: webhookDelivery.server
   test("two processes deliver each event once, and what was left by one that died as well", async () => {
     const id = await webhook();
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     for (let told = 0; told < 30; told++) await store.add(notice(), { mails: false });
     // A process that takes two and dies.
     expect(await new SqlDeliveryStore(again).claim(clock.nowSeconds(), bounds)).toHaveLength(2);
@@ -314,16 +320,16 @@ onEachDatabase((databases) => {
   });
 
   test("deliveries go after 30 days and notices after 100, and what was told is then told again", async () => {
-    const store = new SqlNoticeStore(opened.db);
+    const store = new SqlNotificationStore(opened.db);
     await webhook();
     const same = tidings();
-    await store.add(noticeOf(same, clock.nowSeconds()), { mails: false });
+    await store.add(notificationOf(same, clock.nowSeconds()), { mails: false });
     const [kept, now] = [{ mails: false }, () => clock.nowSeconds()];
     expect(await store.deleteExpired(now() + 29 * day, 10)).toBe(0);
     expect(await store.deleteExpired(now() + 31 * day, 10)).toBe(1);
-    expect(await store.add(noticeOf(same, now()), kept)).toBeUndefined();
+    expect(await store.add(notificationOf(same, now()), kept)).toBeUndefined();
     expect(await store.deleteExpired(now() + 101 * day, 10)).toBe(1);
-    expect(await store.add(noticeOf(same, now()), kept)).toBe(1);
+    expect(await store.add(notificationOf(same, now()), kept)).toBe(1);
   });
 
   test("what is out of order is begun by one process and ended by its owner alone", async () => {

@@ -37,7 +37,7 @@ async function start(options: { timeoutMs?: number } = {}): Promise<World> {
   const server = await startHeadrace({
     clock,
     yaml: upstreamYaml(upstream, "webhook_loopback: true\nlimits: { queue_seconds: 1 }\n"),
-    noticeTimes: { everyMs: 20, posting: { timeoutMs: options.timeoutMs ?? 2_000 } },
+    notificationTimes: { everyMs: 20, posting: { timeoutMs: options.timeoutMs ?? 2_000 } },
   });
   stack.push(server);
   return { upstream, server, receiver, clock };
@@ -338,7 +338,7 @@ test("owners and admins are told by mail, tried again while the mail server is a
   stack.push({ [Symbol.asyncDispose]: () => new Promise<void>((resolve) => smtp.close(() => resolve())) });
   const clock = shiftedClock();
   const yaml = `mail: { url: "smtp://127.0.0.1:${port}", from: "Headrace <headrace@example.com>" }\n`;
-  const server = await startHeadrace({ clock, yaml, noticeTimes: { everyMs: 20 } });
+  const server = await startHeadrace({ clock, yaml, notificationTimes: { everyMs: 20 } });
   stack.push(server);
   const people = openServerPeople(server);
   const [owner, quiet] = [await people.addMember("owner"), await people.addMember("admin")];

@@ -1,6 +1,6 @@
 // Calls of the gateway's own: metered, tagged, and on nobody's bill but the operator's.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { OwnCall } from "../../src/inference/own-calls.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";
@@ -35,7 +35,7 @@ function callOf(changes: Partial<OwnCall> = {}): OwnCall {
     purpose: "guardrail",
     operation: "chat",
     body: JSON.stringify({ model: "judge", messages: [{ role: "user", content: "May this pass?" }] }),
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     cancellation: new Cancellation(),
     neverLeaves: false,
     ...changes,
@@ -43,10 +43,10 @@ function callOf(changes: Partial<OwnCall> = {}): OwnCall {
 }
 
 test("such a call is answered whole, and is on the ledger as the operator's, under the tag of its purpose", async () => {
-  const before = heldBytes.held;
+  const before = bufferedBytes.held;
   const answer = JSON.parse(await server.ownCalls.ask(callOf())) as { choices: { message: { content: string } }[] };
   expect(answer.choices[0]?.message.content).toBe("yes");
-  expect(heldBytes.held).toBe(before);
+  expect(bufferedBytes.held).toBe(before);
   await server.governance.ledger.flush();
   const requests = await (await server.request("/v1/requests?tag=gateway:guardrail")).json();
   expect(requests.data).toHaveLength(1);

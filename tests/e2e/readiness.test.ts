@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { maxClockOffsetSeconds } from "../../src/base/clock.ts";
 import { openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startCutLink } from "../support/cut-link.ts";
@@ -157,8 +157,8 @@ const states: State[] = [
   },
   {
     state: "as many bytes are held in memory as may be, for some seconds",
-    begin: () => heldBytes.add("chats", heldBytes.maxBytes),
-    end: () => heldBytes.add("chats", -heldBytes.maxBytes),
+    begin: () => bufferedBytes.add("chats", bufferedBytes.maxBytes),
+    end: () => bufferedBytes.add("chats", -bufferedBytes.maxBytes),
     ...{ status: "not_ready", check: { memory: "failed" }, chat: 503 },
   },
   {

@@ -1,6 +1,6 @@
 // The WebSocket of Responses: events as messages, errors that leave the connection open, and what ends it.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { saidIn } from "../support/response-script.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml, usage } from "../support/scripted-upstream.ts";
@@ -329,16 +329,16 @@ test("messages that wait are on the account of their key, and are given back whe
     await held;
     await chatScript()(request, res);
   });
-  const idle = heldBytes.byKind.requests;
+  const idle = bufferedBytes.byKind.requests;
   {
     using client = await connect();
     for (let n = 0; n < 4; n++) client.send(create("x".repeat(50_000)));
-    await until(() => heldBytes.byKind.requests >= idle + 200_000, "that all of them are held");
+    await until(() => bufferedBytes.byKind.requests >= idle + 200_000, "that all of them are held");
     client.send(create("y".repeat(1_000)));
   }
   goOn();
-  await until(() => heldBytes.byKind.requests === idle, "that nothing is held");
-  expect(heldBytes.byKind.chats).toBe(0);
+  await until(() => bufferedBytes.byKind.requests === idle, "that nothing is held");
+  expect(bufferedBytes.byKind.chats).toBe(0);
 });
 
 test("the priority that the handshake asks for is within what the key may have, or each of its messages says so", async () => {

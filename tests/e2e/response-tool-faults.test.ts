@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer } from "../support/looping-model.ts";
 import { HttpMcpServer, textResult } from "../support/mcp-servers.ts";
@@ -358,10 +358,10 @@ test("calls that were approved, and not begun when the server stopped, are made 
 
 test("what a tool gave is held on the key's account beside the body that tells the model of it, until the response has ended", async () => {
   const [first] = servers;
-  const before = heldBytes.held;
+  const before = bufferedBytes.held;
   const held: number[] = [];
   first?.script(async (request, response) => {
-    held.push(heldBytes.byKind.requests);
+    held.push(bufferedBytes.byKind.requests);
     await say(
       request,
       response,
@@ -372,7 +372,7 @@ test("what a tool gave is held on the key's account beside the body that tells t
   expect([response.status, called]).toEqual(["completed", ["Long"]]);
   expect(held).toHaveLength(2);
   expect((held[1] ?? 0) - (held[0] ?? 0)).toBeGreaterThan(2 * longOutputBytes);
-  await until(() => heldBytes.held <= before, "it is given back");
+  await until(() => bufferedBytes.held <= before, "it is given back");
 });
 
 test("ends a response whose key may not hold what a tool gave, without asking the model again, and gives the bytes back", async () => {
@@ -390,9 +390,9 @@ test("ends a response whose key may not hold what a tool gave, without asking th
     ...{ model: "alone", input: "Will it rain?" },
     tools: [{ type: "mcp", server_label: "program", require_approval: "never" } as const],
   };
-  const before = heldBytes.held;
-  const { maxBytes } = heldBytes;
-  heldBytes.maxBytes = 4 * 1024 * 1024;
+  const before = bufferedBytes.held;
+  const { maxBytes } = bufferedBytes;
+  bufferedBytes.maxBytes = 4 * 1024 * 1024;
   try {
     const response = await responses.create(asked);
     expect(response.status).toBe("failed");
@@ -400,7 +400,7 @@ test("ends a response whose key may not hold what a tool gave, without asking th
     expect(response.output.map(({ type }) => type)).toEqual(["mcp_list_tools", "mcp_call"]);
     expect(first?.requests).toHaveLength(1);
   } finally {
-    heldBytes.maxBytes = maxBytes;
+    bufferedBytes.maxBytes = maxBytes;
   }
-  await until(() => heldBytes.held <= before, "it is given back");
+  await until(() => bufferedBytes.held <= before, "it is given back");
 });

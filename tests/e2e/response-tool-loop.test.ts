@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import OpenAI from "openai";
 import { z } from "zod";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type Collector, type ReceivedSpan, startCollector } from "../support/collector.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { callsOf, chatAnswer, type LoopTurn } from "../support/looping-model.ts";
@@ -330,13 +330,13 @@ test("what guardrails mask is kept masked, and a result that they block reaches 
 });
 
 test("bytes that results hold are given back, however a response ends", async () => {
-  const held = heldBytes.byKind.requests;
+  const held = bufferedBytes.byKind.requests;
   const ends = [new Response("{}", { status: 400 }), { content: "Well." }, calls()];
   for (const end of ends) {
     turns = [];
     answer = (turn) => (turn === 1 ? calls("Big", "Ulm") : end);
     await client.responses.create({ model: "m", input: "Big?", tools: [weather] });
-    await until(async () => heldBytes.byKind.requests === held, "they are given back");
+    await until(async () => bufferedBytes.byKind.requests === held, "they are given back");
   }
 });
 
@@ -515,7 +515,7 @@ test("a limit that is reached between two turns is told as the failure of the re
 });
 
 test("a client that leaves while a tool works ends it, and no model is asked for it again", async () => {
-  const held = heldBytes.byKind.requests;
+  const held = bufferedBytes.byKind.requests;
   answer = (turn) => (turn === 1 ? calls("Slow") : { content: "Well." });
   for (const stream of [false, true]) {
     [called, turns] = [[], []];
@@ -528,7 +528,7 @@ test("a client that leaves while a tool works ends it, and no model is asked for
     await until(async () => called.length === 1, "it works");
     leaving.abort();
     await asked.catch(() => {});
-    await until(async () => heldBytes.byKind.requests === held, "nothing is held");
+    await until(async () => bufferedBytes.byKind.requests === held, "nothing is held");
     expect(turns).toHaveLength(1);
   }
 });

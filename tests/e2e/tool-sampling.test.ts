@@ -1,6 +1,6 @@
 // MCP servers that ask a model: one of the gateway's own, as a chat request of whoever called the tool.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
@@ -53,12 +53,12 @@ async function keyWith(body: Record<string, unknown>): Promise<{ principal: Prin
 }
 
 test("a server gets the answer of the first model that a hint names or is a part of, and its caller is charged for it", async () => {
-  const before = heldBytes.held;
+  const before = bufferedBytes.held;
   expect(await sample({ ...asked, systemPrompt: "Be short.", temperature: 0, stopSequences: ["\n"] })).toEqual({
     ...{ role: "assistant", content: { type: "text", text: "Paris." } },
     ...{ model: "claude-sonnet-5", stopReason: "endTurn" },
   });
-  expect(heldBytes.held).toBe(before);
+  expect(bufferedBytes.held).toBe(before);
   expect(upstream.requests.at(-1)?.body).toMatchObject({
     ...{ max_completion_tokens: 50, temperature: 0, stop: ["\n"] },
     messages: [

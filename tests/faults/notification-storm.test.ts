@@ -66,7 +66,7 @@ test("twenty receivers that hang and a storm of notices for them make requests n
   await using upstream = await startUpstream(chatScript());
   const yaml = upstreamYaml(upstream, "webhook_loopback: true\n");
   await using quiet = await startHeadrace({ yaml });
-  await using stormy = await startHeadrace({ yaml, noticeTimes: { everyMs: 50, posting: { timeoutMs: 1_000 } } });
+  await using stormy = await startHeadrace({ yaml, notificationTimes: { everyMs: 50, posting: { timeoutMs: 1_000 } } });
   for (let made = 0; made < receivers; made++) {
     const response = await stormy.request("/v1/webhooks", { body: { url: hole.url } });
     expect(response.status).toBe(200);

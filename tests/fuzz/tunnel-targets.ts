@@ -1,7 +1,7 @@
 // The tunnel to a node, both ends of it: messages of any type, for any stream, with any payload.
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { MessageLink } from "../../src/base/bytes/message-link.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";
@@ -100,8 +100,16 @@ async function readAtGateway(pieces: readonly Buffer[]): Promise<unknown> {
   const refused: string[] = [];
   try {
     for (const body of ["hello", ""]) {
-      const { visitors: holder } = heldBytes;
-      const request = { requestId: "r", operation: "chat", model: "m", stream: true, width: 1, body, holder } as const;
+      const { visitors: memoryAccount } = bufferedBytes;
+      const request = {
+        requestId: "r",
+        operation: "chat",
+        model: "m",
+        stream: true,
+        width: 1,
+        body,
+        memoryAccount,
+      } as const;
       end.send(request, new Cancellation()).then(
         (response) => {
           const sink = new RecordingSink();

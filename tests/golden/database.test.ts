@@ -17,7 +17,7 @@ import { rates } from "../../src/domain/models/price.ts";
 import type { NewChat } from "../../src/domain/models/stored-chat.ts";
 import type { Conversation, StoredResponse } from "../../src/domain/models/stored-response.ts";
 import type { StoredUpstream } from "../../src/domain/models/upstream.ts";
-import type { Notice } from "../../src/domain/notifications/notification.ts";
+import type { Notification } from "../../src/domain/notifications/notification.ts";
 import type { DeliveryTry, SecuredWebhook } from "../../src/domain/notifications/webhook.ts";
 import type { App } from "../../src/domain/people/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
@@ -42,7 +42,7 @@ import { SqlKeyStore } from "../../src/storage/tables/key-store.ts";
 import { SqlModelStore } from "../../src/storage/tables/model-store.ts";
 import { SqlNodeStore } from "../../src/storage/tables/node-store.ts";
 import { SqlDeliveryStore } from "../../src/storage/tables/notifications/delivery-store.ts";
-import { SqlNoticeStore } from "../../src/storage/tables/notifications/notification-store.ts";
+import { SqlNotificationStore } from "../../src/storage/tables/notifications/notification-store.ts";
 import { SqlWebhookStore } from "../../src/storage/tables/notifications/webhook-store.ts";
 import { SqlAppStore } from "../../src/storage/tables/people/app-store.ts";
 import { SqlOAuthStore } from "../../src/storage/tables/people/oauth-store.ts";
@@ -336,7 +336,7 @@ describe.serial("notices", () => {
   };
   const about = { id: "evt", at, accountId: "acct_1", environment: "live" } as const;
   const account_ = { owner: "key", owner_id: "key_1", environment: "live", unit: "USD", limit: 1.5, used: 1 } as const;
-  const notices: Notice[] = [
+  const notices: Notification[] = [
     {
       ...{ ...about, id: "evt_01", type: "quota.threshold", once: "1" },
       data: {
@@ -372,7 +372,11 @@ describe.serial("notices", () => {
   const lastTry: DeliveryTry = { at, status: 500, error: "status", durationMs: 12 };
 
   test("are written with webhooks and deliveries as committed and read back", async () => {
-    const [webhooks, store, deliveries] = [new SqlWebhookStore(db), new SqlNoticeStore(db), new SqlDeliveryStore(db)];
+    const [webhooks, store, deliveries] = [
+      new SqlWebhookStore(db),
+      new SqlNotificationStore(db),
+      new SqlDeliveryStore(db),
+    ];
     expect(await webhooks.insert(webhook, event())).toBe(true);
     for (const notice of notices) await store.add(notice, { mails: false });
     const bounds = { limit: 1, perTarget: 1, perOwner: 1, underWay: [], leaseSeconds: 60 };

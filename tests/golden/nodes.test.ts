@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { bodyOf } from "../../src/base/bytes/body-source.ts";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { AccountBytes, HeldBytes, heldBytes, NoRoomError } from "../../src/base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, NoRoomError } from "../../src/base/bytes/held-bytes.ts";
 import type { MessageLink, MessageLinkListener } from "../../src/base/bytes/message-link.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";
@@ -27,7 +27,7 @@ import {
   defaultTunnelLimits,
   type GatewayEnd,
   type NodeAnnouncement,
-  type NodeStanding,
+  type NodeStatus,
   nodeConnectPath,
   type TunnelRequest,
   tunnelCloseCodes,
@@ -47,19 +47,22 @@ const node = {
   privateKey: "MC4CAQAwBQYDK2VwBCIEIAQzRk9Um1fkSajDKKyv1ilBiB-i-HwNyC8Dx1TiMGrP",
 };
 const gatewayUrl = "https://gateway.example";
-const holder = new HeldBytes(1_000_000).holder(new AccountBytes(), { key: "key_1", account: "acct_1" });
+const memoryAccount = new BufferedBytes(1_000_000).memoryAccount(new AccountMemory(), {
+  key: "key_1",
+  account: "acct_1",
+});
 
 const modelRequest = {
   ...{ requestId: "req_1", operation: "chat", model: "a/b", stream: true, width: 3, priority: "high" },
-  ...{ body: '{"model":"a/b"}', holder },
+  ...{ body: '{"model":"a/b"}', memoryAccount },
 } as const satisfies TunnelRequest;
 const toolRequest = {
-  ...{ requestId: "req_2", server: "files", method: "POST", body: '{"method":"tools/call"}', holder },
+  ...{ requestId: "req_2", server: "files", method: "POST", body: '{"method":"tools/call"}', memoryAccount },
   headers: { "mcp-method": "tools/call", "mcp-session-id": "s" },
 } as const satisfies TunnelRequest;
 const ids = { key: "key_1", account: "acct_1" };
-const { body: _, holder: _held, ...modelHead } = modelRequest;
-const { body: __, holder: __held, ...toolHead } = toolRequest;
+const { body: _, memoryAccount: _held, ...modelHead } = modelRequest;
+const { body: __, memoryAccount: __held, ...toolHead } = toolRequest;
 const [aboutModel, aboutTool] = [modelHead, toolHead].map((head) => ({ ...head, holder: ids }));
 const fault = new GatewayError("upstream_error", "It broke.", {
   ...{ detail: "north: reset", retryAfterSeconds: 5, engineLimited: true },
@@ -157,7 +160,7 @@ const announcement: Required<NodeAnnouncement> = {
   toolServers: [{ name: "files", title: "Files", kind: "command" }],
   load: { active: 1, waiting: 2 },
 };
-const standing: NodeStanding = { name: "north", approvedModels: ["m"] };
+const standing: NodeStatus = { name: "north", approvedModels: ["m"] };
 
 test("a whole session over a tunnel is as committed, at both ends", async () => {
   const tape = new Tape();
@@ -229,7 +232,12 @@ test("a whole session over a tunnel is as committed, at both ends", async () => 
   };
   expect(await exchange(modelRequest)).toEqual([200, "answer"]);
   expect(await exchange(toolRequest)).toEqual([200, "answer"]);
-  const long = { ...modelRequest, requestId: "req_long", body: "x".repeat(3_000), holder: heldBytes.visitors };
+  const long = {
+    ...modelRequest,
+    requestId: "req_long",
+    body: "x".repeat(3_000),
+    memoryAccount: bufferedBytes.visitors,
+  };
   expect(await exchange(long)).toEqual([200, "x".repeat(1_500)]);
   await expect(exchange({ ...modelRequest, requestId: "req_fails" })).rejects.toThrow();
   const cancellation = new Cancellation();
@@ -244,7 +252,7 @@ test("a whole session over a tunnel is as committed, at both ends", async () => 
   await tape.play();
   await until(() => gateway.closed, "the tunnel is closed");
   expectCommitted("node-tunnel", tape.records);
-  const request = ({ holder: _holder, ...rest }: TunnelRequest) => rest;
+  const request = ({ memoryAccount: _holder, ...rest }: TunnelRequest) => rest;
   expect(seen).toEqual([
     request(modelRequest),
     request(toolRequest),

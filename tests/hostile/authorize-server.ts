@@ -2,7 +2,7 @@
 
 import { expect } from "bun:test";
 import { createHash } from "node:crypto";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { App, PublishedApp } from "../../src/domain/people/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
 import type { Person } from "../../src/domain/people/person.ts";
@@ -57,7 +57,7 @@ export async function startAuthorizeServer() {
   const lines: string[] = [];
   const write = (event: string, fields?: unknown) => void lines.push(JSON.stringify({ event, fields }));
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, bufferedBytes),
     addressThrottle: anyAddress,
     hostname: "127.0.0.1",
     port: 0,

@@ -35,7 +35,7 @@ const storedLabel = "CANARYKEPTLABEL";
 const keyName = "CANARYKEYNAME";
 const label = "CANARYLABEL";
 const collectorToken = "CANARYCOLLECTORTOKEN";
-const keptMarks = [storedPrompt, storedAnswer, storedLabel];
+const keptFacts = [storedPrompt, storedAnswer, storedLabel];
 
 let upstream: RawUpstream;
 let collector: Collector;
@@ -316,7 +316,7 @@ test("the requests say why they failed or were refused, without anything that wa
   expect(failed.length).toBeGreaterThan(20);
   const texts = [JSON.stringify(data), ...(await Promise.all(data.map(({ id }) => get(`/v1/requests/${id}`))))];
   expect(texts.filter((text) => text.includes('"reason":"')).length).toBeGreaterThan(10);
-  const marks = [...secrets, prompt, answerText, ...keptMarks, keyName, label];
+  const marks = [...secrets, prompt, answerText, ...keptFacts, keyName, label];
   for (const text of texts) expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
 });
 
@@ -380,7 +380,7 @@ test("the log holds no key, no prompt, no answer and no header of a client", () 
   const log = server.logText();
   expect(log.split("\n").length).toBeGreaterThan(80);
   const lines = log.split("\n");
-  for (const mark of [...secrets, prompt, answerText, ...keptMarks, keyName, label]) {
+  for (const mark of [...secrets, prompt, answerText, ...keptFacts, keyName, label]) {
     expect(lines.filter((line) => line.includes(mark))).toEqual([]);
   }
 });
@@ -408,7 +408,7 @@ test("the data directory holds no key but in credentials.json, and neither promp
     const bytes = readFileSync(file).toString("latin1");
     const allowed = file.endsWith("credentials.json") ? [server.key] : [];
     const database = /headrace\.db(-wal|-shm)?$/.test(file);
-    for (const mark of [...secrets, prompt, answerText, label, ...(database ? [] : [...keptMarks, keyName])]) {
+    for (const mark of [...secrets, prompt, answerText, label, ...(database ? [] : [...keptFacts, keyName])]) {
       if (!allowed.includes(mark)) expect([file, mark, bytes.includes(mark)]).toEqual([file, mark, false]);
     }
   }
@@ -422,7 +422,7 @@ test("in the database, stored chats are in their own table alone, names of keys 
       .map(({ name }) => name)
       .filter((name) => JSON.stringify(db.query(`SELECT * FROM ${name}`).all()).includes(mark))
       .sort();
-  for (const mark of keptMarks) expect([mark, holders(mark)]).toEqual([mark, ["stored_chats"]]);
+  for (const mark of keptFacts) expect([mark, holders(mark)]).toEqual([mark, ["stored_chats"]]);
   expect(holders(keyName)).toEqual(["api_keys", "audit_log"]);
   db.close();
 });
@@ -431,7 +431,7 @@ test("in the database, stored chats are in their own table alone, names of keys 
 test("metrics and the doctor tell nothing of requests, keys, names of keys or model servers' credentials", async () => {
   const texts = { metrics: await metricsOf(server), doctor: await doctorOf(server, yaml) };
   for (const [where, text] of Object.entries(texts)) {
-    const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => text.includes(mark));
+    const found = [...secrets, prompt, answerText, ...keptFacts, keyName, label].filter((mark) => text.includes(mark));
     expect([where, found]).toEqual([where, []]);
   }
 });
@@ -444,15 +444,15 @@ test("traces hold no key, prompt, answer or label of those requests, however the
   expect(collector.requests[0]?.headers.get("authorization")).toBe(`Bearer ${collectorToken}`);
   const text = collector.text();
   expect(text.length).toBeGreaterThan(20_000);
-  const marks = [...secrets, prompt, answerText, ...keptMarks, keyName, label];
+  const marks = [...secrets, prompt, answerText, ...keptFacts, keyName, label];
   expect(marks.filter((mark) => text.includes(mark))).toEqual([]);
 });
 
 // hardening: K10
 test("a backup holds what the database does and no more: no key, no secret, no text that was not stored", async () => {
   for (const [name, bytes] of await backupOf(server)) {
-    const allowed = name === "headrace.db" ? [...keptMarks, keyName] : [];
-    const found = [...secrets, prompt, answerText, ...keptMarks, keyName, label].filter((mark) => bytes.includes(mark));
+    const allowed = name === "headrace.db" ? [...keptFacts, keyName] : [];
+    const found = [...secrets, prompt, answerText, ...keptFacts, keyName, label].filter((mark) => bytes.includes(mark));
     expect([name, found.filter((mark) => !allowed.includes(mark))]).toEqual([name, []]);
   }
 });

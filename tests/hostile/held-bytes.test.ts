@@ -1,6 +1,6 @@
 // Each kind of bytes that the process holds for others: counted while it is held, shown in the metrics, and given back.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { defaultMaxHeldBytes, type HeldKind, heldBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes, defaultMaxHeldBytes, type HeldKind, heldKinds } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
 import { head, openRaw, type RawConnection, type RawExchange } from "./raw-client.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  heldBytes.maxBytes = defaultMaxHeldBytes;
+  bufferedBytes.maxBytes = defaultMaxHeldBytes;
   await server[Symbol.asyncDispose]();
   await upstream[Symbol.asyncDispose]();
 });
@@ -88,18 +88,18 @@ async function shown(kind: HeldKind): Promise<number> {
 test.each(Object.entries(ways))(
   "bytes of the kind %s are counted while they are held, and given back",
   async (kind, hold) => {
-    const before = heldBytes.byKind[kind as HeldKind];
+    const before = bufferedBytes.byKind[kind as HeldKind];
     await hold();
-    await until(() => heldBytes.byKind[kind as HeldKind] >= before + 9_000, `${kind} are held`);
+    await until(() => bufferedBytes.byKind[kind as HeldKind] >= before + 9_000, `${kind} are held`);
     expect(await shown(kind as HeldKind)).toBeGreaterThanOrEqual(9_000);
     for (const { socket } of open.splice(0)) socket.destroy();
-    await until(() => heldBytes.byKind[kind as HeldKind] === before, `${kind} are given back`);
+    await until(() => bufferedBytes.byKind[kind as HeldKind] === before, `${kind} are given back`);
   },
 );
 
 test("the bound, and how often it was refused, are in the metrics", async () => {
   const text = await metrics();
-  expect(text).toContain(`headrace_held_bytes_limit ${heldBytes.maxBytes}\n`);
+  expect(text).toContain(`headrace_held_bytes_limit ${bufferedBytes.maxBytes}\n`);
   for (const bound of ["key", "account", "process"]) {
     expect(text).toMatch(new RegExp(`^headrace_held_bytes_refused_total\\{bound="${bound}"\\} \\d+$`, "m"));
   }
@@ -122,13 +122,13 @@ test("a body for which there is no room is refused before it is read, and the cl
     bodies.push(connection);
     await connection.write(`${begin}${" ".repeat(999_999)}`);
   }
-  await until(() => heldBytes.byKind.requests >= 3_900_000, "four bodies are held");
+  await until(() => bufferedBytes.byKind.requests >= 3_900_000, "four bodies are held");
   const late = await openRaw(small.url);
   await late.write(`${begin}${" ".repeat(1_000_000)}`);
   const { answers, closed } = await late.ended();
   expect([answers[0]?.status, answers[0]?.headers["retry-after"], closed]).toEqual([429, "1", true]);
   for (const { socket } of [...bodies, late]) socket.destroy();
-  await until(() => heldBytes.byKind.requests === 0, "all is given back");
+  await until(() => bufferedBytes.byKind.requests === 0, "all is given back");
 });
 
 // hardening: F13
@@ -159,20 +159,20 @@ test("unfinished heads of whoever has no credential are held as of one key: a ke
   const first = `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`;
   const unfinished = `GET /healthz HTTP/1.1\r\nX-Long: ${"x".repeat(29_000)}`;
   const connections = await Promise.all(Array.from({ length: 300 }, () => openRaw(small.url)));
-  const most = (heldBytes.maxBytes * 7) / 8 / 3;
+  const most = (bufferedBytes.maxBytes * 7) / 8 / 3;
   // Every other one behind a request that is answered. They are looked at while they come: each is held for 12 s at most.
   const written = Promise.all(connections.map(({ write }, n) => write(n % 2 ? first + unfinished : unfinished)));
-  await until(() => heldBytes.byKind.heads > most - 100_000, "all that may be held is");
-  expect(heldBytes.byKind.heads).toBeLessThanOrEqual(most);
-  expect(heldBytes.isFull).toBe(false);
+  await until(() => bufferedBytes.byKind.heads > most - 100_000, "all that may be held is");
+  expect(bufferedBytes.byKind.heads).toBeLessThanOrEqual(most);
+  expect(bufferedBytes.isFull).toBe(false);
   const answer = await small.request("/v1/chat/completions", { body: JSON.parse(chat({})) });
   expect(answer.status).toBe(200);
   await written;
   const refused = async () => (await Promise.all(connections.map((one) => one.answered(1, 0)))).filter(isRefused);
   await until(async () => (await refused()).length >= 120, "those for whom there is no room are refused");
-  expect(heldBytes.byKind.heads).toBeLessThanOrEqual(most);
+  expect(bufferedBytes.byKind.heads).toBeLessThanOrEqual(most);
   for (const { socket } of connections) socket.destroy();
-  await until(() => heldBytes.byKind.heads === 0, "all is given back");
+  await until(() => bufferedBytes.byKind.heads === 0, "all is given back");
 });
 
 function isRefused({ answers }: RawExchange): boolean {

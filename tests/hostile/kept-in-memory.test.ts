@@ -1,11 +1,11 @@
 // What is read of kept responses is on the account of who asks for it, before it is read: a short request may name megabytes.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 const model = "upstream-model";
-const { maxBytes } = heldBytes;
+const { maxBytes } = bufferedBytes;
 let upstream: ScriptedUpstream;
 let server: TestServer;
 /** A response with 800 kB, which may be held once and not twice. */
@@ -25,7 +25,7 @@ beforeAll(async () => {
   itemId = ((await items.json()) as { data: { id: string }[] }).data[0]?.id ?? "";
 });
 beforeEach(() => {
-  heldBytes.maxBytes = heldBytes.held + 4 * 1024 * 1024;
+  bufferedBytes.maxBytes = bufferedBytes.held + 4 * 1024 * 1024;
   const isOver = new Promise<void>((resolve) => {
     release = resolve;
   });
@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   release();
-  heldBytes.maxBytes = maxBytes;
+  bufferedBytes.maxBytes = maxBytes;
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
@@ -53,9 +53,9 @@ test.each<[what: string, ask: () => Promise<Response>]>([
   ["one that makes it short", () => ask({ previous_response_id: id }, "/v1/responses/compact")],
   ["a page of its items", () => server.request(`/v1/responses/${id}/input_items?limit=1`)],
 ])("%s waits for room, and leaves none taken", async (_what, askAgain) => {
-  const before = heldBytes.held;
+  const before = bufferedBytes.held;
   const first = ask({ previous_response_id: id });
-  await until(() => heldBytes.held > before + 700_000, "the first one is under way");
+  await until(() => bufferedBytes.held > before + 700_000, "the first one is under way");
   const refused = await askAgain();
   // It is the key's share that is used up, or, where others of this process hold something as well, the room of all.
   expect([429, 503]).toContain(refused.status);
@@ -64,5 +64,5 @@ test.each<[what: string, ask: () => Promise<Response>]>([
   expect((await first).status).toBe(200);
   await (await first).text();
   expect((await askAgain()).status).toBe(200);
-  await until(() => heldBytes.held <= before, "nothing is held any more");
+  await until(() => bufferedBytes.held <= before, "nothing is held any more");
 });

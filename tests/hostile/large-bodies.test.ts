@@ -116,9 +116,9 @@ test.each(
   received = 0;
   expect(await post(path, bodies[path](model))).toEqual([200, ""]);
   expect(received).toBeGreaterThan(limit - 5_000);
-  const { peakRssBytes, heldBytes } = await server.figures();
+  const { peakRssBytes, bufferedBytes } = await server.figures();
   expect(peakRssBytes).toBeLessThan(maxRssBytes);
-  expect(heldBytes).toBeLessThan(1_000_000);
+  expect(bufferedBytes).toBeLessThan(1_000_000);
 });
 
 // hardening: F12

@@ -1,6 +1,6 @@
 // MCP servers that mean harm, or are broken, behind the gateway beside a good one: whoever asks them is told so in time, and nobody else notices.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { until } from "../support/headrace.ts";
 import { hostileProcess, processWrongs } from "../support/mcp/hostile-process.ts";
 import {
@@ -84,13 +84,13 @@ let quietMs: number | undefined;
 /** What goes on beside it is as good as in quiet, nothing stays held, and nothing was asked inward. */
 async function unnoticed(work: () => Promise<unknown>): Promise<void> {
   quietMs ??= await meanwhile(() => Bun.sleep(300));
-  const [held, rss, began] = [heldBytes.held, process.memoryUsage.rss(), performance.now()];
+  const [held, rss, began] = [bufferedBytes.held, process.memoryUsage.rss(), performance.now()];
   const ms = await meanwhile(work);
   const workMs = performance.now() - began;
   // The machine may be another one by now: other tests run beside these.
   if (ms >= quietMs * maxTimesSlower) quietMs = await meanwhile(() => Bun.sleep(300));
   expect(ms).toBeLessThan(Math.max(workMs * maxOfWork, quietMs * maxTimesSlower));
-  await until(() => heldBytes.held <= held, "all that was held is given back");
+  await until(() => bufferedBytes.held <= held, "all that was held is given back");
   await until(() => {
     Bun.gc(true);
     return process.memoryUsage.rss() - rss < 256 * 1024 * 1024;

@@ -1,6 +1,6 @@
 // Clients of tools that mean harm, or are broken: what is somebody else's is not there for them, and what they take is bounded.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { setUp } from "../support/browser.ts";
 import { until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";
@@ -184,7 +184,7 @@ test("of 1,000 sessions that vanish one owner has a few, others keep theirs, and
   const bens = await beginRaw(url, ben);
   const { id, key } = await ownKey();
   await works(key);
-  const [held, rss] = [heldBytes.held, process.memoryUsage.rss()];
+  const [held, rss] = [bufferedBytes.held, process.memoryUsage.rss()];
   const ids: string[] = [];
   for (let at = 0; at < 1_000; at += 50) {
     const begun = await Promise.all(Array.from({ length: 50 }, () => beginRaw(url, key)));
@@ -197,7 +197,7 @@ test("of 1,000 sessions that vanish one owner has a few, others keep theirs, and
   expect(process.memoryUsage.rss() - rss).toBeLessThan(200 * 1024 * 1024);
   await bens.end();
   await world.server.request(`/v1/keys/${id}`, { method: "DELETE" });
-  await until(() => heldBytes.held <= held, "what they held is given back");
+  await until(() => bufferedBytes.held <= held, "what they held is given back");
 }, 60_000);
 
 describe("a token", () => {

@@ -4,7 +4,7 @@ import { heapStats } from "bun:jsc";
 import { afterEach, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { Garbage } from "../fixtures/watched-server.ts";
 import { until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";
@@ -111,7 +111,7 @@ test(`${calls} calls leave no object, byte or descriptor behind, and the last on
     `${calls} calls: ${before.objects} objects became ${after.objects}, ${(before.rssBytes / 1e6).toFixed(0)} MB became ${(after.rssBytes / 1e6).toFixed(0)}; ms of processor a call: ${costs.map((ms) => ms.toFixed(2)).join(", ")}`,
   );
   expect(after.objects - before.objects).toBeLessThan(0.1 * calls + 2_000);
-  expect(after.heldBytes).toBeLessThanOrEqual(before.heldBytes);
+  expect(after.bufferedBytes).toBeLessThanOrEqual(before.bufferedBytes);
   expect(after.descriptors).toBeLessThan(before.descriptors + 20);
   const [first = 0] = costs;
   expect(costs.at(-1)).toBeLessThan((long ? 1.5 : 3) * first);
@@ -190,7 +190,7 @@ test(`${sessions} sessions with a stream each are told of a change, keep nobody 
   );
   expect(after.objects - before.objects).toBeLessThan(5 * sessions + 2_000);
   expect(after.descriptors).toBeLessThan(before.descriptors + 20);
-  expect(after.heldBytes).toBeLessThanOrEqual(before.heldBytes);
+  expect(after.bufferedBytes).toBeLessThanOrEqual(before.bufferedBytes);
   expect(second.besideMs).toBeLessThan(withinMs(50));
 }, 600_000);
 
@@ -199,7 +199,7 @@ async function leftHere() {
   await Bun.sleep(1_500);
   Bun.gc(true);
   const [objects, rssBytes] = [objectsIn(heapStats().objectTypeCounts), process.memoryUsage.rss()];
-  return { objects, rssBytes, held: heldBytes.held, descriptors: readdirSync("/proc/self/fd").length };
+  return { objects, rssBytes, held: bufferedBytes.held, descriptors: readdirSync("/proc/self/fd").length };
 }
 
 test(`${nodeCalls} calls through the tunnel of a node leave nothing behind at either end, and the last ones cost what the first did`, async () => {

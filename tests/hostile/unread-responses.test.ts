@@ -1,7 +1,7 @@
 // A client of the WebSocket of Responses that sends on and reads nothing cannot have the server hold answers for it.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
@@ -48,7 +48,7 @@ async function flood(socket: Socket, message: string, isOver: () => boolean): Pr
   let most = 0;
   for (let tries = 0; tries < 20_000 && !isOver(); tries++) {
     const isTaken = socket.write(some) || (await Promise.race([drained(socket), Bun.sleep(5_000)]));
-    most = Math.max(most, heldBytes.byKind.unsent);
+    most = Math.max(most, bufferedBytes.byKind.unsent);
     if (isTaken === undefined) break;
     await new Promise(setImmediate);
   }
@@ -71,17 +71,17 @@ test("refusals that are not read end the connection", async () => {
   socket.write(frame(JSON.stringify({ type: "response.create", model, input: "Hi", store: false })));
   const most = await flood(socket, "x", () => isClosed || socket.destroyed);
   expect(most).toBeLessThan(3_000_000);
-  await until(() => heldBytes.byKind.unsent === 0, "nothing is unsent");
+  await until(() => bufferedBytes.byKind.unsent === 0, "nothing is unsent");
   socket.destroy();
 });
 
 test("answers that are not read let no message be answered behind them", async () => {
   const socket = await open();
-  const before = heldBytes.byKind.requests;
+  const before = bufferedBytes.byKind.requests;
   const prepares = { type: "response.create", model, input: "Hi", instructions: "x".repeat(100_000) };
   const message = JSON.stringify({ ...prepares, store: false, generate: false });
   const most = await flood(socket, message, () => socket.destroyed);
   expect(most).toBeLessThan(4_000_000);
   socket.destroy();
-  await until(() => heldBytes.byKind.unsent === 0 && heldBytes.byKind.requests <= before, "nothing is held");
+  await until(() => bufferedBytes.byKind.unsent === 0 && bufferedBytes.byKind.requests <= before, "nothing is held");
 });

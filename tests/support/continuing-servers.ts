@@ -2,7 +2,7 @@
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";
@@ -106,7 +106,13 @@ export class ContinuingWorld {
     const client = new Gathering();
     const request = decodedRequest({ stream: true, ...body }, operation);
     const call: InferenceCall<unknown> = {
-      ...{ request, principal: principalFor(), requestId: "req_1", tagHeader: null, holder: heldBytes.visitors },
+      ...{
+        request,
+        principal: principalFor(),
+        requestId: "req_1",
+        tagHeader: null,
+        memoryAccount: bufferedBytes.visitors,
+      },
       left: this.left,
       renderError: (error: GatewayError) => JSON.stringify({ error: { message: error.message, code: error.code } }),
       onLimits() {},

@@ -2,9 +2,9 @@
 import { bodyOf as sourceOf } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan, type Bytes } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
-import type { Eventual } from "../../src/base/later.ts";
+import type { MaybePromise } from "../../src/base/later.ts";
 import { errorAnswer } from "../../src/http/exchange/errors.ts";
 import type { Answer, Exchange } from "../../src/http/exchange/route.ts";
 import type { IncomingRequest } from "../../src/http1/message.ts";
@@ -32,7 +32,7 @@ export function incoming({ method = "GET", target, headers = {}, peer = "127.0.0
     peer,
     hasBody: text !== undefined,
     bodyIsHere: true,
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     hold: () => undefined,
     get bodyRead() {
       return bodyRead;
@@ -79,7 +79,7 @@ export function exchangeFor(req: IncomingRequest, given: Partial<TestExchange> =
 }
 
 /** What the client gets of a handler's answer, or of what it throws. */
-export async function responseOf(handle: () => Answer | Eventual<Answer>): Promise<Response> {
+export async function responseOf(handle: () => Answer | MaybePromise<Answer>): Promise<Response> {
   const answer = await (async () => handle())().catch((error: unknown) => errorAnswer(toGatewayError(error)));
   if (answer instanceof Response) return answer;
   const { status, headers } = answer;

@@ -1,5 +1,5 @@
 // Servers of this process, which share the ledger of bytes: what is left on somebody's account after them is missing for ever.
-import { heldBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes, heldKinds } from "../../src/base/bytes/held-bytes.ts";
 import type { RunningServer } from "../../src/server/serve.ts";
 import { withinMs } from "./long.ts";
 
@@ -20,7 +20,7 @@ export function serverEnded(server: object): void {
  */
 export async function nothingIsHeld(): Promise<void> {
   const end = performance.now() + withinMs(2_000);
-  while (running.size === 0 && (heldBytes.held !== 0 || heldBytes.holders !== 0)) {
+  while (running.size === 0 && (bufferedBytes.held !== 0 || bufferedBytes.memoryAccounts !== 0)) {
     if (performance.now() > end) throw new Error(`All servers have ended, and bytes are still held: ${left()}.`);
     await Bun.sleep(1);
   }
@@ -50,6 +50,9 @@ function heldIn(text: string): string {
 }
 
 function left(): string {
-  const kinds = heldKinds.filter((kind) => heldBytes.byKind[kind] !== 0);
-  return [...kinds.map((kind) => `${kind} ${heldBytes.byKind[kind]}`), `holders ${heldBytes.holders}`].join(", ");
+  const kinds = heldKinds.filter((kind) => bufferedBytes.byKind[kind] !== 0);
+  return [
+    ...kinds.map((kind) => `${kind} ${bufferedBytes.byKind[kind]}`),
+    `holders ${bufferedBytes.memoryAccounts}`,
+  ].join(", ");
 }

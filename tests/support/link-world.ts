@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../src/domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../src/domain/tools/tool-connection.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
-import { type LinkBounds, ServerLinks } from "../../src/mcp/links/links.ts";
+import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/tool-link.ts";
+import { ServerSessions, type SessionBounds } from "../../src/mcp/links/links.ts";
 import { silentLog } from "./data-directory.ts";
 import { manualClock } from "./manual-clock.ts";
 import { keyRecordFor, principalFor } from "./principal.ts";
@@ -17,11 +17,11 @@ import { keyRecordFor, principalFor } from "./principal.ts";
 export class LinkWorld implements AsyncDisposable {
   readonly dataDir: string;
   readonly clock = manualClock();
-  readonly links: ServerLinks;
+  readonly links: ServerSessions;
 
   constructor(
     options: {
-      bounds?: Partial<LinkBounds>;
+      bounds?: Partial<SessionBounds>;
       connections?: ToolConnections;
       nodes?: ToolNodes;
       dataDir?: string;
@@ -35,7 +35,7 @@ export class LinkWorld implements AsyncDisposable {
       connectionId: async () => undefined,
       insufficient: async () => {},
     };
-    this.links = new ServerLinks({
+    this.links = new ServerSessions({
       ...{
         version: "1.2.3",
         dataDir: this.dataDir,
@@ -54,7 +54,7 @@ export class LinkWorld implements AsyncDisposable {
     });
   }
 
-  open(server: McpServer, key = "key_1"): Promise<ToolLink> {
+  open(server: McpServer, key = "key_1"): Promise<ClientSession> {
     return this.links.open(server, { principal: callerOf(key) });
   }
 
@@ -75,7 +75,7 @@ export function callerOf(id: string): Principal {
 }
 
 export function exchangeFor(own: Partial<ToolExchange> = {}): ToolExchange {
-  return { holder: heldBytes.visitors, cancellation: new Cancellation(), ...own };
+  return { memoryAccount: bufferedBytes.visitors, cancellation: new Cancellation(), ...own };
 }
 
 /** The text of what a tool gave. */

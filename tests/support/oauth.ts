@@ -1,7 +1,7 @@
 // An authorization server on a real socket and database, with people, apps and a clock that a test controls.
 
 import { createHash, randomBytes } from "node:crypto";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { App } from "../../src/domain/people/app.ts";
 import type { DeviceCode } from "../../src/domain/people/oauth.ts";
 import { membershipCredentialId } from "../../src/domain/people/person.ts";
@@ -74,7 +74,7 @@ export async function startOAuth() {
   };
   const tools = (path: string): ScopedRoute => ({ ...probe, path, access: "tools:use" });
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, bufferedBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock, sessions: noSessions },
     baseUrl: () => `${issuer}/v1`,

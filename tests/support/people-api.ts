@@ -3,7 +3,7 @@
 import { expect } from "bun:test";
 import { OneTimeLinks } from "../../src/accounts/links.ts";
 import { OwnAccount } from "../../src/accounts/own-account.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { commandLineAppId } from "../../src/domain/people/app.ts";
 import type { MailMessage } from "../../src/domain/people/mail.ts";
 import { type Membership, membershipCredentialId, type Person } from "../../src/domain/people/person.ts";
@@ -78,7 +78,7 @@ export async function openPeopleApi({ mailing = false } = {}) {
     ...keyRoutes({ keys, pepper: new Uint8Array(32), throttle, limits, clock, requestLimits, changed }),
   ];
   const server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, bufferedBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, routes, authenticator, log, clock },
     sessions: new SessionPrincipals({

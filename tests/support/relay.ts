@@ -3,7 +3,7 @@
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { exactMs } from "../../src/base/clock.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";
@@ -170,7 +170,7 @@ export function start(source: RelayOptions["source"], options: Partial<RelayOpti
       // The timers of a test may go on within one event.
       clock: { monotonicMs: exactMs },
       heartbeatMs: 10_000,
-      holder: heldBytes.visitors,
+      memoryAccount: bufferedBytes.visitors,
       left,
       stopping,
       renderError: (error) => JSON.stringify({ error: { message: error.message, type: "t", code: error.code } }),

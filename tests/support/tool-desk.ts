@@ -1,12 +1,12 @@
 // MCP servers that live in the test: what they list and answer is said by it, and what they are asked is kept.
-import { AccountBytes, HeldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../src/domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/tool-link.ts";
 import type { ClientRequest } from "../../src/mcp/front/client-call.ts";
-import { Desk, type DeskDeps } from "../../src/mcp/front/desk.ts";
+import { RequestHandler, type RequestHandlerDeps } from "../../src/mcp/front/desk.ts";
 import { silentLog } from "./data-directory.ts";
 import { principalFor } from "./principal.ts";
 
@@ -27,7 +27,7 @@ export function mcpServerFor(name: string, changes: Partial<McpServer> = {}): Mc
 }
 
 /** A link to a server with these tools, which `answering` calls. */
-export class TestLink implements ToolLink {
+export class TestLink implements ClientSession {
   isLegacy = false;
   revision = "2026-07-28";
   capabilities: JsonObject = { tools: {}, prompts: {}, resources: {}, completions: {} };
@@ -78,14 +78,14 @@ export function serving(tools: readonly JsonObject[], call: Answering): Answerin
   };
 }
 
-/** A desk before these, that keeps which uses have ended, and how. */
-export function deskBefore(
-  all: readonly (readonly [McpServer, ToolLink])[],
-  changes: Partial<DeskDeps> = {},
-): { desk: Desk; ended: string[] } {
+/** A handler before these, that keeps which uses have ended, and how. */
+export function handlerFor(
+  all: readonly (readonly [McpServer, ClientSession])[],
+  changes: Partial<RequestHandlerDeps> = {},
+): { handler: RequestHandler; ended: string[] } {
   const ended: string[] = [];
   const links = new Map(all.map(([{ name }, link]) => [name, link]));
-  const desk = new Desk({
+  const handler = new RequestHandler({
     servers: {
       all: () => all.map(([server]) => server),
       find: (name) => all.find(([server]) => server.name === name)?.[0],
@@ -113,17 +113,17 @@ export function deskBefore(
     ...{ searchFrom: () => 40, clock: systemClock, log: silentLog },
     ...changes,
   });
-  return { desk, ended };
+  return { handler, ended };
 }
 
-const held = new HeldBytes(1e9);
+const held = new BufferedBytes(1e9);
 
 export function requestFrom(
   principal: Principal = principalFor(),
   changes: Partial<ClientRequest> = {},
 ): ClientRequest {
   return {
-    ...{ principal, requestId: `req_${crypto.randomUUID()}`, holder: held.holder(new AccountBytes()) },
+    ...{ principal, requestId: `req_${crypto.randomUUID()}`, memoryAccount: held.memoryAccount(new AccountMemory()) },
     ...{ left: new Cancellation(), trace: undefined, only: undefined, listing: undefined },
     ...changes,
   };

@@ -1,7 +1,7 @@
 // Long streams of a node, and clients that do not read them: for what they hold, and whose streams that ends.
 import { expect } from "bun:test";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { heldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { head, openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { EndlessBody } from "./endless-body.ts";
 import { until } from "./headrace.ts";
@@ -59,16 +59,16 @@ async function unread({ url }: Gateway, key: string): Promise<RawConnection> {
 export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
   const made = await gateway.request("/v1/keys", { body: { name: "beside" } });
   const { key: otherKey } = (await made.json()) as { key: string };
-  const { maxBytes } = heldBytes;
-  heldBytes.maxBytes = roomBytes;
-  const before = heldBytes.refused.key;
+  const { maxBytes } = bufferedBytes;
+  bufferedBytes.maxBytes = roomBytes;
+  const before = bufferedBytes.refused.key;
   const stalling = await Promise.all(Array.from({ length: 12 }, () => unread(gateway, gateway.key)));
   const others: RawConnection[] = [];
   try {
-    await until(() => heldBytes.refused.key > before, "the key holds what it may");
-    const heldAlone = heldBytes.held;
+    await until(() => bufferedBytes.refused.key > before, "the key holds what it may");
+    const heldAlone = bufferedBytes.held;
     for (let n = 0; n < 2; n++) others.push(await unread(gateway, otherKey));
-    await until(() => heldBytes.held > heldAlone + 200_000, "those of the other key wait as well");
+    await until(() => bufferedBytes.held > heldAlone + 200_000, "those of the other key wait as well");
     for (const { socket } of others) socket.resume();
     for (const other of others) {
       const { answers } = await other.answered(1, 20_000);
@@ -76,7 +76,7 @@ export async function expectOwnStreamsAlone(gateway: Gateway): Promise<void> {
     }
   } finally {
     for (const { socket } of [...stalling, ...others]) socket.destroy();
-    heldBytes.maxBytes = maxBytes;
+    bufferedBytes.maxBytes = maxBytes;
   }
-  await until(() => heldBytes.held === 0, "all is given back");
+  await until(() => bufferedBytes.held === 0, "all is given back");
 }

@@ -2,10 +2,10 @@
 import { afterEach, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "./bulk-input.ts";
-import { AccountBytes, HeldBytes, heldBytes } from "./held-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes } from "./held-bytes.ts";
 
-const before = heldBytes.byKind.received;
-afterEach(() => expect(heldBytes.byKind.received).toBe(before));
+const before = bufferedBytes.byKind.received;
+afterEach(() => expect(bufferedBytes.byKind.received).toBe(before));
 
 /** A taker to whom each slice costs so many milliseconds. */
 function taker(costMs = 0) {
@@ -72,7 +72,7 @@ test("slices get longer while they are quickly read, and shorter again when one 
   const one = taker();
   const input = new BulkInput(one);
   const lengths: number[] = [];
-  input.stop(heldBytes.bounded);
+  input.stop(bufferedBytes.bounded);
   input.add(slices(20));
   input.goOn();
   for (const ms of [0.1, 0.1, 0.1, 1, 3, 3, 3]) {
@@ -102,10 +102,10 @@ test("input whose bytes are all read in the turn in which they come is not told 
 test("a taker that stops gets nothing until it goes on, and what nobody wants any more is not held", async () => {
   const one = taker();
   const input = new BulkInput(one);
-  one.onSlice = () => void input.stop(heldBytes.bounded);
+  one.onSlice = () => void input.stop(bufferedBytes.bounded);
   input.add(slices(3));
   await new Promise(setImmediate);
-  expect([one.slices, heldBytes.byKind.received - before]).toEqual([1, 2 * sliceBytes]);
+  expect([one.slices, bufferedBytes.byKind.received - before]).toEqual([1, 2 * sliceBytes]);
   input.goOn();
   expect(one.slices).toBe(1);
   await until(() => one.slices === 2, "the next slice");
@@ -116,16 +116,16 @@ test("a taker that stops gets nothing until it goes on, and what nobody wants an
 });
 
 test("what waits while its taker has stopped is held by a key, and by nobody again once the taker goes on, or it is cleared", async () => {
-  const ledger = new HeldBytes(16 * 1024 * 1024);
-  const holder = ledger.holder(new AccountBytes());
+  const ledger = new BufferedBytes(16 * 1024 * 1024);
+  const memoryAccount = ledger.memoryAccount(new AccountMemory());
   for (const end of ["go on", "clear"] as const) {
     const one = taker();
     const input = new BulkInput(one);
     one.onSlice = () => {
-      if (one.slices === 1) expect(input.stop(holder)).toBeUndefined();
+      if (one.slices === 1) expect(input.stop(memoryAccount)).toBeUndefined();
     };
     expect(input.add(slices(3))).toBeUndefined();
-    expect([ledger.byKind.received, heldBytes.byKind.received - before]).toEqual([2 * sliceBytes, 0]);
+    expect([ledger.byKind.received, bufferedBytes.byKind.received - before]).toEqual([2 * sliceBytes, 0]);
     expect(input.add(slices(1))).toBeUndefined();
     expect(ledger.held).toBe(3 * sliceBytes);
     if (end === "clear") input.clear();
@@ -136,11 +136,11 @@ test("what waits while its taker has stopped is held by a key, and by nobody aga
 });
 
 test("a key whose takers have stopped with all that it may hold is refused more, whatever others hold of theirs", () => {
-  const ledger = new HeldBytes(16 * 1024 * 1024);
-  const [stalling, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
-  const stopped = (holder = stalling) => {
+  const ledger = new BufferedBytes(16 * 1024 * 1024);
+  const [stalling, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
+  const stopped = (memoryAccount = stalling) => {
     const input = new BulkInput(taker());
-    input.stop(holder);
+    input.stop(memoryAccount);
     return { input, refusal: input.add(slices(8)) };
   };
   const all = Array.from({ length: 20 }, () => stopped());
@@ -153,16 +153,16 @@ test("a key whose takers have stopped with all that it may hold is refused more,
 });
 
 test("a taker that stops where its key may hold no more is told, and what waits is nobody's until it is cleared", () => {
-  const ledger = new HeldBytes(1024 * 1024);
-  const holder = ledger.holder(new AccountBytes());
+  const ledger = new BufferedBytes(1024 * 1024);
+  const memoryAccount = ledger.memoryAccount(new AccountMemory());
   const one = taker();
   const input = new BulkInput(one);
   let refusal: unknown;
   one.onSlice = () => {
-    refusal = input.stop(holder);
+    refusal = input.stop(memoryAccount);
   };
   input.add(slices(8));
   expect(refusal).toMatchObject({ code: "rate_limit_exceeded" });
-  expect([ledger.held, heldBytes.byKind.received - before]).toEqual([0, 7 * sliceBytes]);
+  expect([ledger.held, bufferedBytes.byKind.received - before]).toEqual([0, 7 * sliceBytes]);
   input.clear();
 });

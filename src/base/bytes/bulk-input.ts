@@ -1,7 +1,7 @@
 // What comes in one go and is long to read: read a slice at a time, no longer in a turn of the event loop than all may take together.
 import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
-import { type Holder, heldBytes } from "./held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "./held-bytes.ts";
 
 /** Whoever receives and reads. */
 export interface BulkTaker {
@@ -31,7 +31,7 @@ export class BulkInput {
   #isHushed = false;
   #isStopped = false;
   /** Has what waits on its account: undefined while that is read. */
-  #holder: Holder | undefined;
+  #memoryAccount: MemoryAccount | undefined;
   #inLine = false;
 
   constructor(taker: BulkTaker) {
@@ -50,9 +50,9 @@ export class BulkInput {
 
   /** Reads it now, or behind what others have. While it is stopped it may give a refusal, as `stop` does. */
   add(bytes: Buffer): GatewayError | undefined {
-    const refusal = this.#holder?.take("received", bytes.length);
+    const refusal = this.#memoryAccount?.take("received", bytes.length);
     if (refusal) return refusal;
-    if (!this.#holder) heldBytes.received(bytes.length);
+    if (!this.#memoryAccount) bufferedBytes.received(bytes.length);
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
     if (this.#mayLine()) turnShare.read(this);
@@ -65,25 +65,25 @@ export class BulkInput {
   }
 
   /**
-   * Reads nothing until `goOn`, which reads nothing before it returns. What waits meanwhile is on the account of `holder`;
+   * Reads nothing until `goOn`, which reads nothing before it returns. What waits meanwhile is on the account of `memoryAccount`;
    * where that may hold no more this gives the refusal, and all of it is to be cleared.
    */
-  stop(holder: Holder): GatewayError | undefined {
+  stop(memoryAccount: MemoryAccount): GatewayError | undefined {
     if (this.#isStopped) return undefined;
     this.#isStopped = true;
-    const refusal = this.waits ? holder.take("received", this.#bytes) : undefined;
+    const refusal = this.waits ? memoryAccount.take("received", this.#bytes) : undefined;
     if (refusal) return refusal;
-    this.#holder = holder;
-    heldBytes.received(-this.#bytes);
+    this.#memoryAccount = memoryAccount;
+    bufferedBytes.received(-this.#bytes);
     return undefined;
   }
 
   goOn(): void {
     this.#isStopped = false;
-    if (this.#holder) {
+    if (this.#memoryAccount) {
       this.#release(this.#bytes);
-      this.#holder = undefined;
-      heldBytes.received(this.#bytes);
+      this.#memoryAccount = undefined;
+      bufferedBytes.received(this.#bytes);
     }
     if (this.#mayLine()) turnShare.readSoon(this);
   }
@@ -143,8 +143,8 @@ export class BulkInput {
   }
 
   #release(bytes: number): void {
-    if (this.#holder) this.#holder.release("received", bytes);
-    else heldBytes.received(-bytes);
+    if (this.#memoryAccount) this.#memoryAccount.release("received", bytes);
+    else bufferedBytes.received(-bytes);
   }
 }
 

@@ -3,12 +3,12 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { ByteCollector } from "./byte-collector.ts";
 import { ByteSpan } from "./byte-span.ts";
-import { HeldBytes } from "./held-bytes.ts";
+import { BufferedBytes } from "./held-bytes.ts";
 
 test("whatever the cuts, all pieces come out in order, what is counted covers them, and nothing is held after release", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ minLength: 1, maxLength: 40_000 }), { minLength: 1, maxLength: 8 }), (all) => {
-      const ledger = new HeldBytes(100_000_000);
+      const ledger = new BufferedBytes(100_000_000);
       const [first = new Uint8Array(), ...rest] = all;
       ledger.visitors.take("answers", first.length);
       const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of(first));
@@ -24,7 +24,7 @@ test("whatever the cuts, all pieces come out in order, what is counted covers th
 });
 
 test("where its holder may hold no more a collector gives the refusal", () => {
-  const ledger = new HeldBytes(300_000);
+  const ledger = new BufferedBytes(300_000);
   ledger.visitors.take("answers", 1);
   const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of("x"));
   let refusal: unknown;

@@ -3,7 +3,7 @@
 import type { GatewayError } from "../errors.ts";
 import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
-import type { HeldKind, Holder } from "./held-bytes.ts";
+import type { HeldKind, MemoryAccount } from "./held-bytes.ts";
 
 const minBlockBytes = 16 * 1024;
 /** Room that is taken at once, and may be more than came. */
@@ -14,7 +14,7 @@ export class ByteCollector {
   /** Bytes that came. */
   length: number;
   readonly #kind: HeldKind;
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   #first: ByteSpan;
   /** A piece may be a small part of what was received along with it: all that follow are copied, into these. */
   #blocks: Buffer[] | undefined;
@@ -22,17 +22,17 @@ export class ByteCollector {
   #usedBytes = 0;
   #countedBytes: number;
 
-  /** `first`: which its holder has counted already; it stays in the memory of whoever received it. */
-  constructor(kind: HeldKind, holder: Holder, first: ByteSpan) {
+  /** `first`: which its memoryAccount has counted already; it stays in the memory of whoever received it. */
+  constructor(kind: HeldKind, memoryAccount: MemoryAccount, first: ByteSpan) {
     this.#kind = kind;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
     // It may be a small part of what was received along with it.
     this.#first = first.buffer.buffer.byteLength > 2 * first.length ? ByteSpan.of(Buffer.from(first.view)) : first;
     this.length = first.length;
     this.#countedBytes = first.length;
   }
 
-  /** Gives the refusal where its holder may hold no more: then it is of no use any more. */
+  /** Gives the refusal where its memoryAccount may hold no more: then it is of no use any more. */
   add(piece: ByteSpan): GatewayError | undefined {
     this.length += piece.length;
     let start = piece.start;
@@ -66,7 +66,7 @@ export class ByteCollector {
   release(): void {
     this.#first = noBytes;
     this.#freeBlocks();
-    this.#holder.release(this.#kind, this.#countedBytes);
+    this.#memoryAccount.release(this.#kind, this.#countedBytes);
     this.#countedBytes = 0;
   }
 
@@ -79,7 +79,7 @@ export class ByteCollector {
   /** Blocks grow with what is held already: a short body has little that is not used. */
   #addBlock(neededBytes: number): GatewayError | undefined {
     const bytes = Math.min(Math.max(neededBytes, this.length, minBlockBytes), mostBlockBytes);
-    const refusal = this.#holder.take(this.#kind, bytes);
+    const refusal = this.#memoryAccount.take(this.#kind, bytes);
     if (refusal) return refusal;
     this.#countedBytes += bytes;
     this.#blocks ??= [];

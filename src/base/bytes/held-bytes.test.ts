@@ -1,21 +1,21 @@
 // The ledger of bytes in memory: bounded over all, shared fairly, and whole again once everything is given back.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { AccountBytes, HeldBytes, type Holder, heldKinds } from "./held-bytes.ts";
+import { AccountMemory, BufferedBytes, heldKinds, type MemoryAccount } from "./held-bytes.ts";
 
 /** Takes steps of one byte until it is refused; gives how many, and the refusal. */
-function fill(holder: Holder) {
+function fill(memoryAccount: MemoryAccount) {
   let bytes = 0;
   for (;;) {
-    const refusal = holder.take("requests", 1);
+    const refusal = memoryAccount.take("requests", 1);
     if (refusal) return { bytes, refusal };
     bytes++;
   }
 }
 
 test("a key alone gets a third of what is shared, and then 429 that names the key", () => {
-  const ledger = new HeldBytes(1_400);
-  const { bytes, refusal } = fill(ledger.holder(new AccountBytes()));
+  const ledger = new BufferedBytes(1_400);
+  const { bytes, refusal } = fill(ledger.memoryAccount(new AccountMemory()));
   expect(bytes).toBe(408);
   expect(refusal).toMatchObject({ code: "rate_limit_exceeded", retryAfterSeconds: 1 });
   expect(refusal.message).toBe(
@@ -25,32 +25,32 @@ test("a key alone gets a third of what is shared, and then 429 that names the ke
 });
 
 test("all keys of an account get half of what is shared together, and then 429 that names the account", () => {
-  const ledger = new HeldBytes(1_400);
-  const account = new AccountBytes();
-  const keys = [1, 2, 3, 4].map(() => ledger.holder(account));
+  const ledger = new BufferedBytes(1_400);
+  const account = new AccountMemory();
+  const keys = [1, 2, 3, 4].map(() => ledger.memoryAccount(account));
   const all = keys.map(fill);
   expect(account.held).toBe(612);
   expect(all.at(-1)?.refusal.message).toContain("this account");
 });
 
 test("one that got back what another has taken is seen, though their sum is right", () => {
-  const ledger = new HeldBytes(1_400);
-  const [one, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  const ledger = new BufferedBytes(1_400);
+  const [one, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   one.take("requests", 10);
-  expect(ledger.holders).toBe(1);
+  expect(ledger.memoryAccounts).toBe(1);
   other.release("requests", 10);
-  expect([ledger.held, ledger.holders]).toEqual([0, 2]);
+  expect([ledger.held, ledger.memoryAccounts]).toEqual([0, 2]);
   one.release("requests", 10);
-  expect([ledger.held, ledger.holders]).toEqual([-10, 1]);
+  expect([ledger.held, ledger.memoryAccounts]).toEqual([-10, 1]);
   other.take("requests", 10);
-  expect([ledger.held, ledger.holders]).toEqual([0, 0]);
+  expect([ledger.held, ledger.memoryAccounts]).toEqual([0, 0]);
 });
 
 // hardening: F13
 test("however many accounts take what they can get, a usual request of the next one passes, and the bound holds", () => {
-  const ledger = new HeldBytes(1_000_000);
+  const ledger = new BufferedBytes(1_000_000);
   for (let n = 0; n < 50; n++) {
-    const { bytes, refusal } = fill(ledger.holder(new AccountBytes()));
+    const { bytes, refusal } = fill(ledger.memoryAccount(new AccountMemory()));
     expect(bytes).toBeGreaterThanOrEqual(ledger.maxBytes / 2048 - 1);
     if (n > 1) expect(refusal).toMatchObject({ code: "service_unavailable", retryAfterSeconds: 2 });
   }
@@ -62,28 +62,28 @@ test("whatever is taken and given back in whatever order, figures agree, the bou
   const step = fc.record({ key: fc.nat(5), kind: fc.nat(heldKinds.length - 1), bytes: fc.nat(500) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const ledger = new HeldBytes(3_000);
-      const accounts = [new AccountBytes(), new AccountBytes()];
-      const keys = [0, 1, 2, 3, 4, 5].map((n) => ledger.holder(accounts[n % 2] as AccountBytes));
+      const ledger = new BufferedBytes(3_000);
+      const accounts = [new AccountMemory(), new AccountMemory()];
+      const keys = [0, 1, 2, 3, 4, 5].map((n) => ledger.memoryAccount(accounts[n % 2] as AccountMemory));
       const taken: (() => void)[] = [];
       for (const { key, kind, bytes } of steps) {
-        const holder = keys[key] as Holder;
+        const memoryAccount = keys[key] as MemoryAccount;
         const name = heldKinds[kind] ?? "requests";
-        if (!holder.take(name, bytes)) taken.push(() => holder.release(name, bytes));
+        if (!memoryAccount.take(name, bytes)) taken.push(() => memoryAccount.release(name, bytes));
         if (bytes % 3 === 0) taken.shift()?.();
         expect(ledger.held).toBeLessThanOrEqual(ledger.maxBytes);
         expect(Object.values(ledger.byKind).reduce((sum, held) => sum + held, 0)).toBe(ledger.held);
         for (const { held } of accounts) expect(held).toBeLessThanOrEqual(ledger.maxBytes / 2);
       }
       for (const giveBack of taken) giveBack();
-      expect([ledger.held, ledger.holders, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0, 0]);
+      expect([ledger.held, ledger.memoryAccounts, accounts[0]?.held, accounts[1]?.held]).toEqual([0, 0, 0, 0]);
     }),
   );
 });
 
 test("lets one request at a time have copies that are larger than its key may hold", () => {
-  const ledger = new HeldBytes(1_400);
-  const [one, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
+  const ledger = new BufferedBytes(1_400);
+  const [one, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
   const first = ledger.takeCopies(one, 600);
   expect(first).toBeFunction();
   expect([one.held, ledger.held]).toEqual([0, 600]);

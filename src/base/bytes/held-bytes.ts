@@ -25,7 +25,7 @@ export interface HolderIds {
 }
 
 /** One on whose account bytes are held. */
-export interface Holder {
+export interface MemoryAccount {
   /** Undefined for who is no key. */
   readonly ids?: HolderIds | undefined;
   /** Takes so many more; where that is too much it takes none, and gives the refusal. */
@@ -33,7 +33,7 @@ export interface Holder {
   release(kind: HeldKind, bytes: number): void;
 }
 
-/** Told that a holder holds nothing any more. */
+/** Told that a memoryAccount holds nothing any more. */
 export interface EmptiedListener {
   emptied(): void;
 }
@@ -47,12 +47,12 @@ export const defaultMaxHeldBytes = 128 * 1024 * 1024;
 const [shared, little] = [7 / 8, 1 / 2048];
 
 /** The keys of one account together. */
-export class AccountBytes {
+export class AccountMemory {
   held = 0;
 }
 
-export class HeldBytes {
-  /** The most that all holders together may hold. */
+export class BufferedBytes {
+  /** The most that all memoryAccounts together may hold. */
   maxBytes: number;
   held = 0;
   readonly byKind: Record<HeldKind, number> = {
@@ -68,7 +68,7 @@ export class HeldBytes {
     continued: 0,
   };
   /** Keys, visitors and replicas that have something on their account: none while nothing is under way. */
-  holders = 0;
+  memoryAccounts = 0;
   /** How many times bytes were refused since the start, by the bound that refused them. */
   readonly refused: Record<HeldBound, number> = { key: 0, account: 0, process: 0 };
   /** Clients that have shown no credential yet, or need none: one key for all of them. */
@@ -78,13 +78,13 @@ export class HeldBytes {
   /**
    * Bytes that have a bound of their own for each connection: counted, so that others get the less, and never refused.
    */
-  readonly bounded: Holder;
+  readonly bounded: MemoryAccount;
   #hasLargeCopies = false;
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
-    this.visitors = this.holder(new AccountBytes());
-    this.replicas = this.holder(new AccountBytes());
+    this.visitors = this.memoryAccount(new AccountMemory());
+    this.replicas = this.memoryAccount(new AccountMemory());
     this.bounded = {
       take: (kind, bytes) => {
         this.add(kind, bytes);
@@ -95,7 +95,7 @@ export class HeldBytes {
   }
 
   /** A key of `account`. `listener`: told each time that it holds nothing any more. */
-  holder(account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
+  memoryAccount(account: AccountMemory, ids?: HolderIds, listener?: EmptiedListener): KeyBytes {
     return new KeyBytes(this, account, ids, listener);
   }
 
@@ -129,9 +129,9 @@ export class HeldBytes {
 
   /**
    * Takes room for copies that are made of a body for a moment, and returns what gives it back. They may be larger than
-   * what `holder` may hold: one request at a time may have such copies, within the bound of the process.
+   * what `memoryAccount` may hold: one request at a time may have such copies, within the bound of the process.
    */
-  takeCopies(holder: Holder, bytes: number): (() => void) | GatewayError {
+  takeCopies(memoryAccount: MemoryAccount, bytes: number): (() => void) | GatewayError {
     const isLarge = 2 * bytes > this.maxBytesOfKey;
     if (isLarge && !this.#hasLargeCopies && this.takeFree("requests", bytes)) {
       this.#hasLargeCopies = true;
@@ -140,7 +140,7 @@ export class HeldBytes {
         this.add("requests", -bytes);
       };
     }
-    return holder.take("requests", bytes) ?? (() => holder.release("requests", bytes));
+    return memoryAccount.take("requests", bytes) ?? (() => memoryAccount.release("requests", bytes));
   }
 
   /** Counts what is held, or given back where it is negative, whatever the bound. */
@@ -179,14 +179,14 @@ export class HeldBytes {
  * everybody may take, so that nobody has to know how many they are (Choudhury and Hahne, "Dynamic queue length thresholds
  * for shared-memory packet switches", 1998). The last part is for keys that hold next to nothing: a usual request.
  */
-export class KeyBytes implements Holder {
+export class KeyBytes implements MemoryAccount {
   readonly ids: HolderIds | undefined;
-  readonly #ledger: HeldBytes;
-  readonly #account: AccountBytes;
+  readonly #ledger: BufferedBytes;
+  readonly #account: AccountMemory;
   readonly #listener: EmptiedListener | undefined;
   #held = 0;
 
-  constructor(ledger: HeldBytes, account: AccountBytes, ids?: HolderIds, listener?: EmptiedListener) {
+  constructor(ledger: BufferedBytes, account: AccountMemory, ids?: HolderIds, listener?: EmptiedListener) {
     this.#ledger = ledger;
     this.#account = account;
     this.ids = ids;
@@ -218,9 +218,9 @@ export class KeyBytes implements Holder {
 
   /** One of whom more was given back than it had taken counts as well, for ever. */
   #change(kind: HeldKind, more: number): void {
-    if (this.#held === 0) this.#ledger.holders++;
+    if (this.#held === 0) this.#ledger.memoryAccounts++;
     this.#held += more;
-    if (this.#held === 0) this.#ledger.holders--;
+    if (this.#held === 0) this.#ledger.memoryAccounts--;
     this.#account.held += more;
     this.#ledger.add(kind, more);
   }
@@ -244,7 +244,7 @@ function tooMuch(whose: string, maxBytes: number): NoRoomError {
 
 /** `refusal`, or an error that advises no retry if a request needs more bytes at once than one key may ever hold. */
 export function lastingRefusal(refusal: GatewayError, neededBytes: number): GatewayError {
-  const { maxBytesOfKey } = heldBytes;
+  const { maxBytesOfKey } = bufferedBytes;
   if (neededBytes <= maxBytesOfKey) return refusal;
   return new NoRoomError(
     "request_too_large",
@@ -254,4 +254,4 @@ export function lastingRefusal(refusal: GatewayError, neededBytes: number): Gate
 }
 
 /** One for all servers and clients, as they share the memory of the process. */
-export const heldBytes = new HeldBytes(defaultMaxHeldBytes);
+export const bufferedBytes = new BufferedBytes(defaultMaxHeldBytes);

@@ -1,6 +1,6 @@
 // `headrace webhooks`: lists, makes, tests and deletes webhooks, and shows what was delivered to them.
 import { z } from "zod";
-import { noticeTypes } from "../../domain/notifications/notification.ts";
+import { notificationTypes } from "../../domain/notifications/notification.ts";
 import { command, printRows } from "../command.ts";
 import { refuseSecret } from "../keys/key-records.ts";
 import { parseNames } from "../keys/key-settings.ts";
@@ -84,7 +84,7 @@ const createCommand = serverCommand({
     `The secret is printed once, alone on standard output; everything else goes to
 standard error. It cannot be shown again.`,
     `Types of events:
-  ${noticeTypes.join("\n  ")}`,
+  ${notificationTypes.join("\n  ")}`,
   ],
   async run({ connect, request, options, terminal }, url) {
     refuseSecret(url);

@@ -8,12 +8,12 @@ export interface BucketRule {
 }
 
 /** How much is missing in a bucket, and since when that is so. */
-export interface BucketStanding {
+export interface BucketState {
   readonly backlog: number;
   readonly refilledMs: number;
 }
 
-const full: BucketStanding = { backlog: 0, refilledMs: 0 };
+const full: BucketState = { backlog: 0, refilledMs: 0 };
 
 /**
  * Something taken that may be given back in part: a place in the bucket's history, which knows the lowest backlog since.
@@ -49,7 +49,7 @@ export class Bucket {
   #openHolds = 0;
 
   /** A full one, or one that is kept elsewhere, as it stood there; by that place's time. */
-  constructor(rule: BucketRule, { backlog, refilledMs }: BucketStanding = full) {
+  constructor(rule: BucketRule, { backlog, refilledMs }: BucketState = full) {
     this.#limit = rule.limit;
     this.#windowMs = rule.windowSeconds * 1000;
     this.#backlog = backlog;
@@ -57,7 +57,7 @@ export class Bucket {
   }
 
   /** What another one goes on from under the same rule, where nothing may come back to this one. */
-  get standing(): BucketStanding & { readonly windowMs: number } {
+  get standing(): BucketState & { readonly windowMs: number } {
     return { backlog: this.#backlog, refilledMs: this.#refilledMs, windowMs: this.#windowMs };
   }
 

@@ -2,10 +2,10 @@
 
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";
@@ -35,8 +35,8 @@ export interface EngineRequest {
   takesBytes?: boolean;
   /** How many generations run side by side for it (`n`, or one per prompt); at least 1. */
   width: number;
-  /** The holder of what came of the answer and is not taken. */
-  holder: Holder;
+  /** The memoryAccount of what came of the answer and is not taken. */
+  memoryAccount: MemoryAccount;
   /** For what has a queue of its own behind it that knows it; left out: the usual one. */
   priority?: Priority | undefined;
   /** Sent along, where the request is traced. */
@@ -47,7 +47,7 @@ export interface EngineRequest {
 
 /** A request whose prompt is to be counted, as it would be sent to be answered. */
 export interface CountRequest
-  extends Pick<EngineRequest, "requestId" | "model" | "body" | "holder" | "messageHeaders"> {
+  extends Pick<EngineRequest, "requestId" | "model" | "body" | "memoryAccount" | "messageHeaders"> {
   operation: ConversationOperation;
 }
 
@@ -153,7 +153,7 @@ export interface Engine {
    * when no response began, with the reason of `cancellation` where that came first. Cancelling stops the work until the
    * response is here; from then on its body is cancelled.
    */
-  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse>;
+  send(request: EngineRequest, cancellation: Cancellation): MaybePromise<EngineResponse>;
   /**
    * Opens a connection for OpenAI's realtime events, a text message each; left out: it has none. Rejects with a GatewayError
    * where none came about. `listen` is called before anything of it is read.

@@ -1,6 +1,6 @@
 // The port by which people say that they want no mail of notices.
 
-export interface NoticeMutes {
+export interface NotificationMutes {
   isMuted(personId: string): Promise<boolean>;
   setMuted(personId: string, isMuted: boolean): Promise<void>;
 }

@@ -2,9 +2,9 @@
 import type { Environment } from "../api-key.ts";
 
 /** Told to the account that it is about. */
-export const accountNoticeTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
+export const accountNotificationTypes = ["quota.threshold", "key.unused", "key.expiring", "errors.rate"] as const;
 /** Told to those who operate the installation. */
-export const operatorNoticeTypes = [
+export const operatorNotificationTypes = [
   "upstream.down",
   "upstream.up",
   "node.away",
@@ -13,9 +13,9 @@ export const operatorNoticeTypes = [
   "errors.rate",
 ] as const;
 /** Made by the test of a webhook, for that one alone. */
-export const testNoticeType = "webhook.test";
+export const testNotificationType = "webhook.test";
 
-export const noticeTypes = [
+export const notificationTypes = [
   "quota.threshold",
   "key.unused",
   "key.expiring",
@@ -25,16 +25,16 @@ export const noticeTypes = [
   "node.away",
   "node.back",
   "tool.changed",
-  testNoticeType,
+  testNotificationType,
 ] as const satisfies readonly (
-  | (typeof accountNoticeTypes)[number]
-  | (typeof operatorNoticeTypes)[number]
-  | typeof testNoticeType
+  | (typeof accountNotificationTypes)[number]
+  | (typeof operatorNotificationTypes)[number]
+  | typeof testNotificationType
 )[];
-export type NoticeType = (typeof noticeTypes)[number];
+export type NotificationType = (typeof notificationTypes)[number];
 
 /** `data` of each type as receivers get it: names as on the wire, times in Unix seconds, money in USD. */
-export interface NoticeData {
+export interface NotificationData {
   "quota.threshold": {
     owner: "key" | "account" | "member" | "app";
     owner_id: string;
@@ -86,7 +86,7 @@ export interface NoticeData {
 
 /** Something to be told. */
 export type Tidings = {
-  [Type in NoticeType]: {
+  [Type in NotificationType]: {
     readonly type: Type;
     /** The account that it is for; null: operators. */
     readonly accountId: string | null;
@@ -94,11 +94,11 @@ export type Tidings = {
     readonly environment: Environment | null;
     /** What is told once: subject, window and threshold. The same again is told to nobody. */
     readonly once: string;
-    readonly data: NoticeData[Type];
+    readonly data: NotificationData[Type];
   };
-}[NoticeType];
+}[NotificationType];
 
-export type Notice = Tidings & {
+export type Notification = Tidings & {
   /** `evt_` and a UUIDv7; the `webhook-id` of every delivery. */
   readonly id: string;
   /** Unix seconds. */
@@ -106,25 +106,25 @@ export type Notice = Tidings & {
 };
 
 /** Those to whom a notice may go beside webhooks. */
-export interface NoticeReach {
+export interface NotificationReach {
   /** Whether people are told by mail. */
   mails: boolean;
   /** The only one that is told, whatever it wants to be told. */
   webhookId?: string;
 }
 
-export interface NoticeStore {
+export interface NotificationStore {
   /**
    * Keeps it with a delivery for each webhook and person that is to be told, or, where the same was told, does nothing: of
    * several processes that see the same, one tells it. Gives how many deliveries there are; undefined: told before.
    */
-  add(notice: Notice, reach: NoticeReach): Promise<number | undefined>;
-  find(id: string): Promise<Notice | undefined>;
+  add(notice: Notification, reach: NotificationReach): Promise<number | undefined>;
+  find(id: string): Promise<Notification | undefined>;
   /** Deletes deliveries and notices that are past their time, up to `limit` of either; gives how many. */
   deleteExpired(nowSeconds: number, limit: number): Promise<number>;
 }
 
 /** Makes the notice of what is to be told. */
-export function noticeOf(tidings: Tidings, nowSeconds: number): Notice {
+export function notificationOf(tidings: Tidings, nowSeconds: number): Notification {
   return { ...tidings, id: `evt_${Bun.randomUUIDv7()}`, at: nowSeconds };
 }

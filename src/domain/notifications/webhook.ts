@@ -1,7 +1,7 @@
 // Webhooks: addresses to which notices are posted, and what became of each delivery.
 import type { Environment } from "../api-key.ts";
 import type { AuditEvent } from "../audit.ts";
-import type { NoticeType } from "./notification.ts";
+import type { NotificationType } from "./notification.ts";
 
 /** Each costs attempts at every event. */
 export const maxWebhooks = 20;
@@ -16,7 +16,7 @@ export interface Webhook {
   url: string;
   description: string;
   /** The types that it is told; empty: all. */
-  events: readonly NoticeType[];
+  events: readonly NotificationType[];
   isEnabled: boolean;
   /** Why it was disabled by itself; null where somebody did it, or where it is enabled. */
   disabledReason: "gone" | null;
@@ -95,7 +95,7 @@ export interface Delivery {
 
 /** A delivery as a log shows it. */
 export interface ListedDelivery extends Delivery {
-  type: NoticeType;
+  type: NotificationType;
 }
 
 /** What a claim may take: places that are free. */

@@ -1,6 +1,6 @@
 // MCP servers at nodes of the network: what a node offers of its own, and one exchange with such a server.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
 import type { McpServer, ToolPlace } from "./mcp-server.ts";
@@ -27,7 +27,7 @@ export interface NodeToolRequest {
   readonly method: (typeof toolMethods)[number];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Bytes;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
 }
 
 /**
@@ -103,5 +103,5 @@ export function standingOf({ place }: Pick<McpServer, "place">, nodes: Pick<Tool
 export interface OfferedTools {
   offers(): readonly OfferedMcpServer[];
   /** Rejects with a GatewayError. */
-  handle(request: Omit<NodeToolRequest, "holder">, cancellation: Cancellation): Promise<EngineResponse>;
+  handle(request: Omit<NodeToolRequest, "memoryAccount">, cancellation: Cancellation): Promise<EngineResponse>;
 }

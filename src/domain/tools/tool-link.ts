@@ -1,6 +1,6 @@
 // The port to an MCP server: one connection, in whatever revision the server speaks.
 
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../principal.ts";
@@ -16,7 +16,7 @@ export type ToolAnswer =
 /** What goes on while a server works at one request. */
 export interface ToolExchange {
   /** On whose account bytes are held. */
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   /** The client left, or cancelled it. */
   readonly cancellation: Cancellation;
   /** Capabilities of the client that asks, which the server is told; undefined: none. */
@@ -53,7 +53,7 @@ export class AccountMissing extends GatewayError {
   }
 }
 
-export interface ToolLink {
+export interface ClientSession {
   /** Whether sessions are held with it (revisions before 2026-07-28). */
   readonly isLegacy: boolean;
   readonly revision: string;
@@ -74,9 +74,9 @@ export interface ToolCaller {
   readonly principal: Principal;
 }
 
-export interface ToolLinks {
+export interface ClientSessions {
   /** One that is open already, or a new one. Rejects as `request` does. */
-  open(server: McpServer, caller: ToolCaller): Promise<ToolLink>;
+  open(server: McpServer, caller: ToolCaller): Promise<ClientSession>;
   /** Ends all of a server, which has changed or is gone; what is asked for at the moment fails. */
   close(server: string): void;
 }

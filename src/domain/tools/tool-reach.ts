@@ -6,7 +6,7 @@ import { commonPatterns, coversPattern } from "../models/model-patterns.ts";
  * Entries are `server`, which means all of its tools, or `server/tool`, both of which may end with an asterisk. Each list has to
  * have what is used; an empty one has nothing.
  */
-export interface ToolReach {
+export interface ToolAccess {
   readonly lists: readonly (readonly string[])[];
 }
 
@@ -15,17 +15,17 @@ export const maxToolEntries = 100;
 export const toolEntryPattern = /^(?:[a-z0-9][a-z0-9-]*\*?|\*)(?:\/(?:[^\s*]+\*?|\*))?$/;
 
 /** `reach`: undefined where nothing bounds it. */
-export function reachesTool(reach: ToolReach | undefined, server: string, tool: string): boolean {
+export function reachesTool(reach: ToolAccess | undefined, server: string, tool: string): boolean {
   return reach === undefined || reach.lists.every((list) => list.some((entry) => hasTool(entry, server, tool)));
 }
 
 /** Whether anything of the server may be used. */
-export function reachesServer(reach: ToolReach | undefined, server: string): boolean {
+export function reachesServer(reach: ToolAccess | undefined, server: string): boolean {
   return reach === undefined || reach.lists.every((list) => list.some((entry) => matches(partsOf(entry)[0], server)));
 }
 
 /** Whether all of the server may be used, whatever it has. */
-export function reachesAllOf(reach: ToolReach | undefined, server: string): boolean {
+export function reachesAllOf(reach: ToolAccess | undefined, server: string): boolean {
   return reach === undefined || reach.lists.every((list) => list.some((entry) => coversTools(entry, server)));
 }
 

@@ -1,6 +1,6 @@
 // The port by which each call of a tool is admitted, and put on the ledger with what became of it.
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { Principal } from "../principal.ts";
 import type { RequestTrace } from "../usage/trace.ts";
 import type { McpServer } from "./mcp-server.ts";
@@ -31,7 +31,7 @@ export interface OpenToolUse {
     code: string | null;
     isError: boolean;
     content(): string;
-  }): Eventual<void>;
+  }): MaybePromise<void>;
 }
 
 export interface ToolUses {

@@ -1,6 +1,6 @@
 // The consumption of one inference request, and the ledger that no death of the process makes lose or double it.
 
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
 import type { Trail } from "./trail.ts";
@@ -73,14 +73,14 @@ export interface LedgerEntry {
    * Nothing may be sent to an engine before it resolves. All requests of one turn of the event loop share one write; one
    * that runs alone has no one to wait for.
    */
-  readonly begun: Eventual<void>;
+  readonly begun: MaybePromise<void>;
   /** A checkpoint of what was delivered so far; the caller sends at most one a second. */
   progress(usage: TokenUsage, nanoUsd: number | null): void;
   /**
    * Once; later calls do nothing. Resolves when the figure survives `kill -9`, or cannot be made to for now (the
    * database gets it from memory); never rejects. The client gets the end of its answer after that.
    */
-  settle(end: UsageEnd): Eventual<void>;
+  settle(end: UsageEnd): MaybePromise<void>;
 }
 
 /**

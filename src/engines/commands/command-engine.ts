@@ -1,7 +1,7 @@
 // A command as an engine: its models are on offer whether it runs or not, and requests go to the server that runs.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { Log } from "../../base/log.ts";
 import type {
   ChatContinuation,
@@ -87,7 +87,7 @@ export class CommandEngine implements Engine {
     return this.#server?.continues(model);
   }
 
-  send(request: EngineRequest, cancellation: Cancellation): Eventual<EngineResponse> {
+  send(request: EngineRequest, cancellation: Cancellation): MaybePromise<EngineResponse> {
     if (!this.onDemand.serving || !this.#server) throw this.onDemand.refusal();
     return this.#server.send(request, cancellation);
   }

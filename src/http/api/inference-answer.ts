@@ -1,10 +1,10 @@
 // How a request for a model is answered by HTTP: its body is checked once, handed over to `run`, and answered with text or a stream.
 
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -20,7 +20,7 @@ import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../../infere
 import { countTokens, type TokenCount } from "../../inference/count-tokens.ts";
 import type { Guarding } from "../../inference/guarding.ts";
 import { tellEnd } from "../../inference/log-usage.ts";
-import type { Standing } from "../../inference/routing/capacity.ts";
+import type { QueuePosition } from "../../inference/routing/capacity.ts";
 import { run } from "../../inference/run.ts";
 import type { FormSettings } from "../../multipart/form-settings.ts";
 import type { Admitter } from "../../policy/admit.ts";
@@ -72,7 +72,7 @@ export type Runs<Deps> = (
   principal: Principal,
   request: DecodedRequest,
   deps: Deps,
-) => Eventual<Answer>;
+) => MaybePromise<Answer>;
 
 export function answerInference<Deps extends InferenceRouteDeps>(
   operation: Operation,
@@ -80,7 +80,7 @@ export function answerInference<Deps extends InferenceRouteDeps>(
   principal: Principal,
   deps: Deps,
   runs: Runs<Deps> = runFor,
-): Eventual<Answer> {
+): MaybePromise<Answer> {
   const limits = deps.requestLimits();
   if (deps.maxReadBytes && mayBeLonger(exchange.req, deps.maxReadBytes())) throw new HandedOver();
   if (!exchange.req.bodyIsHere) return answerOnceHere(operation, exchange, principal, deps, runs);
@@ -178,7 +178,7 @@ export async function countFor(
   const kept = { owner: responseOwnerOf(principal), limits, hold: (bytes: number) => req.hold(bytes) };
   const request = sent.namesKept ? await withKeptInput(sent, deps, kept) : sent;
   const mayAsk = () => deps.throttle.allows("count", principal);
-  return countTokens({ request, principal, requestId, left: req.left, holder: req.holder, mayAsk }, deps);
+  return countTokens({ request, principal, requestId, left: req.left, memoryAccount: req.memoryAccount, mayAsk }, deps);
 }
 
 /** Anthropic's clients read them in its own form as well. */
@@ -200,7 +200,7 @@ export function runFor(
   request: DecodedRequest,
   deps: InferenceDeps,
   runs: typeof run = run,
-): Eventual<Answer> {
+): MaybePromise<Answer> {
   tellAsked(exchange, request);
   exchange.trace?.asked(request);
   return runs(new HttpCall(exchange, principal, request, deps), deps);
@@ -237,7 +237,7 @@ export function guardrailHeader(findings: Guarding["findings"]): string {
 }
 
 /** How long it waited for a place; of a stream that begins before it has one, where it stands at that moment as well. */
-function queueHeaders(waitedMs: number, standing: Standing | undefined): Record<string, string> {
+function queueHeaders(waitedMs: number, standing: QueuePosition | undefined): Record<string, string> {
   const headers: Record<string, string> = { "x-headrace-queue-ms": String(waitedMs) };
   if (!standing) return headers;
   headers["x-headrace-queue-place"] = `${standing.place}/${standing.of}`;
@@ -286,8 +286,8 @@ class HttpCall implements InferenceCall<Answer> {
     return this.#exchange.req.left;
   }
 
-  get holder(): Holder {
-    return this.#exchange.req.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.#exchange.req.memoryAccount;
   }
 
   get trace(): RequestTrace | undefined {
@@ -326,7 +326,7 @@ class HttpCall implements InferenceCall<Answer> {
     if (header !== "") this.#exchange.answerHeaders["x-headrace-guardrails"] = header;
   }
 
-  onQueued(waitedMs: number, standing: Standing | undefined): void {
+  onQueued(waitedMs: number, standing: QueuePosition | undefined): void {
     Object.assign(this.#exchange.answerHeaders, queueHeaders(waitedMs, standing));
   }
 

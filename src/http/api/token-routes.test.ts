@@ -5,7 +5,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../../tests/support/credentials.ts";
 import { noSessions } from "../../../tests/support/principal.ts";
 import { anyAddress } from "../../../tests/support/unlimited.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { invalidApiKeyMessage } from "../../base/invalid-api-key.ts";
 import { generateApiKey } from "../../domain/api-key.ts";
 import { OpenRequests } from "../../policy/open-requests.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
   const { authenticator, tokens, signingKeys, clock, log } = all;
   const throttle = { require: async () => {} };
   server = startHttpServer({
-    openRequests: new OpenRequests(() => 1_000, heldBytes),
+    openRequests: new OpenRequests(() => 1_000, bufferedBytes),
     addressThrottle: anyAddress,
     ...{ hostname: "127.0.0.1", port: 0, authenticator, log, clock },
     routes: tokenRoutes({ authenticator, tokens, signingKeys, throttle, clock }),

@@ -7,7 +7,7 @@ import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSessions } from "../../../tests/support/principal.ts";
 import { anyAddress } from "../../../tests/support/unlimited.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
@@ -31,7 +31,7 @@ function serverWith(
     routes: [{ method: "GET", path: "/", access: "public", throttle: "page", doc, handle }],
     authenticator: {} as Authenticator,
     sessions: noSessions,
-    openRequests: { enter: () => ({ holder: heldBytes.visitors, release: () => {} }) },
+    openRequests: { enter: () => ({ memoryAccount: bufferedBytes.visitors, release: () => {} }) },
     trustedProxies: new BlockList(),
     locality: new Locality([]),
     baseUrl: () => "https://ai.example.com/v1",

@@ -2,7 +2,7 @@
 
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";
@@ -142,7 +142,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   serve(): void {
     try {
       const handled = this.#preflight() ?? this.#handle();
-      if (handled instanceof Later || handled instanceof Promise) whenSettled(handled, onAnswer, onFault, this);
+      if (handled instanceof Deferred || handled instanceof Promise) whenSettled(handled, onAnswer, onFault, this);
       else this.answer(handled);
     } catch (thrown) {
       this.fault(thrown);
@@ -241,7 +241,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this.#table.isPage(pathOf(req.target)) ? undefined : preflight(req, this.#options.corsOrigins());
   }
 
-  #handle(): Answer | Eventual<Answer> {
+  #handle(): Answer | MaybePromise<Answer> {
     const route = this.#found?.route;
     if (!route) throw unrouted(this.req, this.#table, this.#options.baseUrl());
     // What machines ask goes on: monitors, and other replicas for the sake of their clients.
@@ -271,13 +271,13 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return authenticator.authenticate(this);
   }
 
-  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | Eventual<Answer> {
+  #authenticated(route: ScopedRoute | PersonRoute, principal: Principal): Answer | MaybePromise<Answer> {
     const keyId = keyOf(principal).id;
     this.#principal = principal;
     this.line["key"] = keyId;
     if (this.#options.tracer) this.#beginTrace(this.#options.tracer, route.path, keyId);
     this.#place = this.#options.openRequests.enter(principal);
-    this.req.holder = this.#place.holder;
+    this.req.memoryAccount = this.#place.memoryAccount;
     this.req.onOver(this);
     if (route.access === "person") {
       const person = requirePerson(principal);

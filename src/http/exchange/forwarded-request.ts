@@ -2,7 +2,7 @@
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { bodyDigest, type ForwardVerifier } from "../../nodes/forward-signature.ts";
@@ -52,8 +52,8 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   if (request.replicaId !== deps.replicaId) return outcome("not_there", "");
   const asked = readAbout(about);
   if (!asked) throw notSigned();
-  const holder = holderOf(asked, exchange, deps);
-  req.holder = holder;
+  const memoryAccount = memoryAccountOf(asked, exchange, deps);
+  req.memoryAccount = memoryAccount;
   exchange.line["forwarded_id"] = asked.requestId;
   if ("server" in asked) exchange.line["tool_server"] = asked.server;
   else exchange.line["model"] = asked.model;
@@ -67,7 +67,7 @@ export async function forwardedRequest(exchange: Exchange, deps: ForwardedReques
   const end = deps.nodeDirectory.local(params["id"] ?? "");
   if (!end || end.closed) return outcome("not_there", "");
   try {
-    return passOn(await end.send({ ...asked, body, holder }, req.left), exchange);
+    return passOn(await end.send({ ...asked, body, memoryAccount }, req.left), exchange);
   } catch (error) {
     return failed(error, exchange);
   }
@@ -83,11 +83,15 @@ function failed(error: unknown, { req, line }: Exchange): Answer {
 }
 
 /** The key for which the other replica asks, until all of the request is over. */
-function holderOf({ holder }: AboutRequest, { req }: Exchange, { openRequests }: ForwardedRequestDeps): Holder {
-  if (!holder) return heldBytes.replicas;
+function memoryAccountOf(
+  { holder }: AboutRequest,
+  { req }: Exchange,
+  { openRequests }: ForwardedRequestDeps,
+): MemoryAccount {
+  if (!holder) return bufferedBytes.replicas;
   const place = openRequests.lend(holder);
   req.onOver({ over: () => place.release() });
-  return place.holder;
+  return place.memoryAccount;
 }
 
 /** The status counts for nothing: another replica reads the field. */

@@ -1,6 +1,6 @@
 // One request that came as a message over an upgraded connection, or goes on in the background: its place, log line and trace.
 
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
@@ -59,7 +59,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     this.line = { id: this.requestId, client: clientAddress, method, route, [kind]: true };
   }
 
-  by(principal: Principal): Holder {
+  by(principal: Principal): MemoryAccount {
     const { requestId, method, route } = this;
     const { openRequests, tracer, clock } = this.#options;
     const keyId = keyOf(principal).id;
@@ -68,11 +68,11 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
     if (this.trace) this.line["trace_id"] = this.trace.id;
     this.#place = this.#lender?.takePlace() ?? openRequests.enter(principal);
-    return this.#place.holder;
+    return this.#place.memoryAccount;
   }
 
   hold(bytes: number): GatewayError | undefined {
-    const refusal = this.#place?.holder.take("requests", bytes);
+    const refusal = this.#place?.memoryAccount.take("requests", bytes);
     if (!refusal) this.#heldBytes += bytes;
     return refusal;
   }
@@ -113,7 +113,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   #giveUp(give: (place: OpenPlace) => void): void {
     const place = this.#place;
     if (!place) return;
-    if (this.#heldBytes > 0) place.holder.release("requests", this.#heldBytes);
+    if (this.#heldBytes > 0) place.memoryAccount.release("requests", this.#heldBytes);
     this.#heldBytes = 0;
     this.#place = undefined;
     give(place);

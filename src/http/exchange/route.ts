@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type ErrorCode, forbidden, type GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Principal, SignedInPerson } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
@@ -167,7 +167,7 @@ export interface PublicRoute extends RouteBase, Throttled {
   access: "public";
   /** Where the address asks too often, in a form of its own; left out: as errors are everywhere. */
   refuse?(exchange: Exchange, error: GatewayError): Answer;
-  handle(exchange: Exchange): Answer | Eventual<Answer>;
+  handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export interface ScopedRoute extends RouteBase {
@@ -176,13 +176,13 @@ export interface ScopedRoute extends RouteBase {
   ownMachine?: true | undefined;
   /** Told of an error that was the answer, also of one that came before the route was asked, as for want of its scope. */
   refused?(exchange: Exchange, principal: Principal, error: GatewayError, durationMs: number): void;
-  handle(exchange: Exchange, principal: Principal): Answer | Eventual<Answer>;
+  handle(exchange: Exchange, principal: Principal): Answer | MaybePromise<Answer>;
 }
 
 /** For a person, signed in at a browser or with `headrace login`, whatever the scopes: what is the person's own. */
 export interface PersonRoute extends RouteBase {
   access: "person";
-  handle(exchange: Exchange, principal: PersonPrincipal): Answer | Eventual<Answer>;
+  handle(exchange: Exchange, principal: PersonPrincipal): Answer | MaybePromise<Answer>;
 }
 
 export type PersonPrincipal = Principal & { person: SignedInPerson };
@@ -198,7 +198,7 @@ export interface PageRoute extends Throttled {
   method: "GET" | "POST";
   path: string;
   access: "page";
-  handle(exchange: Exchange): Answer | Eventual<Answer>;
+  handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 /**
@@ -211,7 +211,7 @@ export interface MachineRoute {
   access: "machine";
   /** `signed`: each request has to be signed by another replica, and that is checked without reading anything. */
   throttle: AddressLimit | "signed";
-  handle(exchange: Exchange): Answer | Eventual<Answer>;
+  handle(exchange: Exchange): Answer | MaybePromise<Answer>;
 }
 
 export type Route = ApiRoute | PageRoute | MachineRoute;

@@ -2,10 +2,10 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
-import { type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, noIndex } from "../../base/bag.ts";
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs, monotonicMs } from "../../base/clock.ts";
 import { HeadError } from "../head.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
@@ -27,8 +27,8 @@ export interface ConnectionOwner {
 /** Methods whose requests may be sent twice (RFC 9110, 9.2.2), of those in use here. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
-export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConnection {
-  inBag = nowhere;
+export class ClientConnection implements Carrier, IndexedItem, BulkTaker, UploadConnection {
+  setIndex = noIndex;
   exchange: ClientExchange | undefined;
   /** Monotonic milliseconds at which `expire` is due. */
   deadline: number;
@@ -109,7 +109,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConne
     }
     if (!this.#bulk) {
       this.#bulk = new BulkInput(this);
-      if (this.#paused) this.#bulk.stop(this.exchange.holder);
+      if (this.#paused) this.#bulk.stop(this.exchange.memoryAccount);
     }
     const refusal = this.#bulk.add(bytes);
     if (refusal) this.#fail(refusal);
@@ -240,7 +240,7 @@ export class ClientConnection implements Carrier, Bagged, BulkTaker, UploadConne
     this.deadline = Number.POSITIVE_INFINITY;
     this.#socket?.pause();
     if (!this.#bulk) return;
-    const refusal = this.#bulk.stop(this.exchange?.holder ?? heldBytes.bounded);
+    const refusal = this.#bulk.stop(this.exchange?.memoryAccount ?? bufferedBytes.bounded);
     if (!refusal) return;
     // Behind all that is at work on what came; whoever goes on by then holds nothing.
     queueMicrotask(() => {

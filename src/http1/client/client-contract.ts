@@ -1,9 +1,9 @@
 // The contract of an HTTP client, whether it is our own or `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { FieldLines } from "../head.ts";
 import type { HeaderFields, HeaderLines } from "../message.ts";
 
@@ -39,8 +39,8 @@ export interface RequestContent {
   body?: string | Bytes;
   /** Sent instead of `body`, as it comes. */
   content?: SentContent;
-  /** The holder of what came of the answer while that is paused. Left out: it is counted, and never refused. */
-  holder?: Holder;
+  /** The memoryAccount of what came of the answer while that is paused. Left out: it is counted, and never refused. */
+  memoryAccount?: MemoryAccount;
   /** A trailer, in lower case, by which the server says that it could not answer to the end: a ClientError `told`. */
   faultTrailer?: string;
   /** Only for `pass`. */
@@ -82,7 +82,7 @@ export interface HttpClient {
    * Rejects with a ClientError, or the reason of the cancellation, which holds until the head is here: from then on the
    * body is cancelled. Redirects are answers like any other.
    */
-  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse>;
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse>;
   /** Ends all that is under way with a ClientError; nothing can be sent any more. */
   close(): void;
 }

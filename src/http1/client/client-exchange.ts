@@ -2,9 +2,9 @@
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";
@@ -24,7 +24,7 @@ const noFields: HeaderLines = { get: () => null, has: () => false, keys: () => [
 
 /** It is its own response, and the body of that: one object of what each request needs. */
 export class ClientExchange implements PassedResponse, BodySource {
-  readonly response = new Later<PassedResponse>();
+  readonly response = new Deferred<PassedResponse>();
   /** Status of the answer, once it is told. */
   status = 0;
   headers: HeaderLines = noFields;
@@ -36,8 +36,8 @@ export class ClientExchange implements PassedResponse, BodySource {
   readonly firstByteTimeoutMs: number;
   /** Monotonic milliseconds at which the wait for the head is over. */
   readonly answerBy: number;
-  /** The holder of what came while nobody takes it. */
-  readonly holder: Holder;
+  /** The memoryAccount of what came while nobody takes it. */
+  readonly memoryAccount: MemoryAccount;
   readonly faultTrailer: string | undefined;
   /** It was sent a second time already. */
   retried = false;
@@ -68,7 +68,7 @@ export class ClientExchange implements PassedResponse, BodySource {
     this.idleTimeoutMs = timeouts.idleTimeoutMs;
     this.firstByteTimeoutMs = timeouts.firstByteTimeoutMs;
     this.answerBy = nowMs + timeouts.firstByteTimeoutMs;
-    this.holder = request.holder ?? heldBytes.bounded;
+    this.memoryAccount = request.memoryAccount ?? bufferedBytes.bounded;
     this.faultTrailer = request.faultTrailer;
     this.#request = request;
     this.#cancellation = cancellation;

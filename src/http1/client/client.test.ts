@@ -14,7 +14,7 @@ import {
 import { withinMs } from "../../../tests/support/long.ts";
 import { bodyOf, readAll } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { whenSettled } from "../../base/later.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
@@ -345,10 +345,10 @@ describe("answers", () => {
   test("answers that are paused are held by whom they are for, as far as that may hold more: then their taker gets the refusal", async () => {
     const long = ok("x".repeat(8_000_000));
     const { client } = setup(({ socket }) => void socket.write(long));
-    const ledger = new HeldBytes(2 * 1024 * 1024);
-    const holder = ledger.holder(new AccountBytes());
+    const ledger = new BufferedBytes(2 * 1024 * 1024);
+    const memoryAccount = ledger.memoryAccount(new AccountMemory());
     const paused = async () => {
-      const { body } = await send(client, { ...post, holder });
+      const { body } = await send(client, { ...post, memoryAccount });
       const ends: unknown[] = [];
       let came = 0;
       // Much waits in the kernel by then, and comes in one read behind what came with the head.
@@ -382,7 +382,7 @@ describe("answers", () => {
     async (_, nth) => {
       const length = 1_000_000;
       const { client } = setup(({ socket }) => void socket.write(ok("x".repeat(length))));
-      const { body } = await send(client, { ...post, holder: new HeldBytes(1_000).visitors });
+      const { body } = await send(client, { ...post, memoryAccount: new BufferedBytes(1_000).visitors });
       await new Promise((resolve) => setTimeout(resolve, 10));
       const { promise, resolve } = Promise.withResolvers<unknown>();
       let [came, pieces] = [0, 0];

@@ -1,10 +1,10 @@
 // Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
 
 import type { SocketHandler } from "bun";
-import { Bag } from "../../base/bag.ts";
+import { IndexedSet } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { duringEvent, monotonicMs } from "../../base/clock.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import { longLived } from "../../base/long-lived.ts";
 import type { HeaderFields } from "../message.ts";
 import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";
@@ -92,7 +92,7 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   readonly #connectTimeoutMs: number;
   readonly #unusedTimeoutMs: number;
   readonly #errors: ClientErrorMap;
-  readonly #connections = new Bag<ClientConnection>();
+  readonly #connections = new IndexedSet<ClientConnection>();
   /** The one used last is at the end, and is used next: the others may go. */
   readonly #free: ClientConnection[] = [];
   /** Heads as they are sent, but for what every request has of its own. */
@@ -115,13 +115,13 @@ export class Http1Client implements HttpClient, ConnectionOwner {
   }
 
   /** Throws a TypeError where a field or the path has a control character: that is a fault of the caller. */
-  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): Eventual<ClientResponse> {
+  send(request: ClientRequest, timeouts: AnswerTimeouts, cancellation: Cancellation): MaybePromise<ClientResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(this.#headOf(request), request, timeouts, cancellation).response;
   }
 
   /** Like `send`, for a request that came from elsewhere; both ends of it watch their own deadlines. */
-  pass(request: PassedRequest, cancellation: Cancellation): Eventual<PassedResponse> {
+  pass(request: PassedRequest, cancellation: Cancellation): MaybePromise<PassedResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
     return this.#begin(request.head, request, noTimeouts, cancellation).response;
   }

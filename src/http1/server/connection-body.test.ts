@@ -3,12 +3,12 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
 import { ConnectionBody } from "./connection-body.ts";
 
-const heldBefore = heldBytes.held;
-afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));
+const heldBefore = bufferedBytes.held;
+afterEach(() => until(() => bufferedBytes.held === heldBefore, "all that was held is given back"));
 
 const upload = (length: number, lines: readonly string[] = []) =>
   `${["POST /up HTTP/1.1", "Host: x", `Content-Length: ${length}`, ...lines].join("\r\n")}\r\n\r\n`;
@@ -326,18 +326,18 @@ test("of a declared length no more than that is ever taken from its holder, so a
   const body = new ConnectionBody(200_000, 1_000_000);
   body.push(Buffer.alloc(100_000, "a"), 0);
   body.push(Buffer.alloc(50_000, "b"), 0);
-  const holder = { held: 0, most: 0 };
+  const memoryAccount = { held: 0, most: 0 };
   body.heldBy({
     hold(bytes) {
-      holder.held += bytes;
-      holder.most = Math.max(holder.most, holder.held);
+      memoryAccount.held += bytes;
+      memoryAccount.most = Math.max(memoryAccount.most, memoryAccount.held);
       return undefined;
     },
   });
   const whole = body.read(1_000_000);
   body.push(Buffer.alloc(50_000, "c"), 0);
   expect((await whole).length).toBe(200_000);
-  expect(holder).toEqual({ held: 200_000, most: 200_000 });
+  expect(memoryAccount).toEqual({ held: 200_000, most: 200_000 });
 });
 
 describe("a body that is taken as it comes", () => {

@@ -14,7 +14,7 @@ const minGrowthBytes = 16 * 1024;
  */
 const believedFromBytes = 128 * 1024;
 
-/** The holder of a body's bytes. */
+/** The memoryAccount of a body's bytes. */
 export interface BodyHolder {
   /** Takes so many more, or gives the refusal. Fewer than none are given back. */
   hold(bytes: number): GatewayError | undefined;
@@ -37,8 +37,8 @@ export class ConnectionBody implements ChunkTaker {
   #isStopped = false;
   /** Size of the buffer that holds it, where that is ours. */
   #room = 0;
-  #holder: BodyHolder | undefined;
-  /** Bytes of which its holder knows. */
+  #memoryAccount: BodyHolder | undefined;
+  /** Bytes of which its memoryAccount knows. */
   #countedBytes = 0;
   #receivedBytes = 0;
   #complete = false;
@@ -87,7 +87,7 @@ export class ConnectionBody implements ChunkTaker {
 
   /** Held on nobody's account, as nobody has asked for it yet. */
   get unaskedBytes(): number {
-    return this.#holder ? 0 : this.#heldBytes;
+    return this.#memoryAccount ? 0 : this.#heldBytes;
   }
 
   /** Framing included. */
@@ -175,13 +175,13 @@ export class ConnectionBody implements ChunkTaker {
     this.#isStopped = false;
   }
 
-  /** Tells `holder` from now on of what is held. */
-  heldBy(holder: BodyHolder): void {
-    this.#holder = holder;
+  /** Tells `memoryAccount` from now on of what is held. */
+  heldBy(memoryAccount: BodyHolder): void {
+    this.#memoryAccount = memoryAccount;
     this.#count(this.#room > 0 ? this.#room : this.#held.length);
   }
 
-  /** Throws, or rejects with, a RequestBodyError, or the refusal of its holder. Once. */
+  /** Throws, or rejects with, a RequestBodyError, or the refusal of its memoryAccount. Once. */
   read(maxBytes: number): ByteSpan | Promise<ByteSpan> {
     this.#raw = undefined;
     if (this.#fault) throw this.#fault;
@@ -203,19 +203,19 @@ export class ConnectionBody implements ChunkTaker {
 
   /** A declared length for which there is no room now is refused before more of it is read. */
   #refuseEarly(): void {
-    const holder = this.#holder;
+    const memoryAccount = this.#memoryAccount;
     // The room that was set aside for what came may have a place for the rest already.
     const more = this.#held.length + this.#left - this.#countedBytes;
-    if (!holder || this.#left === 0 || more <= 0) return;
-    const refusal = holder.hold(more);
+    if (!memoryAccount || this.#left === 0 || more <= 0) return;
+    const refusal = memoryAccount.hold(more);
     if (refusal) this.#fail(refusal);
-    else holder.hold(-more);
+    else memoryAccount.hold(-more);
   }
 
   #count(bytes: number): void {
     const more = bytes - this.#countedBytes;
-    if (!this.#holder || more === 0) return;
-    const refusal = this.#holder.hold(more);
+    if (!this.#memoryAccount || more === 0) return;
+    const refusal = this.#memoryAccount.hold(more);
     if (refusal) this.#fail(refusal);
     else this.#countedBytes = bytes;
   }
@@ -226,7 +226,7 @@ export class ConnectionBody implements ChunkTaker {
     this.#freeOwn();
     this.#held = noBytes;
     this.#room = 0;
-    if (this.#countedBytes > 0) this.#holder?.hold(-this.#countedBytes);
+    if (this.#countedBytes > 0) this.#memoryAccount?.hold(-this.#countedBytes);
     this.#countedBytes = 0;
     const reject = this.#reject;
     this.#settle();
@@ -286,7 +286,7 @@ export class ConnectionBody implements ChunkTaker {
 
   /**
    * A larger buffer that begins with what is held. A declared length is believed once some of it has come: memory grows
-   * with that, and what is copied again and again is memory, too, until it is collected. Undefined where its holder may
+   * with that, and what is copied again and again is memory, too, until it is collected. Undefined where its memoryAccount may
    * hold no more.
    */
   #grown(length: number): Buffer | undefined {

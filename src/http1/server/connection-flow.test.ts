@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { noBytes } from "../../base/bytes/byte-span.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { RequestBodyError } from "../message.ts";
 
 const head = (length: number | string) => `POST / HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`;
@@ -115,7 +115,7 @@ test("a body that breaks off, or is framed wrongly, fails once", async () => {
 });
 
 test("a body whose taker pauses stays with its sender, is held by nobody, and is not late for that", async () => {
-  const before = heldBytes.held;
+  const before = bufferedBytes.held;
   const { it, taker, state } = flowing(1e9, { bodyIdleMs: 300 });
   await using _ = it;
   const connection = await it.open();
@@ -132,7 +132,7 @@ test("a body whose taker pauses stays with its sender, is held by nobody, and is
   // The kernels of both ends hold some megabytes.
   expect(sent).toBeLessThan(length / 2);
   expect(taker.fault).toBeUndefined();
-  expect(heldBytes.held - before).toBeLessThan(2 * piece.length);
+  expect(bufferedBytes.held - before).toBeLessThan(2 * piece.length);
   state.source?.resume();
   await sending;
   expect((await connection.answered(1, 20_000)).answers[0]?.body).toBe(`${length} true`);

@@ -1,6 +1,6 @@
 // What a slow client's socket does not take at once leaves later, all of it and in order.
 import { expect, test } from "bun:test";
-import { HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { ConnectionOutput } from "./connection-output.ts";
 import { scratch } from "./outgoing.ts";
 import { gatheredBytes } from "./turn-output.ts";
@@ -23,7 +23,7 @@ function slowSocket() {
 
 test("what is kept leaves before what is written later, also where there is room again meanwhile", () => {
   const socket = slowSocket();
-  const output = new ConnectionOutput(socket, new HeldBytes(1_000_000).visitors);
+  const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   socket.room = 3;
   expect(output.writeCopied(Buffer.from("abcde"))).toBe(false);
   expect(output.behind).toBe(true);
@@ -45,7 +45,7 @@ test.each([
   ["pieces", gatheredBytes],
 ])("the shared buffer of %s is copied where a part of it is kept", (_, shared) => {
   const socket = slowSocket();
-  const output = new ConnectionOutput(socket, new HeldBytes(1_000_000).visitors);
+  const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   // At its end: what it begins with is known to whoever put it there.
   const start = shared.length - 5;
   shared.write("first", start, "latin1");
@@ -58,7 +58,7 @@ test.each([
 
 test("a closed socket holds nothing", () => {
   const socket = slowSocket();
-  const output = new ConnectionOutput(socket, new HeldBytes(1_000_000).visitors);
+  const output = new ConnectionOutput(socket, new BufferedBytes(1_000_000).visitors);
   output.writeCopied(Buffer.from("abc"));
   socket.room = -1;
   expect(output.flush()).toBe(0);

@@ -1,5 +1,5 @@
 // Bytes sent to a socket for which the kernel has no room yet.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 
@@ -10,14 +10,14 @@ export interface ByteTaker {
 
 export class ConnectionOutput {
   readonly #socket: ByteTaker;
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   #unsent: Buffer[] | undefined;
   #unsentBytes = 0;
 
-  /** `holder`: on whose account it is kept. */
-  constructor(socket: ByteTaker, holder: Holder) {
+  /** `memoryAccount`: on whose account it is kept. */
+  constructor(socket: ByteTaker, memoryAccount: MemoryAccount) {
     this.#socket = socket;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
   }
 
   get behind(): boolean {
@@ -38,7 +38,7 @@ export class ConnectionOutput {
   }
 
   /**
-   * Keeps what the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its holder may
+   * Keeps what the kernel did not take, for `flush`, behind what is kept already. Gives a refusal where its memoryAccount may
    * hold no more.
    */
   keep(bytes: Buffer, start: number, end: number): GatewayError | undefined {
@@ -47,7 +47,7 @@ export class ConnectionOutput {
   }
 
   #append(rest: Buffer): GatewayError | undefined {
-    const refusal = this.#holder.take("unsent", rest.length);
+    const refusal = this.#memoryAccount.take("unsent", rest.length);
     if (refusal) return refusal;
     this.#unsent ??= [];
     this.#unsent.push(rest);
@@ -65,7 +65,7 @@ export class ConnectionOutput {
       if (taken < 0) break;
       total += taken;
       this.#unsentBytes -= taken;
-      this.#holder.release("unsent", taken);
+      this.#memoryAccount.release("unsent", taken);
       if (taken < first.length) {
         this.#unsent[0] = first.subarray(taken);
         return total;
@@ -77,7 +77,7 @@ export class ConnectionOutput {
   }
 
   clear(): void {
-    if (this.#unsentBytes > 0) this.#holder.release("unsent", this.#unsentBytes);
+    if (this.#unsentBytes > 0) this.#memoryAccount.release("unsent", this.#unsentBytes);
     this.#unsent = undefined;
     this.#unsentBytes = 0;
   }

@@ -1,7 +1,7 @@
 // One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
-import { type Holder, heldBytes, lastingRefusal } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";
@@ -24,7 +24,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   readonly target: string;
   readonly headers: FieldLines;
   readonly hasBody: boolean;
-  holder: Holder = heldBytes.visitors;
+  memoryAccount: MemoryAccount = bufferedBytes.visitors;
   readonly #connection: RequestConnection;
   readonly expectsContinue: boolean;
   #body: ByteSpan | ConnectionBody | undefined;
@@ -33,9 +33,9 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   #asked = false;
   #bodyRead: boolean;
   /** Until it is over: whoever works for it may need its body once more. */
-  #heldBytes = 0;
-  /** Whoever took them, though `holder` may be another by now: what is given back to somebody else is missing for ever. */
-  #bodyHolder: Holder | undefined;
+  #bufferedBytes = 0;
+  /** Whoever took them, though `memoryAccount` may be another by now: what is given back to somebody else is missing for ever. */
+  #bodyHolder: MemoryAccount | undefined;
   #left: Cancellation | undefined;
   #clientLeft = false;
   #leftFor: GatewayError | undefined;
@@ -130,7 +130,7 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
 
   /** Answered, left or handed over. */
   over(): void {
-    if (this.#heldBytes > 0) this.hold(-this.#heldBytes);
+    if (this.#bufferedBytes > 0) this.hold(-this.#bufferedBytes);
     this.#isOver = true;
     this.#over?.over();
   }
@@ -138,15 +138,15 @@ export class ConnectionRequest implements PassableRequest, BodyHolder {
   hold(bytes: number): GatewayError | undefined {
     // All of it was given back, and nobody waits for more.
     if (this.#isOver) return bytes > 0 ? new GatewayError("service_unavailable", "The request is over.") : undefined;
-    const holder = this.#bodyHolder ?? this.holder;
+    const memoryAccount = this.#bodyHolder ?? this.memoryAccount;
     if (bytes < 0) {
-      holder.release("requests", -bytes);
+      memoryAccount.release("requests", -bytes);
     } else {
-      const refusal = holder.take("requests", bytes);
-      if (refusal) return lastingRefusal(refusal, this.#heldBytes + bytes);
+      const refusal = memoryAccount.take("requests", bytes);
+      if (refusal) return lastingRefusal(refusal, this.#bufferedBytes + bytes);
     }
-    this.#heldBytes += bytes;
-    this.#bodyHolder = this.#heldBytes > 0 ? holder : undefined;
+    this.#bufferedBytes += bytes;
+    this.#bodyHolder = this.#bufferedBytes > 0 ? memoryAccount : undefined;
     return undefined;
   }
 

@@ -1,7 +1,7 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
-import { type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, noIndex } from "../../base/bag.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
-import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { ExactClock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { PausableChannel } from "../byte-channel.ts";
@@ -60,8 +60,8 @@ const never = Number.POSITIVE_INFINITY;
 /** Pieces of a body that are given back as soon as they were copied: of smaller ones that costs more than it saves. */
 const freedFromBytes = 16 * 1024;
 
-export class Connection implements RequestConnection, ReplyConnection, Sender, Bagged {
-  inBag = nowhere;
+export class Connection implements RequestConnection, ReplyConnection, Sender, IndexedItem {
+  setIndex = noIndex;
   /** The client's address, of the request at work where a line tells it. Of one that has left already it is unknown, and empty. */
   peer: string;
   readonly #server: ConnectionServer;
@@ -69,9 +69,9 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   readonly #socket: ConnectionSocket;
   /** Received, and neither of the request at work nor of its body. */
   readonly #input: ConnectionInput;
-  /** Bytes of input, and of a body that nobody asked for, that the ledger knows of; and the holder of the former. */
+  /** Bytes of input, and of a body that nobody asked for, that the ledger knows of; and the memoryAccount of the former. */
   #countedInput = 0;
-  #inputHolder: Holder = heldBytes.visitors;
+  #inputHolder: MemoryAccount = bufferedBytes.visitors;
   #countedUnasked = 0;
   /** While the client is behind. */
   #unsent: ConnectionOutput | undefined;
@@ -267,7 +267,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const taken = this.#socket.write(bytes, start, end - start);
     // A socket that is closed takes nothing, ever.
     if (taken < 0 || taken === end - start) return;
-    this.#unsent = new ConnectionOutput(this.#socket, this.#request?.holder ?? heldBytes.visitors);
+    this.#unsent = new ConnectionOutput(this.#socket, this.#request?.memoryAccount ?? bufferedBytes.visitors);
     this.#keep(this.#unsent, bytes, start + taken, end);
     this.#behindSinceMs = this.#clock.exactMs();
     this.#takenBytes = 0;
@@ -275,13 +275,13 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   waits(bytes: number): void {
-    const holder = this.#request?.holder;
+    const memoryAccount = this.#request?.memoryAccount;
     const more = bytes - this.#countedWaiting;
-    if (!holder || more === 0) return;
+    if (!memoryAccount || more === 0) return;
     if (more < 0) {
-      holder.release("unsent", -more);
+      memoryAccount.release("unsent", -more);
     } else {
-      const refusal = holder.take("unsent", more);
+      const refusal = memoryAccount.take("unsent", more);
       if (refusal) {
         this.#destroySoon(refusal);
         return;
@@ -301,7 +301,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     const channel = new UpgradedConnection(
       this.#socket,
       this.peer,
-      this.#unsent ?? new ConnectionOutput(this.#socket, heldBytes.bounded),
+      this.#unsent ?? new ConnectionOutput(this.#socket, bufferedBytes.bounded),
       this.#server.limits,
       this.#input.rest(),
       (error) => this.#server.onFault(error),
@@ -335,7 +335,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   }
 
   /**
-   * Keeps what the client did not take. It must not be more than its holder may hold: then the client gets nothing any
+   * Keeps what the client did not take. It must not be more than its memoryAccount may hold: then the client gets nothing any
    * more.
    */
   #keep(unsent: ConnectionOutput, bytes: Buffer, start: number, end: number): void {
@@ -353,12 +353,12 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
     this.#countUnasked();
     const bytes = this.#input.length;
     // Behind a request it is not given up: of each connection it is bounded, by what is read ahead of an answer.
-    const holder = this.#request ? heldBytes.bounded : heldBytes.visitors;
-    if (bytes === this.#countedInput && (bytes === 0 || holder === this.#inputHolder)) return;
+    const memoryAccount = this.#request ? bufferedBytes.bounded : bufferedBytes.visitors;
+    if (bytes === this.#countedInput && (bytes === 0 || memoryAccount === this.#inputHolder)) return;
     this.#inputHolder.release("heads", this.#countedInput);
-    this.#inputHolder = holder;
+    this.#inputHolder = memoryAccount;
     this.#countedInput = 0;
-    if (!holder.take("heads", bytes)) {
+    if (!memoryAccount.take("heads", bytes)) {
       this.#countedInput = bytes;
       return;
     }
@@ -372,7 +372,7 @@ export class Connection implements RequestConnection, ReplyConnection, Sender, B
   #countUnasked(): void {
     const unasked = this.#closed || !this.#body ? 0 : this.#body.unaskedBytes;
     if (unasked === this.#countedUnasked) return;
-    heldBytes.add("requests", unasked - this.#countedUnasked);
+    bufferedBytes.add("requests", unasked - this.#countedUnasked);
     this.#countedUnasked = unasked;
   }
 

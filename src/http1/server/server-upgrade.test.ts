@@ -1,13 +1,13 @@
 // A connection that is handed over: nothing read is lost, nothing of the server touches it any more, its owner ends it.
 import { afterEach, expect, test } from "bun:test";
 import { get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
 import type { Http1Limits } from "./server-limits.ts";
 
-const heldBefore = heldBytes.held;
-afterEach(() => until(() => heldBytes.held === heldBefore, "all that was held is given back"));
+const heldBefore = bufferedBytes.held;
+afterEach(() => until(() => bufferedBytes.held === heldBefore, "all that was held is given back"));
 
 const upgradeHeaders = ["Connection: Upgrade", "Upgrade: echo"];
 
@@ -119,10 +119,10 @@ test("what came while its taker wanted no more is held by nobody once the client
   const connection = await it.open();
   await connection.write(get("/up", upgradeHeaders));
   connection.socket.write(Buffer.alloc(4_000_000));
-  await until(() => heldBytes.byKind.received > 0, "what waits is held");
+  await until(() => bufferedBytes.byKind.received > 0, "what waits is held");
   connection.socket.resetAndDestroy();
   await until(() => closed === 1, "its end");
-  expect(heldBytes.held).toBe(heldBefore);
+  expect(bufferedBytes.held).toBe(heldBefore);
 });
 
 test("what was written before the end arrives, though the client takes it slowly", async () => {

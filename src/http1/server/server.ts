@@ -1,5 +1,5 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
-import { Bag } from "../../base/bag.ts";
+import { IndexedSet } from "../../base/bag.ts";
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../message.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
@@ -85,7 +85,7 @@ class ListeningServer implements Http1Server, ConnectionServer {
   readonly clock: ExactClock = systemClock;
   readonly #options: Http1ServerHandlers;
   readonly #listener: Bun.SocketListener<ServerConnection>;
-  readonly #connections = new Bag<ServerConnection>();
+  readonly #connections = new IndexedSet<ServerConnection>();
   readonly #sweepMs: number;
   #sweepTimer: ReturnType<typeof setInterval> | undefined;
   /** Since the last sweep, by connections that are at their end. */

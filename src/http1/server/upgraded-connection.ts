@@ -1,8 +1,8 @@
 // A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
 
-import { type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, noIndex } from "../../base/bag.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs } from "../../base/clock.ts";
 import type { ByteChannelListener, PausableChannel } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
@@ -18,8 +18,8 @@ export interface UpgradedSocket {
 
 const never = Number.POSITIVE_INFINITY;
 
-export class UpgradedConnection implements PausableChannel, Bagged, BulkTaker {
-  inBag = nowhere;
+export class UpgradedConnection implements PausableChannel, IndexedItem, BulkTaker {
+  setIndex = noIndex;
   readonly peer: string;
   readonly #socket: UpgradedSocket;
   readonly #output: ConnectionOutput;
@@ -79,7 +79,7 @@ export class UpgradedConnection implements PausableChannel, Bagged, BulkTaker {
   pause(): void {
     if (this.#paused || this.closed) return;
     this.#paused = true;
-    this.#bulk.stop(heldBytes.bounded);
+    this.#bulk.stop(bufferedBytes.bounded);
     this.#socket.pause();
   }
 

@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { WholeBody } from "./answer-body.ts";
@@ -43,8 +43,8 @@ function slowBody(pieces: readonly ByteSpan[], end: "end" | "fail" | "never"): B
 const wholeBody = (
   dispatched: Dispatched,
   cancellation: Cancellation,
-  holder: Holder = new HeldBytes(100_000_000).visitors,
-) => new WholeBody(dispatched, decodedRequest({ max_tokens: 1 }), holder, cancellation);
+  memoryAccount: MemoryAccount = new BufferedBytes(100_000_000).visitors,
+) => new WholeBody(dispatched, decodedRequest({ max_tokens: 1 }), memoryAccount, cancellation);
 
 const never = () => expect.unreachable();
 const bytes = Buffer.from("A few bytes of an answer");
@@ -106,9 +106,9 @@ test("an answer that no key may hold is refused in words that say what to do, an
     ),
   );
   const request = decodedRequest({ max_tokens: 200_000 });
-  const body = new WholeBody(dispatched, request, heldBytes.holder(new AccountBytes()), new Cancellation());
+  const body = new WholeBody(dispatched, request, bufferedBytes.memoryAccount(new AccountMemory()), new Cancellation());
   const error = await body.then(never, (reason: unknown) => reason);
   expect(error).toMatchObject({ code: "upstream_error", shouldRetry: false });
   expect(String(error)).toContain("limits.held_bytes");
-  expect(heldBytes.byKind.answers).toBe(0);
+  expect(bufferedBytes.byKind.answers).toBe(0);
 });

@@ -3,10 +3,10 @@
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteCollector, mostBlockBytes as maxBlockBytes } from "../../base/bytes/byte-collector.ts";
 import { type ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
-import { type Holder, heldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answer-bound.ts";
 import type { Dispatched } from "../routing/attempt.ts";
@@ -23,11 +23,11 @@ export interface LongAnswerTaker {
 }
 
 /** Mostly all of it is here at once: it often comes with its head. It is held until `release`, or until it fails. */
-export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListener {
+export class WholeBody extends Deferred<ByteSpan> implements BodySink, CancelListener {
   readonly #dispatched: Dispatched;
   readonly #cancellation: Cancellation;
   readonly #request: DecodedRequest;
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   #first = noBytes;
   /** All of it, where there is more than one piece. */
   #collected: ByteCollector | undefined;
@@ -45,7 +45,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   constructor(
     dispatched: Dispatched,
     request: DecodedRequest,
-    holder: Holder,
+    memoryAccount: MemoryAccount,
     cancellation: Cancellation,
     taker?: LongAnswerTaker,
   ) {
@@ -53,7 +53,7 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
     this.#taker = taker;
     this.#dispatched = dispatched;
     this.#request = request;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
     this.#cancellation = cancellation;
     cancellation.onCancel(this);
     if (!cancellation.cancelled) dispatched.response.body.flow(this);
@@ -107,8 +107,8 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
       return;
     }
     this.#collected?.release();
-    if (this.#collected) this.#holder.take("answers", first.length);
-    this.#collected = new ByteCollector("answers", this.#holder, first);
+    if (this.#collected) this.#memoryAccount.take("answers", first.length);
+    this.#collected = new ByteCollector("answers", this.#memoryAccount, first);
     body.resume();
   }
 
@@ -124,14 +124,14 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
   /** Nobody needs it any more. */
   release(): void {
     if (this.#collected) this.#collected.release();
-    else if (this.#first.length > 0) this.#holder.release("answers", this.#first.length);
+    else if (this.#first.length > 0) this.#memoryAccount.release("answers", this.#first.length);
     this.#first = noBytes;
     this.#collected = undefined;
   }
 
   #take(bytes: ByteSpan, length: number): GatewayError | undefined {
     const refusal = this.#hold(bytes);
-    const { maxBytesOfKey } = heldBytes;
+    const { maxBytesOfKey } = bufferedBytes;
     // The last block has room for more than came.
     const needed = this.#request.bodyBytes + length + maxBlockBytes;
     return refusal && needed > maxBytesOfKey ? neverHeld(maxBytesOfKey) : refusal;
@@ -139,10 +139,10 @@ export class WholeBody extends Later<ByteSpan> implements BodySink, CancelListen
 
   #hold(bytes: ByteSpan): GatewayError | undefined {
     if (this.#first.length > 0) {
-      this.#collected ??= new ByteCollector("answers", this.#holder, this.#first);
+      this.#collected ??= new ByteCollector("answers", this.#memoryAccount, this.#first);
       return this.#collected.add(bytes);
     }
-    const refusal = this.#holder.take("answers", bytes.length);
+    const refusal = this.#memoryAccount.take("answers", bytes.length);
     if (!refusal) this.#first = bytes;
     return refusal;
   }

@@ -1,6 +1,6 @@
 // What is recorded of an answer, as the client gets it, until it is known whether it is kept.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 
@@ -32,12 +32,12 @@ export abstract class AnswerRecorder {
   #chunks: AnswerCollector | undefined;
   #whole: string | undefined;
   #lost: Loss | undefined;
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   #countedBytes = 0;
 
-  constructor(kept: KeptAnswers, holder: Holder) {
+  constructor(kept: KeptAnswers, memoryAccount: MemoryAccount) {
     this.#kept = kept;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
     this.wantsAllEvents = kept.ofAllEvents;
   }
 
@@ -63,7 +63,7 @@ export abstract class AnswerRecorder {
   /**
    * The client gets the end of its answer once what this returns has settled; nothing where it need not wait. Never rejects.
    */
-  abstract keep(end: AnswerEnd): Eventual<void> | undefined;
+  abstract keep(end: AnswerEnd): MaybePromise<void> | undefined;
 
   /**
    * Returns what the client gets once `keep` has settled: `text`, a whole answer or the last events of a stream, without a
@@ -75,7 +75,7 @@ export abstract class AnswerRecorder {
 
   /** It collects nothing any more. */
   release(): void {
-    if (this.#countedBytes > 0) this.#holder.release("chats", this.#countedBytes);
+    if (this.#countedBytes > 0) this.#memoryAccount.release("chats", this.#countedBytes);
     this.#countedBytes = 0;
   }
 
@@ -104,7 +104,7 @@ export abstract class AnswerRecorder {
   #count(size: number): void {
     const more = size - this.#countedBytes;
     if (more < countedBytes) return;
-    if (this.#holder.take("chats", more)) this.#loseTo("no_room");
+    if (this.#memoryAccount.take("chats", more)) this.#loseTo("no_room");
     else this.#countedBytes = size;
   }
 

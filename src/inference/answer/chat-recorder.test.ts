@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
-import { HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";
@@ -21,7 +21,7 @@ const principal = principalFor({
   appId: "app_1",
 });
 
-function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
+function setUp(retentionDays = 30, memoryAccount: MemoryAccount = bufferedBytes.visitors) {
   const stored: NewChat[] = [];
   const lost: string[] = [];
   const writer: ChatWriter = {
@@ -33,7 +33,7 @@ function setUp(retentionDays = 30, holder: Holder = heldBytes.visitors) {
   const record = (body: Record<string, unknown>, operation: DecodedRequest["operation"] = "chat") => {
     const full = { model: "m", messages: [{ role: "user", content: "Hi" }], ...body };
     const responseKeeper = { retentionDays, requireRoom: async () => {}, keep: async () => true, notStored() {} };
-    return recorderFor({ principal, request: decodedRequest(full, operation), holder }, "m", {
+    return recorderFor({ principal, request: decodedRequest(full, operation), memoryAccount }, "m", {
       ...{ chatWriter: writer, responseKeeper },
     });
   };
@@ -47,7 +47,7 @@ function chunk(delta: Record<string, unknown>): string {
 const whole = JSON.stringify({ id: "chatcmpl-1", object: "chat.completion", choices: [{ index: 0 }], usage: {} });
 
 test("an answer for whose collecting its key has no room left is not stored, and holds nothing", () => {
-  const ledger = new HeldBytes(300_000);
+  const ledger = new BufferedBytes(300_000);
   const { stored, lost, record } = setUp(30, ledger.visitors);
   const recorder = record({ store: true });
   const add = () => recorder?.add(chunk({ content: "x".repeat(70_000) }));

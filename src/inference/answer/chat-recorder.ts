@@ -1,5 +1,5 @@
 // Records a chat completion that shall be kept, as the client gets it.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -15,7 +15,7 @@ export interface ChatRecorderOptions {
   /** The client may have asked for it by an alias. */
   model: string;
   writer: ChatWriter;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   kept: KeptAnswers;
 }
 
@@ -26,7 +26,7 @@ export class ChatRecorder extends AnswerRecorder {
 
   /** Throws `invalid_request` for metadata beyond the limits. */
   constructor(options: ChatRecorderOptions) {
-    super(options.kept, options.holder);
+    super(options.kept, options.memoryAccount);
     this.#options = options;
     this.#metadata = requireMetadata(options.request.body["metadata"]);
   }

@@ -1,11 +1,11 @@
 // An answer that goes to the client as it comes, and is held by nobody: bytes that are no JSON, or a long list.
-import { nowhere } from "../../base/bag.ts";
+import { noIndex } from "../../base/bag.ts";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { CancelListener } from "../../base/cancellation.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { type Eventual, whenSettled } from "../../base/later.ts";
+import { type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { publicFault, toldFault } from "../../requests/dialects/engine-fault.ts";
@@ -52,7 +52,7 @@ export function passTo(dispatched: Dispatched, open: RelayedRequest, long?: Long
 }
 
 class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
-  inBag = nowhere;
+  setIndex = noIndex;
   readonly contentType: string;
   #client: ClientStream | undefined;
   readonly #dispatched: Dispatched;
@@ -227,7 +227,7 @@ class Passing implements BodySink, CancelListener, Stoppable, PassedBytes {
   }
 
   /** Where that fails, the client must get its end all the same. */
-  #recorded(error: unknown): Eventual<void> {
+  #recorded(error: unknown): MaybePromise<void> {
     try {
       return this.#open.ended(this.#usageSoFar(), error);
     } catch (fault) {

@@ -18,7 +18,7 @@ export function wantsStoring(
 
 /** `model`: id of the model that is asked. Undefined where nothing is to be kept. Throws `invalid_request` for metadata beyond the limits. */
 export function recorderFor(
-  { principal, request, holder }: Pick<InferenceCall<unknown>, "principal" | "request" | "holder">,
+  { principal, request, memoryAccount }: Pick<InferenceCall<unknown>, "principal" | "request" | "memoryAccount">,
   model: string,
   { chatWriter, responseKeeper }: Pick<InferenceDeps, "chatWriter" | "responseKeeper">,
 ): AnswerRecorder | undefined {
@@ -26,7 +26,7 @@ export function recorderFor(
   if (!kept) return undefined;
   const { retentionDays } = kept.as === "chat" ? chatWriter : responseKeeper;
   if (!wantsStoring(principal.account, request, retentionDays)) return undefined;
-  const options = { principal, request, model, holder, kept };
+  const options = { principal, request, model, memoryAccount, kept };
   return kept.as === "chat"
     ? new ChatRecorder({ ...options, writer: chatWriter })
     : new ResponseRecorder({ ...options, keeper: responseKeeper });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { Client, comment, done, event, Source, settled, start } from "../../../tests/support/relay.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
 /** A relay whose client comes once it is asked for; `later`: and not in the same call. */
@@ -176,7 +176,7 @@ test("a fault of ours as the client's stream begins is the end of it", async () 
 
 test("an engine that answers once its client has left is let go", async () => {
   const [bad, late] = [new Source(), new Source()];
-  const next = new Later<Dispatched>();
+  const next = new Deferred<Dispatched>();
   const started = start(bad.dispatched, { another: () => next }, false);
   bad.send(failing);
   started.left.cancel();
@@ -187,7 +187,7 @@ test("an engine that answers once its client has left is let go", async () => {
 
 test("an error among events that their server calls JSON leaves the answer to the next engine", async () => {
   const [bad, good] = [new Source("application/json"), new Source()];
-  const next = new Later<Dispatched>();
+  const next = new Deferred<Dispatched>();
   const started = start(bad.dispatched, { another: () => next });
   bad.send(failing);
   bad.end();

@@ -1,17 +1,17 @@
 // What a relay is given, and whom it tells.
 
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../requests/dialects/answer.ts";
 import type { TextGuard } from "../../requests/dialects/texts/text-guard.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import type { Standing } from "../routing/capacity.ts";
+import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stopping } from "../stopping.ts";
 
 /** When to tell of a piece again: at whichever comes first. */
@@ -41,13 +41,13 @@ export interface RelayOptions {
   readonly guard?: TextGuard | undefined;
   readonly request: DecodedRequest;
   /** The engine's response, perhaps still on its way; rejects when none came. */
-  readonly source: Eventual<Dispatched> | Dispatched;
+  readonly source: MaybePromise<Dispatched> | Dispatched;
   readonly completion: AnswerNames;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Silence towards the client after which it gets a comment. */
   readonly heartbeatMs: number;
   /** Where it stands while no engine has it yet, to be told in a comment; left out, or undefined: it does not wait. */
-  readonly standing?: Standing | undefined;
+  readonly standing?: QueuePosition | undefined;
   /** Monotonic milliseconds since when the client has heard nothing; left out: from now on. */
   readonly sinceMs?: number;
   /** Called before the first event of an answer is sent: what the engine sends is an answer. */
@@ -60,7 +60,7 @@ export interface RelayOptions {
   /** Called in place of `begins`, once `onEnd` has settled, where the stream ended with an error before there was anything to send. */
   unbegun(error: unknown): void;
   /** Asks another deployment in place of one that gave no answer; see `Dispatched.another`. */
-  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched>;
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
   renderError(error: GatewayError): string;
   /**
    * Called with what was seen so far, before the client gets a piece of it that is not the last, where one is due: it sets
@@ -79,11 +79,11 @@ export interface RelayOptions {
    * Called once, before the client gets the end: without an error when the stream was delivered whole. What is still to
    * be sent waits for what it returns.
    */
-  onEnd(observed: StreamObservation, error: unknown): Eventual<void>;
+  onEnd(observed: StreamObservation, error: unknown): MaybePromise<void>;
   /** The client's side: cancelled when it left. */
   readonly left: Cancellation;
   /** On whose account bytes are held for it. */
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   readonly stopping: Stopping;
   /** Stops the engine's work while its response is still on its way. */
   abort(): void;

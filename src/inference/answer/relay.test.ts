@@ -11,7 +11,7 @@ import {
   start,
   untold,
 } from "../../../tests/support/relay.ts";
-import { HeldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 
 test("a client of a stream that waits is told where it stands, at once and through its silence, until an engine has it", async () => {
@@ -441,9 +441,9 @@ describe("a stream that brings nothing", () => {
   });
 
   test("a relay that reads a whole answer holds nothing of it any more where the server stops meanwhile", async () => {
-    const ledger = new HeldBytes(1_000_000);
+    const ledger = new BufferedBytes(1_000_000);
     const source = new Source("application/json");
-    const { client, stopping } = start(source.dispatched, { holder: ledger.visitors });
+    const { client, stopping } = start(source.dispatched, { memoryAccount: ledger.visitors });
     source.send('{"choices":[');
     expect(ledger.byKind.answers).toBe(12);
     stopping.begin();
@@ -452,9 +452,9 @@ describe("a stream that brings nothing", () => {
   });
 
   test("a stream with an event for which there is no room is ended without a word against the engine", async () => {
-    const ledger = new HeldBytes(600_000);
+    const ledger = new BufferedBytes(600_000);
     const source = new Source();
-    const { client } = start(source.dispatched, { holder: ledger.visitors });
+    const { client } = start(source.dispatched, { memoryAccount: ledger.visitors });
     for (let n = 0; n < 30 && !source.cancelled; n++) source.send(n === 0 ? "data: " : "x".repeat(10_000));
     await settled();
     expect(client.text).toContain('"code":"rate_limit_exceeded"');

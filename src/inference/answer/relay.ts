@@ -1,5 +1,5 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
-import { nowhere } from "../../base/bag.ts";
+import { noIndex } from "../../base/bag.ts";
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../base/bytes/byte-text.ts";
@@ -7,7 +7,7 @@ import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream, Serving } from "../../requests/dialects/answer.ts";
 import { toldFault } from "../../requests/dialects/engine-fault.ts";
@@ -53,7 +53,7 @@ export function relay(options: RelayOptions, client?: ClientStream): void {
 }
 
 class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
-  inBag = nowhere;
+  setIndex = noIndex;
   dueMs = Number.NEGATIVE_INFINITY;
   duePieces = 0;
   readonly #options: RelayOptions;
@@ -77,7 +77,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   /** What came while it waits for a quota, and whether its end came as well; undefined: it does not. */
   #held: string | undefined;
   #endsHeld = false;
-  /** Monotonic milliseconds at which the stream is complete whether the model server marks its end or not. */
+  /** Monotonic milliseconds at which the stream is complete whether the model server facts its end or not. */
   #endDueMs: number | undefined;
   /** All of it is here; guardrails ask about the rest. */
   #isEnding = false;
@@ -446,9 +446,9 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   async #wholeAnswer(dispatched: Dispatched): Promise<void> {
-    const { request, holder } = this.#options;
+    const { request, memoryAccount } = this.#options;
     this.#whole = new Cancellation();
-    const whole = new WholeBody(dispatched, request, holder, this.#whole);
+    const whole = new WholeBody(dispatched, request, memoryAccount, this.#whole);
     const all = await whole;
     try {
       if (!this.#over && isStream(all)) this.#streamAtOnce(all, dispatched);
@@ -487,11 +487,11 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
     const bytes = heldBytes < countedEventBytes ? 0 : heldBytes;
     const more = bytes - this.#countedBytes;
     if (more === 0) return;
-    const { holder } = this.#options;
+    const { memoryAccount } = this.#options;
     if (more < 0) {
-      holder.release("events", -more);
+      memoryAccount.release("events", -more);
     } else {
-      const refusal = holder.take("events", more);
+      const refusal = memoryAccount.take("events", more);
       if (refusal) throw refusal;
     }
     this.#countedBytes = bytes;
@@ -788,7 +788,7 @@ class Relay implements BodySink, CancelListener, Stoppable, PieceDue {
   }
 
   /** Where that fails, the client must get its end all the same, and the engine's connection, which tells it, go on. */
-  #tellEnd(error: unknown): Eventual<void> {
+  #tellEnd(error: unknown): MaybePromise<void> {
     try {
       return this.#options.onEnd(this.#chunks, error);
     } catch (fault) {
@@ -837,8 +837,8 @@ class Part implements BodySink {
   }
 }
 
-function isWaitedFor(source: RelayOptions["source"]): source is Eventual<Dispatched> {
-  return source instanceof Later || source instanceof Promise;
+function isWaitedFor(source: RelayOptions["source"]): source is MaybePromise<Dispatched> {
+  return source instanceof Deferred || source instanceof Promise;
 }
 
 /** A function like those below: a closure for each stream would do the same at the cost of its memory. */

@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { Client, done, event, requestFor, Source, settled } from "../../../tests/support/relay.ts";
 import { usageBegin } from "../../../tests/support/usage-begin.ts";
-import { nowhere } from "../../base/bag.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { noIndex } from "../../base/bag.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import { Meter } from "../../policy/meter.ts";
@@ -35,7 +35,7 @@ function meterOf(reservedTokens: number, clock: ManualClock): { meter: Meter; to
 /** What the answer asks of the request that it belongs to. */
 function openWith(meter: Meter, promptTokens: number, clock: ManualClock): RelayedRequest {
   return {
-    call: { left: new Cancellation(), holder: heldBytes.visitors, renderError: String },
+    call: { left: new Cancellation(), memoryAccount: bufferedBytes.visitors, renderError: String },
     deps: { clock, heartbeatMs: 10_000, stopping: new Stopping() },
     request: requestFor({}),
     promptTokens,
@@ -54,7 +54,7 @@ function openWith(meter: Meter, promptTokens: number, clock: ManualClock): Relay
     },
     unbegun() {},
     another: (_dispatched, error) => Promise.reject(error),
-    inBag: nowhere,
+    setIndex: noIndex,
     stop() {},
     ended: () => Promise.resolve(),
     endedWithoutAnswer: () => Promise.resolve(),

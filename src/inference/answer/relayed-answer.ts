@@ -1,10 +1,10 @@
 // The answer to an open request as a stream: what the relay wants of it, and what it tells of it.
 
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { Meter } from "../../policy/meter.ts";
@@ -18,7 +18,7 @@ import type { InferenceAnswer, InferenceCall, InferenceDeps } from "../call.ts";
 import type { Continuation } from "../continuation/continuation.ts";
 import { blockedCode } from "../guarding.ts";
 import type { Dispatched } from "../routing/attempt.ts";
-import type { Standing } from "../routing/capacity.ts";
+import type { QueuePosition } from "../routing/capacity.ts";
 import type { Stoppable, Stopping } from "../stopping.ts";
 import type { AnswerRecorder } from "./answer-recorder.ts";
 import { relay } from "./relay.ts";
@@ -30,12 +30,12 @@ const estimatedTokenBytes = 4;
 
 /** The request that is answered. */
 export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
-  readonly call: Pick<InferenceCall<unknown>, "left" | "holder" | "renderError" | "guarding">;
+  readonly call: Pick<InferenceCall<unknown>, "left" | "memoryAccount" | "renderError" | "guarding">;
   readonly deps: Pick<InferenceDeps, "clock" | "heartbeatMs" | "stopping">;
   readonly request: DecodedRequest;
   readonly promptTokens: number;
   /** While it waits for a place. */
-  readonly standing?: Standing | undefined;
+  readonly standing?: QueuePosition | undefined;
   readonly recorder: AnswerRecorder | undefined;
   readonly cached: CachedRequest | undefined;
   readonly trace: RequestTrace | undefined;
@@ -51,9 +51,9 @@ export interface RelayedRequest extends AnswerNames, CancelListener, Stoppable {
   /** The client's answer begins; see `RelayOptions` for this and the next two. */
   begins(answer: InferenceAnswer): void;
   unbegun(error: unknown): void;
-  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched>;
-  ended(usage: TokenUsage, error: unknown, code?: string): Eventual<void>;
-  endedWithoutAnswer(error: unknown, told?: StreamObservation["toldPrompt"]): Eventual<void>;
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched>;
+  ended(usage: TokenUsage, error: unknown, code?: string): MaybePromise<void>;
+  endedWithoutAnswer(error: unknown, told?: StreamObservation["toldPrompt"]): MaybePromise<void>;
   /** There is no answer, and nothing was begun: the request goes on from there. */
   noAnswer(error: unknown, isCut: boolean): void;
 }
@@ -122,7 +122,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.deps.clock;
   }
 
-  get standing(): Standing | undefined {
+  get standing(): QueuePosition | undefined {
     return this.#open.standing;
   }
 
@@ -138,8 +138,8 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#open.call.left;
   }
 
-  get holder(): Holder {
-    return this.#open.call.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.#open.call.memoryAccount;
   }
 
   get stopping(): Stopping {
@@ -158,7 +158,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     this.#open.unbegun(error);
   }
 
-  another(dispatched: Dispatched, error: unknown, isCut: boolean): Eventual<Dispatched> {
+  another(dispatched: Dispatched, error: unknown, isCut: boolean): MaybePromise<Dispatched> {
     return this.#open.another(dispatched, error, isCut);
   }
 
@@ -172,7 +172,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
 
   record(events: string): void {
     const { recorder, trace, cached, call } = this.#open;
-    if (cached?.collects) cached.add(events, call.holder);
+    if (cached?.collects) cached.add(events, call.memoryAccount);
     if (recorder?.wantsAllEvents) recorder.add(events);
     if (trace?.takesContent) trace.delivered(events);
   }
@@ -203,7 +203,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
     return this.#usageSoFar;
   }
 
-  onEnd(observed: StreamObservation, error: unknown): Eventual<void> {
+  onEnd(observed: StreamObservation, error: unknown): MaybePromise<void> {
     const open = this.#open;
     open.continuation?.ends(observed, error === undefined && !this.#isStopped);
     if (this.guard?.blockedBy !== undefined && (error === undefined || error instanceof ContentBlocked)) {
@@ -213,7 +213,7 @@ class RelayedAnswer implements RelayOptions, StreamStop {
       return open.endedWithoutAnswer(error, observed.toldPrompt);
     }
     const isWhole = error === undefined && !this.#isStopped && !open.continuation?.isAtLimit;
-    if (observed.finishSeen !== true) open.cached?.release(open.call.holder);
+    if (observed.finishSeen !== true) open.cached?.release(open.call.memoryAccount);
     const usage = observed.usageSoFar?.() ?? streamUsage(open.request, observed, isWhole);
     return open.ended(usage, error, this.#isStopped ? spentCode : undefined);
   }

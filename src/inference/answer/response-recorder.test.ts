@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { StoredResponse } from "../../domain/models/stored-response.ts";
 import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import { recorderFor } from "./recorder.ts";
@@ -30,7 +30,10 @@ beforeEach(() => {
 
 function recorderOf(body: Record<string, unknown>) {
   const request = decodedRequest({ input: "Hi", ...body }, "response");
-  const recorder = recorderFor({ principal, request, holder: heldBytes.visitors }, "m", { chatWriter, responseKeeper });
+  const recorder = recorderFor({ principal, request, memoryAccount: bufferedBytes.visitors }, "m", {
+    chatWriter,
+    responseKeeper,
+  });
   return { request, recorder };
 }
 

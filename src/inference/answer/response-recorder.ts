@@ -1,5 +1,5 @@
 // Records a response that shall be kept, with the items of its request: whoever goes on from it needs both.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";
@@ -14,7 +14,7 @@ export interface ResponseRecorderOptions {
   /** The client may have asked for it by an alias. */
   model: string;
   keeper: ResponseKeeper;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   kept: KeptAnswers;
 }
 
@@ -30,7 +30,7 @@ export class ResponseRecorder extends AnswerRecorder {
   readonly #options: ResponseRecorderOptions;
 
   constructor(options: ResponseRecorderOptions) {
-    super(options.kept, options.holder);
+    super(options.kept, options.memoryAccount);
     this.#options = options;
   }
 

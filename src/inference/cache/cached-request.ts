@@ -1,6 +1,6 @@
 // One request for which a kept answer is looked for, and whose own may be kept.
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../domain/models/model.ts";
@@ -36,7 +36,7 @@ export interface AnswerCacheParts {
 
 /** The request, as far as its kept answer depends on its course. */
 export interface LookingUp {
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;
   readonly priority: Priority;
   readonly width: number;
@@ -55,8 +55,8 @@ export interface CachedRequestOptions {
   readonly neverLeaves: boolean;
 }
 
-function askerOf({ holder, cancellation, priority, lookedAtBy }: LookingUp, neverLeaves: boolean): Asker {
-  return { holder, cancellation, priority, lookedAtBy, neverLeaves };
+function askerOf({ memoryAccount, cancellation, priority, lookedAtBy }: LookingUp, neverLeaves: boolean): Asker {
+  return { memoryAccount, cancellation, priority, lookedAtBy, neverLeaves };
 }
 
 export class CachedRequest {
@@ -139,15 +139,15 @@ export class CachedRequest {
   }
 
   /** Text of one or more events of the stream, as they go to the client. */
-  add(events: string, holder: Holder): void {
+  add(events: string, memoryAccount: MemoryAccount): void {
     this.#events += events;
     const length = this.#events.length;
-    if (length > this.#options.parts.maxAnswerBytes) this.release(holder);
-    else if (length - this.#heldBytes >= countedBytes) this.#hold(length, holder);
+    if (length > this.#options.parts.maxAnswerBytes) this.release(memoryAccount);
+    else if (length - this.#heldBytes >= countedBytes) this.#hold(length, memoryAccount);
   }
 
-  #hold(length: number, holder: Holder): void {
-    if (holder.take("answers", length - this.#heldBytes)) this.release(holder);
+  #hold(length: number, memoryAccount: MemoryAccount): void {
+    if (memoryAccount.take("answers", length - this.#heldBytes)) this.release(memoryAccount);
     else this.#heldBytes = length;
   }
 
@@ -179,8 +179,8 @@ export class CachedRequest {
   }
 
   /** Nothing of it is kept any more that was not handed over before. */
-  release(holder: Holder): void {
-    if (this.#heldBytes > 0) holder.release("answers", this.#heldBytes);
+  release(memoryAccount: MemoryAccount): void {
+    if (this.#heldBytes > 0) memoryAccount.release("answers", this.#heldBytes);
     this.#heldBytes = 0;
     this.#keeps = false;
     this.#events = "";

@@ -1,7 +1,7 @@
 // Kept answers in memory: within their bound, shared fairly, until their time is over or they are forgotten.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { MemoryAnswers } from "./memory-answers.ts";
 
 const usage = { promptTokens: 1, completionTokens: 1, estimated: false };
@@ -68,11 +68,11 @@ test("what is forgotten is gone, and what was asked for before is not kept after
 });
 
 test("its bytes are told with those of all else, and take nothing of what requests may hold", () => {
-  const before = { cache: heldBytes.byKind.cache, held: heldBytes.held };
+  const before = { cache: bufferedBytes.byKind.cache, held: bufferedBytes.held };
   const { answers, write } = memory(100_000);
   write("1");
-  expect(heldBytes.byKind.cache - before.cache).toBe(1_000);
-  expect(heldBytes.held).toBe(before.held);
+  expect(bufferedBytes.byKind.cache - before.cache).toBe(1_000);
+  expect(bufferedBytes.held).toBe(before.held);
   answers.close();
-  expect(heldBytes.byKind.cache).toBe(before.cache);
+  expect(bufferedBytes.byKind.cache).toBe(before.cache);
 });

@@ -1,5 +1,5 @@
 // Kept answers in the memory of this process, within one bound for all accounts.
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
   AnswerPlace,
@@ -86,7 +86,7 @@ export class MemoryAnswers implements AnswerStore {
   }
 
   close(): void {
-    heldBytes.kept(-this.#bytes);
+    bufferedBytes.kept(-this.#bytes);
     this.#bytes = 0;
     this.#accounts.clear();
   }
@@ -130,7 +130,7 @@ export class MemoryAnswers implements AnswerStore {
   #count(account: AccountAnswers, bytes: number): void {
     account.bytes += bytes;
     this.#bytes += bytes;
-    heldBytes.kept(bytes);
+    bufferedBytes.kept(bytes);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 import { DecodedRequest } from "../../requests/decoded-request.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";
-import { marksOf } from "../../requests/facts.ts";
+import { factsOf } from "../../requests/facts.ts";
 import { questionOf } from "./question.ts";
 import { isDeterministic, requestDigest } from "./request-digest.ts";
 
@@ -17,7 +17,7 @@ const model: Model = {
 };
 
 function decoded(text: string, operation: Operation = "chat"): DecodedRequest {
-  return new DecodedRequest(dialects[operation], ByteSpan.of(text), marksOf(dialects[operation], JSON.parse(text)));
+  return new DecodedRequest(dialects[operation], ByteSpan.of(text), factsOf(dialects[operation], JSON.parse(text)));
 }
 
 function digest(request: DecodedRequest, around: Partial<Parameters<typeof requestDigest>[0]> = {}): string {

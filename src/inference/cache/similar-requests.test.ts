@@ -1,13 +1,18 @@
 // Requests that mean the same: found by their vectors, bounded, and missed where no vector comes in time.
 import { afterEach, expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { OwnCall, OwnCalls } from "../own-calls.ts";
 import { SimilarRequests } from "./similar-requests.ts";
 
 const asker = () => ({
-  ...{ holder: heldBytes.visitors, cancellation: new Cancellation(), neverLeaves: true, priority: "high" as const },
+  ...{
+    memoryAccount: bufferedBytes.visitors,
+    cancellation: new Cancellation(),
+    neverLeaves: true,
+    priority: "high" as const,
+  },
 });
 const answer = (...embedding: unknown[]) => JSON.stringify({ data: [{ embedding }] });
 
@@ -102,9 +107,9 @@ test("what is forgotten of an account is gone, with what was asked before, and w
   similar.forget("a");
   add("p", vector, "late", "a", mark);
   expect([similar.nearest("p", vector, 0.5), similar.nearest("q", vector, 0.5)]).toEqual([undefined, "two"]);
-  const { cache } = heldBytes.byKind;
+  const { cache } = bufferedBytes.byKind;
   similar.forget();
-  expect([similar.bytes, cache - heldBytes.byKind.cache]).toEqual([0, 264]);
+  expect([similar.bytes, cache - bufferedBytes.byKind.cache]).toEqual([0, 264]);
 });
 
 test("where an answer is kept no longer, the next nearest is found", () => {

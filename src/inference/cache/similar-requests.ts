@@ -1,5 +1,5 @@
 // Requests that differ in their last message alone, told apart by what that means: vectors of an embedding model.
-import { type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerPlace } from "../../domain/models/policies/answer-store.ts";
@@ -18,7 +18,7 @@ const maxVectorLength = 8_192;
 const entryBytes = 256;
 
 export interface Asker {
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   readonly cancellation: Cancellation;
   readonly neverLeaves: boolean;
   readonly priority: Priority;
@@ -85,8 +85,8 @@ export class SimilarRequests {
     }, deadlineMs);
     try {
       const body = JSON.stringify({ model, input: text });
-      const { holder, neverLeaves, priority, lookedAtBy } = asker;
-      const whose = { holder, cancellation, neverLeaves, priority, lookedAtBy };
+      const { memoryAccount, neverLeaves, priority, lookedAtBy } = asker;
+      const whose = { memoryAccount, cancellation, neverLeaves, priority, lookedAtBy };
       const answer = await this.#options.ownCalls.ask({ purpose: "cache", operation: "embedding", body, ...whose });
       this.#resting.delete(model);
       return readVector(answer);
@@ -176,7 +176,7 @@ export class SimilarRequests {
 
   #count(bytes: number): void {
     this.#bytes += bytes;
-    heldBytes.kept(bytes);
+    bufferedBytes.kept(bytes);
   }
 }
 

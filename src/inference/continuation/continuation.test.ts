@@ -12,7 +12,7 @@ import {
 } from "../../../tests/support/continuing-servers.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { seeded } from "../../../tests/support/seeded.ts";
-import { heldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 
 /** An answer, split as a tokenizer may split it: words with their space, signs, characters of several bytes, JSON. */
@@ -130,7 +130,7 @@ describe.each(Object.keys(clients))("a client of %s", (name) => {
       expect([end?.promptTokens, end?.completionTokens, where]).toEqual([promptTokens, completionTokens, where]);
     }
     expect(continued).toBeGreaterThan(250);
-    expect(heldBytes.byKind.continued).toBe(0);
+    expect(bufferedBytes.byKind.continued).toBe(0);
   }, 60_000);
 });
 
@@ -310,7 +310,7 @@ describe("nothing is continued", () => {
       take: (kind: string) => (kind === "continued" ? new NoRoomError("rate_limit_exceeded", "Full.") : undefined),
       release() {},
     };
-    const text = await world.ask({ messages }, "chat", { holder: full });
+    const text = await world.ask({ messages }, "chat", { memoryAccount: full });
     expect([eventsOf(text).at(-1)?.error?.code, world.served.length]).toEqual(["upstream_error", 1]);
   });
 });
@@ -345,7 +345,7 @@ test("a client that leaves while another deployment is looked for ends it, and n
   await Promise.race([text, Bun.sleep(20)]);
   expect(world.ends.map(({ outcome }) => outcome)).toEqual(["cancelled"]);
   expect(world.inFlight).toBe(0);
-  expect(heldBytes.byKind.continued).toBe(0);
+  expect(bufferedBytes.byKind.continued).toBe(0);
 });
 
 /** The first server was asked. */

@@ -1,6 +1,6 @@
 // Goes on with a streamed answer at another deployment where its model server broke off, exactly behind what was delivered.
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { type Eventual, whenSettled } from "../../base/later.ts";
+import { type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";
@@ -67,7 +67,7 @@ export class Continuation implements Continuing {
 
   constructor(open: ContinuedRequest) {
     this.#open = open;
-    this.said = new SaidText(open.holder);
+    this.said = new SaidText(open.memoryAccount);
   }
 
   /** Whether a deployment is being looked for. */
@@ -157,7 +157,7 @@ export class Continuation implements Continuing {
   }
 
   /** Settles with the deployment that goes on: one that the model has now, as operators may have said otherwise meanwhile. */
-  dispatch(): Eventual<Dispatched> {
+  dispatch(): MaybePromise<Dispatched> {
     const { request, deps } = this.#open;
     const { model: before } = this.#cut as Dispatched;
     const model = this.#open.modelNow(before.id) ?? { ...before, deployments: [] };
@@ -208,7 +208,7 @@ export class Continuation implements Continuing {
     return this.#body !== undefined;
   }
 
-  sendRest({ engine, model }: Deployment, whole: EngineRequest): Eventual<EngineResponse> {
+  sendRest({ engine, model }: Deployment, whole: EngineRequest): MaybePromise<EngineResponse> {
     const { cancellation, request } = this.#open;
     const how = engine.continues?.(model);
     if (this.#text === "" || !how) return engine.send(whole, cancellation);

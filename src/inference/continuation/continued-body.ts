@@ -13,7 +13,7 @@ const lasting: ReadonlySet<string> = new Set([
 ]);
 
 /** Values of members that are as if they were not there. */
-function isUnsaid(name: string, value: unknown): boolean {
+function isUndeclared(name: string, value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0 || value === "") return true;
   if (Array.isArray(value)) return value.length === 0;
   if (name === "n" || name === "best_of" || name === "repetition_penalty") return value === 1;
@@ -26,7 +26,7 @@ function isUnsaid(name: string, value: unknown): boolean {
  * as a grammar or a penalty would.
  */
 export function isContinuable(body: Body): boolean {
-  for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUnsaid(name, value)) return false;
+  for (const [name, value] of Object.entries(body)) if (!lasting.has(name) && !isUndeclared(name, value)) return false;
   const { messages, prompt } = body;
   // A completion without a limit has that of its server, of which nobody knows how much is left.
   return Array.isArray(messages) || (typeof prompt === "string" && limitOf(body) !== undefined);

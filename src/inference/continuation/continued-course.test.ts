@@ -11,7 +11,7 @@ import {
 } from "../../../tests/support/continuing-servers.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { seeded } from "../../../tests/support/seeded.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { StopLease } from "../../domain/limits/limits.ts";
 import type { OverflowPolicy } from "../../domain/models/policies/overflow.ts";
@@ -228,7 +228,7 @@ test("whenever a client leaves, or the server ends, the request settles once, an
     await Promise.race([answer, Bun.sleep(10)]);
     for (let turns = 0; turns < 5; turns++) await turn();
     expect([round, world.ends.length, world.courses.length]).toEqual([round, 1, 1]);
-    expect([round, world.inFlight, heldBytes.byKind.continued]).toEqual([round, 0, 0]);
+    expect([round, world.inFlight, bufferedBytes.byKind.continued]).toEqual([round, 0, 0]);
     outcomes.add(`${world.ends[0]?.outcome}`);
   }
   expect([...outcomes].sort()).toEqual(["cancelled", "completed", "failed"]);

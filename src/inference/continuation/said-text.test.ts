@@ -1,11 +1,11 @@
 // The text of an answer is kept as it was said, within its bound, on the account of its request.
 import { expect, test } from "bun:test";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { SaidText } from "./said-text.ts";
 
 function keeping(maxBytes = 64 * 1024 * 1024) {
-  const ledger = new HeldBytes(maxBytes);
-  return { ledger, said: new SaidText(ledger.holder(new AccountBytes())) };
+  const ledger = new BufferedBytes(maxBytes);
+  return { ledger, said: new SaidText(ledger.memoryAccount(new AccountMemory())) };
 }
 
 test("text is kept as it was said, characters that came in halves included, and its bytes are held until it is let go of", () => {

@@ -1,5 +1,5 @@
 // The text of an answer as far as it was delivered, kept so that another server can go on from there.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../requests/dialects/answer.ts";
 
@@ -10,7 +10,7 @@ const blockCharacters = 2048;
 
 export class SaidText implements SaidListener {
   readonly countedPrompts: (number | undefined)[] = [];
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   #blocks: Buffer[] = [];
   #recent = "";
   /** Those of the blocks, which are on the account of the request. */
@@ -19,8 +19,8 @@ export class SaidText implements SaidListener {
   /** Whether the server that answers now was given the text so far. */
   isGiven = false;
 
-  constructor(holder: Holder) {
-    this.#holder = holder;
+  constructor(memoryAccount: MemoryAccount) {
+    this.#memoryAccount = memoryAccount;
   }
 
   text(text: string): void {
@@ -57,7 +57,7 @@ export class SaidText implements SaidListener {
   }
 
   release(): void {
-    if (this.#bytes > 0) this.#holder.release("continued", this.#bytes);
+    if (this.#bytes > 0) this.#memoryAccount.release("continued", this.#bytes);
     this.#blocks = [];
     this.#recent = "";
     this.#bytes = 0;
@@ -70,7 +70,7 @@ export class SaidText implements SaidListener {
       return;
     }
     const block = Buffer.from(this.#recent);
-    if (this.#bytes + block.length > maxBytes || this.#holder.take("continued", block.length)) {
+    if (this.#bytes + block.length > maxBytes || this.#memoryAccount.take("continued", block.length)) {
       this.other();
       return;
     }

@@ -1,5 +1,5 @@
 // The port to MCP servers, for calls of models whose tools the gateway runs itself.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { MadeCall } from "../../domain/tools/approved-call.ts";
@@ -11,7 +11,7 @@ import type { CallResult } from "../../requests/dialects/response/hosted/hosted-
 /** For whom a server is asked. */
 export interface ToolAsker {
   readonly principal: Principal;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   readonly left: Cancellation;
   /** Where its calls are traced. */
   readonly trace: RequestTrace | undefined;

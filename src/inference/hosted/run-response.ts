@@ -1,14 +1,14 @@
 // Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
 
-import { nowhere } from "../../base/bag.ts";
+import { noIndex } from "../../base/bag.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import { requireModel, requireScope } from "../../policy/authorize.ts";
@@ -46,7 +46,7 @@ import { run } from "../run.ts";
 import { type Stoppable, stoppingError } from "../stopping.ts";
 import { keepsNothing } from "../whole-call.ts";
 import type { HostedTools, ToolAsker } from "./model-tools.ts";
-import { TurnCall } from "./turn-call.ts";
+import { AgentStepCall } from "./turn-call.ts";
 import { TurnStream } from "./turn-stream.ts";
 
 /** A model that only calls tools would never end; at the last turn it has to answer. */
@@ -58,7 +58,7 @@ const maxTools = 512;
 const nothingBefore: GoesOn = { previousId: null, keptAfter: null, conversationId: null, input: [] };
 
 /** Does what `run` does; where a request names servers that are known here, their tools are run for it. */
-export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): Eventual<Result> {
+export function runResponse<Result>(call: InferenceCall<Result>, deps: InferenceDeps): MaybePromise<Result> {
   const { hosted } = deps;
   if (!hosted || !call.request.namesServers) return run(call, deps);
   const asked = askedServers(call.request.body);
@@ -83,7 +83,7 @@ function known({ label, url, place, hasCredential }: AskedServer, name: string |
 }
 
 class HostedRun<Result> implements Stoppable {
-  inBag = nowhere;
+  setIndex = noIndex;
   readonly #call: InferenceCall<Result>;
   readonly #deps: InferenceDeps;
   /** What is kept of it is kept once, at its end. */
@@ -105,7 +105,7 @@ class HostedRun<Result> implements Stoppable {
   /** What the turn at hand may call. */
   #choice: unknown;
   /** Bytes of what tools gave. */
-  #heldBytes = 0;
+  #bufferedBytes = 0;
   /** Gives back what the body of the turn takes. */
   #releaseBody = () => {};
   /** What all turns so far used. */
@@ -126,8 +126,8 @@ class HostedRun<Result> implements Stoppable {
     this.#servers = servers;
     this.#names = new Map(servers.map(([{ label }, name]) => [label, name]));
     this.#body = call.request.body;
-    const { principal, holder, trace } = call;
-    this.#asker = { principal, holder, left: this.#calling, trace };
+    const { principal, memoryAccount, trace } = call;
+    this.#asker = { principal, memoryAccount, left: this.#calling, trace };
   }
 
   cancelled(): void {
@@ -275,20 +275,20 @@ class HostedRun<Result> implements Stoppable {
   /** What a tool gave is held until the response has ended. */
   #hold({ output }: CallResult): void {
     const bytes = Buffer.byteLength(output);
-    const refusal = this.#call.holder.take("requests", bytes);
+    const refusal = this.#call.memoryAccount.take("requests", bytes);
     if (refusal) throw refusal;
-    this.#heldBytes += bytes;
+    this.#bufferedBytes += bytes;
   }
 
   /** Asks the model; the answer of the first turn is what the client's begins with. A key that has ended asks no more. */
   async #turn(response: HostedResponse): Promise<InferenceAnswer> {
-    const { holder, requestId, request: asked } = this.#call;
+    const { memoryAccount, requestId, request: asked } = this.#call;
     const principal = await this.#still();
     this.#choice = this.#choiceOf(this.#offered as OfferedTools);
     const body = JSON.stringify(this.#turnBody(response));
     this.#releaseBody();
     this.#releaseBody = () => {};
-    const release = heldBytes.takeCopies(holder, Buffer.byteLength(body));
+    const release = bufferedBytes.takeCopies(memoryAccount, Buffer.byteLength(body));
     if (typeof release !== "function") throw release;
     this.#releaseBody = release;
     const isFirst = this.#turns++ === 0;
@@ -300,7 +300,7 @@ class HostedRun<Result> implements Stoppable {
     const turnId = isFirst ? requestId : `req_${Bun.randomUUIDv7()}`;
     if (!isFirst) this.#call.trace?.asked(request, turnId);
     return await run(
-      new TurnCall(this.#call, {
+      new AgentStepCall(this.#call, {
         ...{ request, principal, isFirst, requestId: turnId },
         masked: (one) => {
           if (isFirst) this.#keepInput(one.goesOn?.input ?? []);
@@ -494,8 +494,8 @@ class HostedRun<Result> implements Stoppable {
     this.#deps.stopping.remove(this);
     this.#releaseBody();
     this.#releaseBody = () => {};
-    if (this.#heldBytes > 0) this.#call.holder.release("requests", this.#heldBytes);
-    this.#heldBytes = 0;
+    if (this.#bufferedBytes > 0) this.#call.memoryAccount.release("requests", this.#bufferedBytes);
+    this.#bufferedBytes = 0;
   }
 
   #turnEnded(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void {

@@ -1,5 +1,5 @@
 // One turn of a response whose tools the gateway runs: a call of a model like any other, on the ledger by itself.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
@@ -11,9 +11,9 @@ import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { InferenceAnswer, InferenceCall } from "../call.ts";
 import type { Guarding } from "../guarding.ts";
-import type { Standing } from "../routing/capacity.ts";
+import type { QueuePosition } from "../routing/capacity.ts";
 
-export interface Turn {
+export interface AgentStep {
   readonly request: DecodedRequest;
   /** With the rights that are left by now. */
   readonly principal: Principal;
@@ -27,17 +27,17 @@ export interface Turn {
   ended(outcome: UsageOutcome, usage: UsageEnd, error: unknown): void;
 }
 
-export class TurnCall implements InferenceCall<InferenceAnswer> {
+export class AgentStepCall implements InferenceCall<InferenceAnswer> {
   guarding: Guarding | undefined;
   readonly principal: Principal;
   readonly requestId: string;
   readonly cacheHeader: string | null;
   readonly trace: RequestTrace | undefined;
   readonly #call: InferenceCall<unknown>;
-  readonly #turn: Turn;
+  readonly #turn: AgentStep;
   #request: DecodedRequest;
 
-  constructor(call: InferenceCall<unknown>, turn: Turn) {
+  constructor(call: InferenceCall<unknown>, turn: AgentStep) {
     this.#call = call;
     this.#turn = turn;
     this.#request = turn.request;
@@ -68,8 +68,8 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
     return this.#call.left;
   }
 
-  get holder(): Holder {
-    return this.#call.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.#call.memoryAccount;
   }
 
   get onWanted(): (() => void) | undefined {
@@ -109,7 +109,7 @@ export class TurnCall implements InferenceCall<InferenceAnswer> {
     if (this.#turn.isFirst) this.#call.onFindings?.(findings);
   }
 
-  onQueued(waitedMs: number, standing: Standing | undefined): void {
+  onQueued(waitedMs: number, standing: QueuePosition | undefined): void {
     if (this.#turn.isFirst) this.#call.onQueued?.(waitedMs, standing);
   }
 

@@ -6,7 +6,7 @@ interface Named {
 }
 
 /** An alias of a model that says nothing, as the name belongs to another one. */
-export interface VainAlias {
+export interface AliasWithoutEffect {
   readonly alias: string;
   /** Id of the model that has it. */
   readonly model: string;
@@ -21,10 +21,10 @@ export class Aliases {
   readonly #prefixes = new Map<string, string>();
   /** Longest first: so a look costs no more than there are lengths, however many prefixes there are. */
   readonly #lengths: readonly number[];
-  readonly #taken: readonly VainAlias[];
+  readonly #taken: readonly AliasWithoutEffect[];
 
   constructor(models: readonly Named[]) {
-    const taken: VainAlias[] = [];
+    const taken: AliasWithoutEffect[] = [];
     for (const { id, aliases = [] } of models) {
       for (const alias of aliases) {
         const isPrefix = alias.endsWith("*");
@@ -51,7 +51,7 @@ export class Aliases {
   }
 
   /** Those that another model has, or that are one of the `ids` that there are. */
-  vain(ids: Pick<ReadonlySet<string>, "has">): VainAlias[] {
+  vain(ids: Pick<ReadonlySet<string>, "has">): AliasWithoutEffect[] {
     const hidden = [...this.#exact].filter(([alias]) => ids.has(alias));
     return [...this.#taken, ...hidden.map(([alias, model]) => ({ alias, model, served_by: alias }))];
   }

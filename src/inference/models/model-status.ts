@@ -6,7 +6,7 @@ import type { ModelProcessState } from "../../domain/models/model-process-state.
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Speed, Speeds } from "../../domain/usage/speed.ts";
 import type { DeploymentState } from "../../wire/models.ts";
-import type { Capacity, Line } from "../routing/capacity.ts";
+import type { Capacity, QueueForecast } from "../routing/capacity.ts";
 import type { Router } from "../routing/route.ts";
 import type { Catalog } from "./catalog.ts";
 
@@ -25,7 +25,7 @@ export interface DeploymentStatus {
   running: number;
   waiting: number;
   /** What of it waits with each priority, and what a request that came now would have to expect. */
-  lines: Record<Priority, Line>;
+  lines: Record<Priority, QueueForecast>;
   /** null: not known before its first request. */
   concurrency: number | null;
   speed: Omit<Speed, "model" | "upstream"> | undefined;

@@ -43,7 +43,7 @@ export interface UpstreamViewDeps {
   router: Pick<Router, "engineState" | "loadOf">;
 }
 
-export interface UpstreamStanding {
+export interface UpstreamStatus {
   /** What the database has under the name. */
   stored: StoredUpstream | undefined;
   /** Its key does not open. */
@@ -56,7 +56,7 @@ const unreadableText = "Its API key was sealed with another secret, or for anoth
 export function upstreamToWire(
   upstream: KnownUpstream,
   { sources, catalog, capacity, router }: UpstreamViewDeps,
-  { stored, isUnreadable, isDraining }: UpstreamStanding,
+  { stored, isUnreadable, isDraining }: UpstreamStatus,
 ): UpstreamWire {
   const { name, source, engine } = upstream;
   const own = source === "database" ? stored : undefined;

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Model } from "../../domain/models/model.ts";
 import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";
-import { VainPolicies } from "./vain-policies.ts";
+import { PoliciesWithoutEffect } from "./vain-policies.ts";
 
 function modelOf(id: string, policies: ModelPolicies = {}): Model {
   return {
@@ -30,7 +30,7 @@ test("a guardrail, a part, a shadow and an embedding model that are gone, or nam
     get,
     find: (id: string) => get(id === "second" ? "n" : id),
   };
-  const vain = new VainPolicies({
+  const vain = new PoliciesWithoutEffect({
     catalog,
     guardrails: () => [{ name: "here" }],
     log: {

@@ -3,18 +3,18 @@ import type { Log } from "../../base/log.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Catalog } from "./catalog.ts";
 
-export interface VainPoliciesOptions {
+export interface PoliciesWithoutEffectOptions {
   catalog: Pick<Catalog, "list" | "get" | "find" | "complete">;
   /** Those of the configuration as it is now. */
   guardrails(): readonly { readonly name: string }[];
   log: Pick<Log, "warn">;
 }
 
-export class VainPolicies {
-  readonly #options: VainPoliciesOptions;
+export class PoliciesWithoutEffect {
+  readonly #options: PoliciesWithoutEffectOptions;
   #told: ReadonlySet<string> = new Set();
 
-  constructor(options: VainPoliciesOptions) {
+  constructor(options: PoliciesWithoutEffectOptions) {
     this.#options = options;
   }
 

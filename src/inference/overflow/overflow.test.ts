@@ -5,11 +5,11 @@ import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { type ManualClock, manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { OverflowPolicy, OverflowSpendStore, OverflowTarget } from "../../domain/models/policies/overflow.ts";
@@ -123,7 +123,7 @@ function send(model: Model, sending: Sending = {}) {
       priority: "normal",
       accountId: "a",
       partyId: "a",
-      holder: heldBytes.visitors,
+      memoryAccount: bufferedBytes.visitors,
       recording: false,
       seal: noSeal,
       cancellation,
@@ -209,7 +209,7 @@ describe("reasons", () => {
   });
 
   test("a request that nobody knew would wait moves over once it did, keeps its turn, and takes what is free first", async () => {
-    const gate = new Later<EngineResponse>();
+    const gate = new Deferred<EngineResponse>();
     const cloud = engineNamed("cloud");
     const own = engineNamed("own", async () => await gate);
     const model = modelOn([own, cloud], { afterSeconds: 0.05 });

@@ -103,10 +103,10 @@ export class SessionResponses {
     const isFailed = status === "failed";
     const soFar = booked.usageSoFar;
     // A user who interrupts a response before its first token has it cancelled, with a usage of zeros.
-    const isUnsaid = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
+    const isUndeclared = (isFailed || status === "cancelled") && soFar.completionTokens === 0;
     const reported = toldUsage(usage);
     const untold = isFailed ? nothingUsed : soFar;
-    const told = isUnsaid ? (reported ?? untold) : reported ? atLeastSaid(reported, soFar) : soFar;
+    const told = isUndeclared ? (reported ?? untold) : reported ? atLeastSaid(reported, soFar) : soFar;
     this.said.answered(told);
     if (isFailed) await booked.settle("failed", told, serverFault("The model server failed."));
     else await booked.settle(end?.outcome ?? "completed", told, end?.error);

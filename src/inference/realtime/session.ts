@@ -1,6 +1,6 @@
 // A realtime session: events both ways between a client and the server of a model, until either ends, or it has to.
-import { nowhere } from "../../base/bag.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { noIndex } from "../../base/bag.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { UsageOutcome } from "../../domain/usage/usage.ts";
@@ -27,7 +27,7 @@ import { type Json, memberOf } from "./told-usage.ts";
 export interface RealtimeOptions extends SessionResponsesOptions {
   deps: SessionResponsesOptions["deps"] & Pick<InferenceDeps, "stopping">;
   /** On whose account the messages of the client are held. */
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   /** Called once the server's end is gone. */
   over(): void;
   /** The member `error` of an answer that tells it. */
@@ -42,7 +42,7 @@ const ownIds = "event_headrace_";
 const maxBeatLength = 256;
 
 export class RealtimeSession implements Stoppable {
-  inBag = nowhere;
+  setIndex = noIndex;
   readonly #options: RealtimeOptions;
   readonly #times: RealtimeTimes;
   readonly #responses: SessionResponses;
@@ -65,7 +65,7 @@ export class RealtimeSession implements Stoppable {
       from: () => this.#client,
       hasRoom: () => (this.#server?.unsentBytes ?? 0) <= maxHeldBytes,
       take: (bytes) => this.#ofClient(bytes),
-      release: (bytes) => options.holder.release("requests", bytes),
+      release: (bytes) => options.memoryAccount.release("requests", bytes),
     });
     this.#fromServer = new OneWay({
       from: () => this.#server,
@@ -94,7 +94,7 @@ export class RealtimeSession implements Stoppable {
 
   /** The listener of the client's end; the session begins. */
   listenToClient(link: PausableLink): MessageLinkListener {
-    const { deps, toGatewayError, holder } = this.#options;
+    const { deps, toGatewayError, memoryAccount } = this.#options;
     this.#client = link;
     this.#watch = new SessionWatch({
       ...{ clock: deps.clock, times: this.#times, toGatewayError },
@@ -109,7 +109,7 @@ export class RealtimeSession implements Stoppable {
       message: (bytes) => {
         if (this.#over) return;
         this.#watch?.spoken();
-        const refusal = holder.take("requests", bytes.byteLength);
+        const refusal = memoryAccount.take("requests", bytes.byteLength);
         if (refusal) this.#fail(refusal, closing.refused);
         else this.#fromClient.add(bytes);
       },

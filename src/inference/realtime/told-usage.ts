@@ -43,11 +43,11 @@ export function atLeastSaid(told: TokenUsage, estimate: TokenUsage): TokenUsage 
   const { promptTokens, completionTokens } = told;
   const isUnheard = promptTokens === 0 && estimate.promptTokens > 0;
   // A usage in seconds has no tokens of what was written.
-  const isUnsaid = !told.estimated && isFarBelow(completionTokens, estimate.completionTokens);
-  if (!isUnheard && !isUnsaid) return told;
+  const isUndeclared = !told.estimated && isFarBelow(completionTokens, estimate.completionTokens);
+  if (!isUnheard && !isUndeclared) return told;
   return {
     promptTokens: isUnheard ? estimate.promptTokens : promptTokens,
-    completionTokens: isUnsaid ? estimate.completionTokens : completionTokens,
+    completionTokens: isUndeclared ? estimate.completionTokens : completionTokens,
     estimated: true,
     understated: true,
     parts: isUnheard ? estimate.parts : told.parts,

@@ -1,10 +1,10 @@
 // One deployment being asked, and, once it took the request, its part in the answer.
 
-import { nowhere } from "../../base/bag.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import { noIndex } from "../../base/bag.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { generates, isConversation, type Operation } from "../../domain/models/operation.ts";
@@ -18,7 +18,7 @@ import { brokeOff, isEngineFault, refusalOf, requireUncompressed } from "../answ
 import { askingOf, chatAlone } from "../asking.ts";
 import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
-import type { Standing } from "./capacity.ts";
+import type { QueuePosition } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
 import type { Gate, Place } from "./gate.ts";
 import type { AwaitedAnswer } from "./overdue.ts";
@@ -55,7 +55,7 @@ export interface Dispatched {
    * the next one, within the retry budget. `isCut`: the body broke off, so the server may have worked. Rejects with the
    * GatewayError for the client where no deployment is left.
    */
-  another(error: unknown, isCut: boolean): Eventual<Dispatched>;
+  another(error: unknown, isCut: boolean): MaybePromise<Dispatched>;
 }
 
 /** The rest of an answer that was begun elsewhere, as its dispatch sees it. */
@@ -65,7 +65,7 @@ export interface Continuing {
   /** Those that can go on with it. */
   candidates(ranked: readonly Deployment[]): readonly Deployment[];
   /** Asks the deployment for the rest; `whole` asks for all of the answer. */
-  sendRest(deployment: Deployment, whole: EngineRequest): Eventual<EngineResponse>;
+  sendRest(deployment: Deployment, whole: EngineRequest): MaybePromise<EngineResponse>;
 }
 
 /** A request as its dispatch sees it; told as things happen, as no result tells of one that ended before it had one. */
@@ -77,7 +77,7 @@ export interface Sender {
   /** The person or key within the account. */
   readonly partyId: string;
   /** On whose account bytes are held for it. */
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   /** Whether the gateway keeps the completion: then the engine is not asked to keep it as well. */
   readonly recording: boolean;
   /** For what the client keeps for us. */
@@ -104,7 +104,7 @@ export interface Sender {
   /** Sets aside what the model costs more than the one that was asked for; false where a quota has less left. Left out: it may be asked. */
   affords?(model: Model): boolean | Promise<boolean>;
   /** It has to wait: `standing` tells where it stands, for as long as it does. */
-  waits(standing: () => Standing | undefined): void;
+  waits(standing: () => QueuePosition | undefined): void;
   waited(ms: number): void;
   /** `sinceMs`: monotonic milliseconds of when its place was taken. */
   sending(sinceMs: number): void;
@@ -126,13 +126,13 @@ export interface AttemptDispatch {
   hasChoice(model: Model): boolean;
   /** Reports whether another deployment than `asked` could be asked now. */
   hasOther(asked: Deployment): boolean;
-  following(attempt: Attempt, refused: Refused): Eventual<Dispatched>;
+  following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched>;
 }
 
 type Outcome = Pick<Tried, "result" | "status" | "said">;
 
 export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
-  inBag = nowhere;
+  setIndex = noIndex;
   looks = 0;
   readonly model: Model;
   translation: Translation | undefined;
@@ -189,11 +189,11 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     return this.#response;
   }
 
-  send(request: DecodedRequest): Eventual<EngineResponse> {
+  send(request: DecodedRequest): MaybePromise<EngineResponse> {
     const { engine, model } = this.deployment;
     const { stream, width } = request;
     this.#isStream = stream;
-    const { requestId, recording, holder, seal } = this.#sender;
+    const { requestId, recording, memoryAccount, seal } = this.#sender;
     const { context } = this.model;
     const mostTokens = this.#sender.maxTokensOf?.(this.model);
     const { continuing, priority } = this.#sender;
@@ -208,7 +208,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.leftOut = leftOut;
     this.#asked = operation;
     this.#sender.sending(this.#place.sinceMs);
-    const sent: EngineRequest = { requestId, operation, model, body, stream, width, holder, priority };
+    const sent: EngineRequest = { requestId, operation, model, body, stream, width, memoryAccount, priority };
     if (form) sent.form = form;
     if (request.answersBytes) sent.takesBytes = true;
     // A translated request is ours: what its client says of its own is about another one.
@@ -293,7 +293,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
     this.#sender.attempted(this.deployment, undefined);
   }
 
-  another(thrown: unknown, isCut: boolean): Eventual<Dispatched> {
+  another(thrown: unknown, isCut: boolean): MaybePromise<Dispatched> {
     const error = thrown instanceof GatewayError ? thrown : brokeOff(thrown, this.deployment.engine);
     if (this.bill) this.#settleUnanswered(this.bill, error, isCut);
     if (error.code !== "upstream_error") this.#place.refused();

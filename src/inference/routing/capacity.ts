@@ -1,5 +1,5 @@
 // Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
-import { Bag, nowhere } from "../../base/bag.ts";
+import { IndexedSet, noIndex } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -36,14 +36,14 @@ export interface CapacityFigures {
 }
 
 /** What waits with one priority for a model at an engine, and what a request that came now would have to expect. */
-export interface Line {
+export interface QueueForecast {
   waiting: number;
   /** Whole milliseconds; 0: it would not wait, null: nothing is known yet of how long answers take. */
   expectedMs: number | null;
 }
 
 /** When a request came, and how long it may wait in all, however often it comes back. */
-export interface Turn {
+export interface QueueTicket {
   order: number;
   /** Monotonic milliseconds. */
   deadlineMs: number;
@@ -53,7 +53,7 @@ export interface Turn {
 }
 
 /** Where a request stands that waits. */
-export interface Standing {
+export interface QueuePosition {
   /** 1: it is next. */
   place: number;
   /** Requests that wait, itself included. */
@@ -81,7 +81,7 @@ const restCheckMs = 250;
 export class Capacity {
   readonly #options: CapacityOptions;
   readonly #engines = new WeakMap<Engine, EngineGates>();
-  readonly #waiting = new Bag<Waiting>();
+  readonly #waiting = new IndexedSet<Waiting>();
   #arrivals = 0;
 
   constructor(options: CapacityOptions) {
@@ -89,7 +89,7 @@ export class Capacity {
   }
 
   /** The turn of a request that arrives now. */
-  arrive(): Turn {
+  arrive(): QueueTicket {
     return {
       order: ++this.#arrivals,
       deadlineMs: this.#options.clock.monotonicMs() + this.#options.bounds().maxWaitMs,
@@ -122,7 +122,7 @@ export class Capacity {
   async wait(
     candidates: readonly Deployment[],
     request: PlaceRequest,
-    turn: Turn,
+    turn: QueueTicket,
     cancellation: Cancellation,
     laterMs?: number,
   ): Promise<Place | undefined> {
@@ -150,7 +150,7 @@ export class Capacity {
    * Waits until a gate whose engine refused the request has room; "late" where the turn is over before. Rejects with the reason
    * of `cancellation`.
    */
-  waitForRoom(gate: Gate, turn: Turn, cancellation: Cancellation): Promise<RoomFound | "late"> {
+  waitForRoom(gate: Gate, turn: QueueTicket, cancellation: Cancellation): Promise<RoomFound | "late"> {
     cancellation.throwIfCancelled();
     return new Promise((resolve, reject) => {
       const leave = () => {
@@ -175,7 +175,7 @@ export class Capacity {
   }
 
   /** Undefined where it does not wait: at whichever of its candidates its turn comes first. */
-  standing({ waiting, sinceMs = 0 }: Turn): Standing | undefined {
+  standing({ waiting, sinceMs = 0 }: QueueTicket): QueuePosition | undefined {
     if (!waiting) return undefined;
     const gates = [...waiting.options.keys()];
     const { ahead, turnMs } = outlook(gates, waiting, waiting);
@@ -223,10 +223,10 @@ export class Capacity {
   }
 
   /** For a model at this engine, or for all of its models where one limit holds for them together. */
-  lines(engine: Engine, model: string): Record<Priority, Line> {
+  lines(engine: Engine, model: string): Record<Priority, QueueForecast> {
     const { shared, generation, embedding } = this.#engines.get(engine) ?? {};
     const gates = [shared, generation?.get(model), embedding?.get(model)].filter((gate) => gate !== undefined);
-    const lineOf = (priority: Priority): Line => ({
+    const lineOf = (priority: Priority): QueueForecast => ({
       waiting: gates.reduce((sum, { queue }) => sum + queue.waitingOf(priority), 0),
       expectedMs: gates.reduce<number | null>((most, gate) => longer(most, expectedMs(gate, priority)), 0),
     });
@@ -273,7 +273,7 @@ export class Capacity {
 
   #enlist(
     request: PlaceRequest,
-    turn: Turn,
+    turn: QueueTicket,
     options: Map<Gate, Deployment>,
     { remainingMs, laterMs = remainingMs }: { remainingMs: number; laterMs: number | undefined },
     cancellation: Cancellation,
@@ -294,7 +294,7 @@ export class Capacity {
         for (const gate of gates) gate.wake();
       };
       const waiting: Waiting = {
-        inBag: nowhere,
+        setIndex: noIndex,
         priority: request.priority,
         accountId: request.accountId,
         partyId: request.partyId,

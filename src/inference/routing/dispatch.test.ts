@@ -4,11 +4,11 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Later, whenSettled } from "../../base/later.ts";
+import { Deferred, whenSettled } from "../../base/later.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
@@ -93,7 +93,7 @@ function senderFor(model: Model, options: SendingOptions): Sender {
   return {
     requestId: "req_1",
     ...{ priority: "normal", accountId, partyId: accountId },
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     recording,
     seal: noSeal,
     cancellation,
@@ -133,12 +133,12 @@ function codeOf(error: unknown): string | undefined {
 const inFlight = (engine: Engine) => capacity.figures(engine)[0]?.inFlight;
 
 test("whoever waits is told in the very call in which the engine answers, and the next is asked in that in which it fails", () => {
-  const answers: Later<EngineResponse>[] = [];
+  const answers: Deferred<EngineResponse>[] = [];
   const engine = (name: string): Engine => ({
     ...engineThat(() => status(200)),
     name,
     send() {
-      const answer = new Later<EngineResponse>();
+      const answer = new Deferred<EngineResponse>();
       answers.push(answer);
       return answer;
     },
@@ -217,7 +217,7 @@ describe("places come back", () => {
       const fault = new Error("a fault of ours");
       const answers = {
         later: () => {
-          const answer = new Later<EngineResponse>();
+          const answer = new Deferred<EngineResponse>();
           queueMicrotask(() => {
             if (how === "broken") answer.reject(new GatewayError("upstream_error", "gone"));
             else answer.resolve(status(how));

@@ -1,7 +1,7 @@
 // Sends one request to the first deployment that takes it, of the model that was asked for or of one that stands in.
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { type Eventual, Later, whenSettled } from "../../base/later.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -10,7 +10,7 @@ import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { Overflow, OverflowBill, OverflowChoice } from "../overflow/overflow.ts";
 import { Attempt, type AttemptDispatch, type Dispatched, type Refused, type Sender } from "./attempt.ts";
-import type { Capacity, Turn } from "./capacity.ts";
+import type { Capacity, QueueTicket } from "./capacity.ts";
 import type { Gate, Place, PlaceRequest } from "./gate.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Router } from "./route.ts";
@@ -41,7 +41,7 @@ export function dispatch(
   model: Model,
   deps: DispatchDeps,
   sender: Sender,
-): Eventual<Dispatched> {
+): MaybePromise<Dispatched> {
   const dispatching = new Dispatching(request, model, deps, sender);
   dispatching.begin();
   return dispatching;
@@ -56,7 +56,7 @@ class Detour {
   standIns: Model[] | undefined;
   /** The failure of the model that was asked for, where a stand-in is tried. */
   failure: GatewayError | undefined;
-  turn: Turn | undefined;
+  turn: QueueTicket | undefined;
   /** Whether a deployment was asked and failed: then the next one is one more. */
   asked = false;
   /** How often each deployment of the model that is tried now was asked, and what the last one said. */
@@ -85,7 +85,7 @@ class Detour {
 }
 
 /** One step leads to the next in the same call, unless there is something to wait for: mostly the answer alone. */
-class Dispatching extends Later<Dispatched> implements PlaceRequest, AttemptDispatch {
+class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
   readonly #deps: DispatchDeps;
   readonly #sender: Sender;
@@ -305,7 +305,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest, AttemptDisp
     if (bill) this.#overflows(place, model);
     const attempt = new Attempt(place, model, this.#deps.router, this.#sender, bill, this);
     this.#attempt = attempt;
-    let response: Eventual<EngineResponse>;
+    let response: MaybePromise<EngineResponse>;
     try {
       response = attempt.send(this.#request);
     } catch (error) {
@@ -377,7 +377,7 @@ class Dispatching extends Later<Dispatched> implements PlaceRequest, AttemptDisp
   }
 
   /** Goes on behind an attempt whose answer was none: this dispatch has given its result already. */
-  following(attempt: Attempt, refused: Refused): Eventual<Dispatched> {
+  following(attempt: Attempt, refused: Refused): MaybePromise<Dispatched> {
     const following = new Dispatching(this.#request, this.#wanted, this.#deps, this.#sender);
     following.#detour = this.#way;
     following.#refusedBy(attempt, refused);

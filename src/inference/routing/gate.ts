@@ -1,5 +1,5 @@
 // Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
-import type { Bagged } from "../../base/bag.ts";
+import type { IndexedItem } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
@@ -27,7 +27,7 @@ export interface PlaceRequest extends Sharer {
 }
 
 /** A request that waits, perhaps at several gates. */
-export interface Waiting extends Waiter, Bagged {
+export interface Waiting extends Waiter, IndexedItem {
   readonly request: PlaceRequest;
   readonly options: Map<Gate, Deployment>;
   grant(place: Place): void;

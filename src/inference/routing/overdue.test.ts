@@ -4,9 +4,9 @@ import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { ModelProcessState } from "../../domain/models/model-process-state.ts";
@@ -62,7 +62,7 @@ describe("the bound of a deployment", () => {
 });
 
 interface Hole extends Engine {
-  sent: { answer: Later<EngineResponse>; cancellation: Cancellation }[];
+  sent: { answer: Deferred<EngineResponse>; cancellation: Cancellation }[];
 }
 
 const response: EngineResponse = { status: 200, headers: new Headers(), body: bodyOf(new Uint8Array()) };
@@ -72,7 +72,7 @@ function engineNamed(name: string, more: Partial<Engine> = {}): Hole {
   return {
     ...{ name, sent, redact: (text: string) => text, models: async () => [] },
     send(_request, cancellation) {
-      const answer = new Later<EngineResponse>();
+      const answer = new Deferred<EngineResponse>();
       cancellation.onCancel(() => answer.reject(cancellation.reason));
       sent.push({ answer, cancellation });
       return answer;
@@ -94,7 +94,13 @@ async function worldOf(engines: readonly Hole[], known = 16) {
   const steps: Tried[] = [];
   const send = (cancellation = new Cancellation(), stream = true): Promise<Dispatched> => {
     const sender: Sender = {
-      ...{ requestId: "req_1", priority: "normal", accountId: "a", partyId: "a", holder: heldBytes.visitors },
+      ...{
+        requestId: "req_1",
+        priority: "normal",
+        accountId: "a",
+        partyId: "a",
+        memoryAccount: bufferedBytes.visitors,
+      },
       ...{ recording: false, seal: noSeal, cancellation },
       workload: { promptTokens: 100, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
       ...{ modelNow: () => model, mayAsk: () => true, standIns: () => [] },

@@ -1,5 +1,5 @@
 // Finds requests whose deployment takes far longer to begin an answer than it ever did, so that another one can be asked.
-import { Bag, type Bagged } from "../../base/bag.ts";
+import { type IndexedItem, IndexedSet } from "../../base/bag.ts";
 
 /** Answers of a kind that have to be known before any request of that kind is overdue. */
 const fewestAnswers = 16;
@@ -44,7 +44,7 @@ export class BeginTimes {
 }
 
 /** A request that waits for the begin of its answer. */
-export interface AwaitedAnswer extends Bagged {
+export interface AwaitedAnswer extends IndexedItem {
   /** Called every few seconds. `waitedMs`: without the time in which this process did not run. */
   looked(waitedMs: number): void;
   /** Looks so far. Only the watch writes it. */
@@ -53,7 +53,7 @@ export interface AwaitedAnswer extends Bagged {
 
 /** Looks at all that wait, with one timer, which runs only while there are any. */
 export class OverdueWatch {
-  readonly #awaited = new Bag<AwaitedAnswer>();
+  readonly #awaited = new IndexedSet<AwaitedAnswer>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
   add(answer: AwaitedAnswer): void {

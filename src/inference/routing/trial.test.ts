@@ -4,10 +4,10 @@ import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { noSeal } from "../../../tests/support/no-seal.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { Engine, EngineResponse } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Dispatched, Sender } from "./attempt.ts";
@@ -26,7 +26,7 @@ function restedWorld() {
   const clock = manualClock();
   const router = new Router(clock, () => 0.5);
   const capacity = new Capacity({ clock, router, bounds: () => ({ maxWaiting: 0, maxWaitMs: 1_000 }) });
-  let answer = new Later<EngineResponse>();
+  let answer = new Deferred<EngineResponse>();
   const engine = (name: string): Engine => ({
     ...{ name, redact: (text: string) => text, models: async () => [] },
     send(_request, cancellation) {
@@ -46,9 +46,15 @@ function restedWorld() {
   clock.advance(2_500);
   const told: unknown[] = [];
   const send = (cancellation: Cancellation): Promise<Dispatched> => {
-    answer = new Later();
+    answer = new Deferred();
     const sender: Sender = {
-      ...{ requestId: "req_1", priority: "normal", accountId: "a", partyId: "a", holder: heldBytes.visitors },
+      ...{
+        requestId: "req_1",
+        priority: "normal",
+        accountId: "a",
+        partyId: "a",
+        memoryAccount: bufferedBytes.visitors,
+      },
       ...{ recording: false, seal: noSeal, cancellation },
       workload: { promptTokens: 1, maxCompletionTokens: undefined, width: 1, prefix: () => undefined },
       modelNow: () => model,

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { AccountBytes, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { OwnCall } from "../own-calls.ts";
@@ -30,7 +30,7 @@ function started(changes: Partial<Model> = {}, idlePlaces = 1_000) {
     guardrails: {
       begin: (names) => ({ names, ofRequest: () => Promise.resolve(undefined), answer: undefined, findings: [] }),
     },
-    holder: heldBytes.holder(new AccountBytes()),
+    memoryAccount: bufferedBytes.memoryAccount(new AccountMemory()),
   });
   return { shadows, asked, ends };
 }

@@ -1,5 +1,5 @@
 // A share of a model's requests goes to a second model as well: beside the client's own, unseen, and on idle places alone.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";
@@ -32,7 +32,7 @@ export interface ShadowsOptions {
   capacity: Pick<InferenceDeps["capacity"], "idlePlaces">;
   guardrails: Guardrails;
   /** On whose account their bytes are held: nobody's of the clients. */
-  holder: Holder;
+  memoryAccount: MemoryAccount;
 }
 
 type ShadowedCall = Pick<InferenceCall<unknown>, "request" | "principal" | "requestId" | "onWanted" | "guarding">;
@@ -106,17 +106,17 @@ export class Shadows implements ShadowSender {
     let gaveWay = false;
     const timer = setTimeout(() => cancellation.cancel(), maxMs);
     this.#underWay++;
-    const { ownCalls, guardrails, holder } = this.#options;
+    const { ownCalls, guardrails, memoryAccount } = this.#options;
     const id = shadowIdOf(requestId);
     try {
       let masked: DecodedRequest | undefined;
       if (names.length > 0) {
-        const about = { requestId: id, model: second.id, holder, left: cancellation, neverLeaves };
+        const about = { requestId: id, model: second.id, memoryAccount, left: cancellation, neverLeaves };
         masked = await guardrails.begin(names, { ...about, priority: "low" }).ofRequest(request);
       }
       await ownCalls.ask({
         ...{ purpose: "shadow", operation: request.operation, body: bodyOf(masked ?? request, second.id) },
-        ...{ holder, cancellation, neverLeaves, lookedAtBy: [...lookedAtBy, ...names], requestId: id },
+        ...{ memoryAccount, cancellation, neverLeaves, lookedAtBy: [...lookedAtBy, ...names], requestId: id },
         onWanted: () => {
           gaveWay = true;
           cancellation.cancel();

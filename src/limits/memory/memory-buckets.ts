@@ -3,7 +3,7 @@ import { type Chained, ChainedMap } from "../../base/chained-map.ts";
 import type { Clock } from "../../base/clock.ts";
 import { SweptMap } from "../../base/swept-map.ts";
 import type { RateLimit } from "../../domain/limits/limits.ts";
-import { Bucket, type BucketRule, type BucketStanding } from "../../domain/limits/rate-limit.ts";
+import { Bucket, type BucketRule, type BucketState } from "../../domain/limits/rate-limit.ts";
 import { KeptRow, KeptRows, type RowPlace } from "./kept-rows.ts";
 
 /** Most buckets are full again long before they are used again; for so long they are kept all the same. */
@@ -76,7 +76,7 @@ export class RequestBucket extends Bucket implements Chained<RequestBucket> {
   next: RequestBucket | undefined = undefined;
   #rule: RateLimit | undefined;
 
-  constructor(name: string, rule: BucketRule, standing?: BucketStanding) {
+  constructor(name: string, rule: BucketRule, standing?: BucketState) {
     super(rule, standing);
     this.name = name;
   }
@@ -114,7 +114,7 @@ class RestingBuckets extends KeptRows<RestingBucket> {
   }
 }
 
-class RestingBucket extends KeptRow implements BucketStanding {
+class RestingBucket extends KeptRow implements BucketState {
   get rule(): BucketRule {
     return { limit: this.get(limit), windowSeconds: this.get(windowMs) / 1000 };
   }

@@ -1,5 +1,5 @@
 // A reservation that the shared store keeps, or this process alone while nobody could be asked.
-import { type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, noIndex } from "../../base/bag.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
 import type { SharedStop } from "./shared-stop.ts";
@@ -14,8 +14,8 @@ export type SharedLeaseFacts = Pick<
   "number" | "plan" | "quotaKeys" | "tokens" | "nanoUsd" | "own" | "stop"
 >;
 
-export class SharedLease implements Lease, Bagged {
-  inBag = nowhere;
+export class SharedLease implements Lease, IndexedItem {
+  setIndex = noIndex;
   /** A number within this process that is never used again. */
   readonly number: number;
   readonly plan: LimitPlan;

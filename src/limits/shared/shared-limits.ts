@@ -1,5 +1,5 @@
 // Rate limits and quotas that replicas share by Valkey or Redis: one script decides over all of a request's, by the server's clock.
-import { Bag } from "../../base/bag.ts";
+import { IndexedSet } from "../../base/bag.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -101,7 +101,7 @@ export class SharedLimits implements LimitStore {
   readonly #prefix: string;
   readonly #link: LimitsLink;
   readonly #plans: LimitPlans;
-  readonly #leases = new Bag<SharedLease>();
+  readonly #leases = new IndexedSet<SharedLease>();
   readonly #leaseListener: SharedLeaseListener = {
     extended: (lease) => {
       if (!this.#outage && lease.plan.holds) this.#tell("extend", lease);

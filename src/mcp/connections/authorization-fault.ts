@@ -1,6 +1,6 @@
 // What went wrong with a server's authorization, in words that people and the log may see.
 import { GatewayError } from "../../base/errors.ts";
-import { outwardFault } from "../../egress/send.ts";
+import { egressFault } from "../../egress/send.ts";
 
 class AuthorizationFault extends Error {
   readonly word: string;
@@ -32,7 +32,7 @@ export async function orFault<Value>(step: string, work: () => Promise<Value>): 
       const code = /^[a-z_]{1,40}$/.test(error.code) ? error.code : "unknown";
       throw said(`The server's authorization server refused it: ${code}.`, code);
     }
-    const word = outwardFault(error);
+    const word = egressFault(error);
     throw said(
       "The server, or its authorization server, did not answer as one that people can connect to. Try again; if it stays so, tell whoever runs this server.",
       word === "not_sent" && error instanceof Error ? error.name : word,

@@ -5,14 +5,14 @@ import type {
   OAuthProtectedResourceMetadata,
   OAuthTokens,
 } from "@modelcontextprotocol/client";
-import { isLoopbackHost, type OutwardRules, type Resolve } from "../../egress/addresses.ts";
-import { type OutwardFetch, outwardFetch } from "../../egress/fetch.ts";
+import { type EgressRules, isLoopbackHost, type Resolve } from "../../egress/addresses.ts";
+import { type EgressFetch, egressFetch } from "../../egress/fetch.ts";
 import { fault, orFault } from "./authorization-fault.ts";
 import { mayAuthorize, type PersonalServer, type Place } from "./personal-server.ts";
 import type { ToolClient, ToolIssuer, ToolTokens } from "./tool-tokens.ts";
 
 export interface ToolAuthorizationOptions {
-  rules: OutwardRules;
+  rules: EgressRules;
   resolve: Resolve;
   /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
   ca?: string;
@@ -201,15 +201,15 @@ export class ToolAuthorization {
    * The server, and an authorization server that the operator named, are asked wherever they are, as calls are. A server on
    * this machine may lead to this machine, and none elsewhere may.
    */
-  #rulesFor({ url, issuer }: Place): OutwardRules {
+  #rulesFor({ url, issuer }: Place): EgressRules {
     return {
       allowLoopback: this.#options.rules.allowLoopback || isLoopbackHost(new URL(url)),
       named: [url, ...(issuer === null ? [] : [issuer])].map((one) => new URL(one).origin),
     };
   }
 
-  #fetchFor(place: Place): OutwardFetch {
-    return outwardFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, maxBytes });
+  #fetchFor(place: Place): EgressFetch {
+    return egressFetch({ ...this.#options, rules: this.#rulesFor(place), timeoutMs, maxBytes });
   }
 
   /** Browsers are sent to one of them, and secrets to the others: never in the clear, but to this machine. */
@@ -260,7 +260,7 @@ function basic({ clientId, clientSecret = "" }: ToolClient): string {
 }
 
 /** How the server refuses whoever has no token: it may say there where its metadata is, and which scopes it wants. */
-async function challengeOf(url: string, fetchFn: OutwardFetch) {
+async function challengeOf(url: string, fetchFn: EgressFetch) {
   const { extractWWWAuthenticateParams } = await sdk();
   const response = await fetchFn(url, {
     method: "POST",
@@ -278,7 +278,7 @@ async function challengeOf(url: string, fetchFn: OutwardFetch) {
 async function describedBy(
   { url, issuer }: Place,
   challenge: { resourceMetadataUrl?: URL },
-  fetchFn: OutwardFetch,
+  fetchFn: EgressFetch,
 ): Promise<OAuthProtectedResourceMetadata> {
   const { discoverOAuthProtectedResourceMetadata } = await sdk();
   let status = 0;

@@ -4,11 +4,11 @@ import { GatewayError } from "../../base/errors.ts";
 import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
 import {
   asksTooOften,
+  type ClientSession,
   type JsonObject,
   maxAskedBack,
   type ToolAnswer,
   type ToolExchange,
-  type ToolLink,
 } from "../../domain/tools/tool-link.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -22,7 +22,7 @@ const maxSaidLength = 1_000;
 
 /** The result, which asks in its turn where the client of a later revision is to answer. Rejects with the error of the server. */
 export async function askServer(
-  { server, link, method, params }: { server: McpServer; link: ToolLink; method: string; params: JsonObject },
+  { server, link, method, params }: { server: McpServer; link: ClientSession; method: string; params: JsonObject },
   call: ClientCall,
   sampler: ToolSampler,
   clock: Pick<Clock, "monotonicMs">,
@@ -69,10 +69,10 @@ export function exchangeOf(
   server: string,
 ): ToolExchange {
   const progressToken = isObject(_meta) ? _meta["progressToken"] : undefined;
-  const { holder, cancellation, capabilities, headers } = call;
+  const { memoryAccount, cancellation, capabilities, headers } = call;
   const samples = call.principal.scopes.has("chat:write") ? { sampling: {} } : {};
   return {
-    ...{ holder, cancellation, headers },
+    ...{ memoryAccount, cancellation, headers },
     // Tasks of earlier revisions are others.
     clientCapabilities: { ...samples, ...(call.isAskable ? withoutTasksExtension(capabilities) : capabilities) },
     notified: (method, params) => {

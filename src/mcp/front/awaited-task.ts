@@ -3,7 +3,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
-import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject, ToolExchange } from "../../domain/tools/tool-link.ts";
 import type { ToolSampler } from "../../domain/tools/tool-use.ts";
 import { exchangeOf, resultOf } from "./asked-back.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -14,26 +14,26 @@ import { isTellable, relatedTask, taskIn } from "./tasks.ts";
 const [defaultPollMs, minPollMs, maxPollMs] = [1_000, 100, 5_000];
 
 /** Whether a tool, as its server lists it, cannot be called but as a task. */
-export function isTaskAlone({ isLegacy, capabilities }: ToolLink, { execution }: JsonObject): boolean {
+export function isTaskAlone({ isLegacy, capabilities }: ClientSession, { execution }: JsonObject): boolean {
   const isDeclared = isLegacy && isObject(capabilities["tasks"]);
   return isDeclared && isObject(execution) && execution["taskSupport"] === "required";
 }
 
 /** The same as `askServer`, by a task that is made for it, and called off where nobody waits for it any more. */
 export async function askByTask(
-  { server, link, params }: { server: McpServer; link: ToolLink; params: JsonObject },
+  { server, link, params }: { server: McpServer; link: ClientSession; params: JsonObject },
   call: ClientCall,
   sampler: ToolSampler,
   clock: Pick<Clock, "monotonicMs">,
 ): Promise<JsonObject> {
-  const { holder, cancellation } = call;
+  const { memoryAccount, cancellation } = call;
   const task = new AwaitedTask(server, clock, cancellation);
   const asked = { ...params, task: { ttl: maxCallMs(server) } };
   try {
     const exchange = { ...exchangeOf(call, params, sampler, server.name), next: task.next };
     return withoutTask(resultOf(await link.request("tools/call", asked, exchange), call, server.name));
   } catch (error) {
-    const nobody = { holder, cancellation: new Cancellation() };
+    const nobody = { memoryAccount, cancellation: new Cancellation() };
     // The client gets the error that led here; a server that cannot be reached ends the task itself.
     if (task.id !== undefined) link.request("tasks/cancel", { taskId: task.id }, nobody).catch(() => {});
     throw error;

@@ -2,11 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
-import { Follower } from "./news.ts";
+import { Subscriber } from "./news.ts";
 
 function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
   return {
@@ -21,9 +21,9 @@ const tool = (name: string, more: JsonObject = {}) => ({ name, inputSchema: { ty
 
 test("the address of a resource may have 8,192 characters: sessions and connections keep it for as long as they last", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
-  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
   const subscribe = (length: number) =>
-    desk.answer("resources/subscribe", { uri: "note:".padEnd(length, "x") }, callFrom({ only: "one" }));
+    handler.answer("resources/subscribe", { uri: "note:".padEnd(length, "x") }, callFrom({ only: "one" }));
   expect(await subscribe(8_192)).toEqual({});
   await expect(subscribe(8_193)).rejects.toThrow("uri must be a text of at most 8192 characters.");
 });
@@ -31,9 +31,9 @@ test("the address of a resource may have 8,192 characters: sessions and connecti
 test("a search of many words is refused, and one of many tools takes no time that others would miss", async () => {
   const description = Array.from({ length: 20_000 }, (_, i) => `word${i}`).join(" ");
   const tools = Array.from({ length: 200 }, (_, i) => tool(`thing_${i}`, { description }));
-  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
+  const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
   const search = (query: string) =>
-    desk.answer("tools/call", { name: "search_tools", arguments: { query } }, callFrom());
+    handler.answer("tools/call", { name: "search_tools", arguments: { query } }, callFrom());
   const words = (most: number) => Array.from({ length: most }, (_, i) => `zz${i}`).join(" ");
   await expect(search(words(100_000))).rejects.toThrow("query must be some words, of at most 1000 characters.");
   const before = performance.now();
@@ -50,7 +50,7 @@ describe("a server of a later revision that asks back again and again", () => {
       serving([tool("ask")], () => ({ result: { resultType: "input_required", inputRequests } })),
     );
     const clock = manualClock();
-    const { desk } = deskBefore([[mcpServerFor("one"), link]], { clock });
+    const { handler } = handlerFor([[mcpServerFor("one"), link]], { clock });
     let count = 0;
     const ask = async () => {
       count++;
@@ -58,7 +58,7 @@ describe("a server of a later revision that asks back again and again", () => {
       return { action: "accept", content: {} };
     };
     const call = callFrom({ capabilities: { elicitation: {} }, ask });
-    const error = await desk.answer("tools/call", { name: "one_ask" }, call).catch(({ message }: Error) => message);
+    const error = await handler.answer("tools/call", { name: "one_ask" }, call).catch(({ message }: Error) => message);
     return { count, error };
   }
 
@@ -80,16 +80,16 @@ describe("a server of a later revision that asks back again and again", () => {
 });
 
 test("a method that looks like a member of any object is none", async () => {
-  const { desk } = deskBefore([]);
+  const { handler } = handlerFor([]);
   for (const method of ["constructor", "__proto__", "toString"]) {
-    await expect(desk.answer(method, {}, callFrom())).rejects.toThrow(`Method not found: ${method}`);
+    await expect(handler.answer(method, {}, callFrom())).rejects.toThrow(`Method not found: ${method}`);
   }
 });
 
 test("a cursor is one that was given, and nothing that reads as one", async () => {
   const tools = Array.from({ length: 1_500 }, (_, i) => tool(`thing_${i}`));
-  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
-  const list = (cursor: unknown) => desk.answer("tools/list", { cursor }, callFrom({ only: "one" }));
+  const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving(tools, () => ({ result: {} })))]]);
+  const list = (cursor: unknown) => handler.answer("tools/list", { cursor }, callFrom({ only: "one" }));
   expect((await list("1000"))["tools"]).toHaveLength(500);
   for (const cursor of ["", " 1", "0x10", "1e3", "-1", "1.5", "1501", null, [], ["1"], 1_000, true, {}]) {
     await expect(list(cursor)).rejects.toThrow("cursor is none that this gateway gave.");
@@ -105,16 +105,16 @@ test("the tools of a server that is called search or call are not taken for thos
     });
     return [mcpServerFor(name), new TestLink(answering)] as const;
   });
-  const { desk } = deskBefore(links);
-  const { tools } = (await desk.answer("tools/list", {}, callFrom())) as { tools: { name: string }[] };
-  for (const { name } of tools) await desk.answer("tools/call", { name }, callFrom());
+  const { handler } = handlerFor(links);
+  const { tools } = (await handler.answer("tools/list", {}, callFrom())) as { tools: { name: string }[] };
+  for (const { name } of tools) await handler.answer("tools/call", { name }, callFrom());
   expect(called).toEqual(["call tools", "call tool", "search tools", "search tool"]);
 });
 
 test("of what a server tells of a resource its address alone waits for clients, and none that nobody could ask for", async () => {
   const link = new TestLink(serving([], () => ({ result: {} })));
   const told: string[] = [];
-  const follower = new Follower(
+  const follower = new Subscriber(
     requestFrom(principalFor()),
     () => () => {},
     (method, params) => told.push(JSON.stringify([method, params])),

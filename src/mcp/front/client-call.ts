@@ -1,16 +1,16 @@
 // One request of a client of tools, whatever revision it speaks.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
-import type { Follower } from "./news.ts";
+import type { Subscriber } from "./news.ts";
 
 /** Who sent it, and where. */
 export interface ClientRequest {
   readonly principal: Principal;
   readonly requestId: string;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
   /** The client left. */
   readonly left: Cancellation;
   readonly trace: RequestTrace | undefined;
@@ -21,7 +21,7 @@ export interface ClientRequest {
   /** True if the client's `Cache-Control: no-cache` asks to read a list anew from the servers. */
   readonly isFresh?: boolean | undefined;
   /** Tells its client what servers tell beside any request; undefined: it does not listen. */
-  readonly follower?: Follower | undefined;
+  readonly follower?: Subscriber | undefined;
 }
 
 export interface ClientCall extends ClientRequest {
@@ -51,12 +51,12 @@ export function ownerOf({ account, keys: [own], environment }: Principal): strin
  * What is asked, for as long as it is kept beyond its request, which counts for it until it is over. Gives what lets go of
  * it. Throws the refusal of the key that holds too much.
  */
-export function keepAsked({ holder }: Pick<ClientRequest, "holder">, params: JsonObject): () => void {
+export function keepAsked({ memoryAccount }: Pick<ClientRequest, "memoryAccount">, params: JsonObject): () => void {
   let bytes = Buffer.byteLength(JSON.stringify(params));
-  const refusal = holder.take("requests", bytes);
+  const refusal = memoryAccount.take("requests", bytes);
   if (refusal) throw refusal;
   return () => {
-    holder.release("requests", bytes);
+    memoryAccount.release("requests", bytes);
     bytes = 0;
   };
 }

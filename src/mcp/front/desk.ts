@@ -6,18 +6,18 @@ import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { connectedAnswer, missingAnswer } from "./account-tool.ts";
 import type { ClientCall, ClientRequest } from "./client-call.ts";
-import { type Introduction, introductionOf } from "./introduction.ts";
+import { type ServerInfo, serverInfoOf } from "./introduction.ts";
 import { publicName, publicUri } from "./names.ts";
-import { type Found, Offers, type OffersDeps, within } from "./offers.ts";
+import { type Found, ServerCatalog, type ServerCatalogDeps, within } from "./offers.ts";
 import { Resources } from "./resources.ts";
 import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
 import { ServerCalls, type ServerCallsDeps } from "./server-calls.ts";
 import { isObject, type ListKind, listKinds } from "./server-lists.ts";
 import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
 
-export interface DeskDeps extends OffersDeps, ServerCallsDeps {
-  servers: OffersDeps["servers"];
-  clock: OffersDeps["clock"];
+export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
+  servers: ServerCatalogDeps["servers"];
+  clock: ServerCatalogDeps["clock"];
   uses: ToolUses;
   /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
   onChange(listener: () => void): () => void;
@@ -40,22 +40,22 @@ const listMethods: ReadonlyMap<string, ListKind> = new Map(
 );
 
 /** Those that there are for clients of any revision; what others mean, nobody here knows. */
-export const deskMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
+export const handledMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
 
-export class Desk {
-  readonly #deps: DeskDeps;
-  readonly #offers: Offers;
+export class RequestHandler {
+  readonly #deps: RequestHandlerDeps;
+  readonly #offers: ServerCatalog;
   readonly #calls: ServerCalls;
   readonly #resources: Resources;
 
-  constructor(deps: DeskDeps) {
+  constructor(deps: RequestHandlerDeps) {
     this.#deps = deps;
-    this.#offers = new Offers(deps);
+    this.#offers = new ServerCatalog(deps);
     this.#calls = new ServerCalls(deps, this.#offers);
     this.#resources = new Resources(deps.servers, this.#offers, this.#calls);
   }
 
-  get onChange(): DeskDeps["onChange"] {
+  get onChange(): RequestHandlerDeps["onChange"] {
     return this.#deps.onChange;
   }
 
@@ -121,7 +121,7 @@ export class Desk {
   }
 
   /** What a client is told at the beginning, of the servers that it may use. */
-  async introduction(from: ClientRequest, isLegacy: boolean): Promise<Introduction> {
+  async introduction(from: ClientRequest, isLegacy: boolean): Promise<ServerInfo> {
     const { links, definitions } = this.#deps;
     const isPermitted = await this.#offers.permit(from, "initialize", null).then(
       () => true,
@@ -137,7 +137,7 @@ export class Desk {
       const [offered] = await definitions.offered(server, name, listed).catch(() => []);
       return { server, link, instructions: offered && link.instructions };
     });
-    return introductionOf(await Promise.all(met), isLegacy, from.only);
+    return serverInfoOf(await Promise.all(met), isLegacy, from.only);
   }
 
   async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {

@@ -1,7 +1,7 @@
 // Elicitations by URL: which of them reach a client, from servers of either kind.
 import { describe, expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject, ToolAnswer } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
@@ -31,7 +31,7 @@ async function asked(
     }),
     { isLegacy: way !== "round" },
   );
-  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
   const call: ClientCall = {
     ...requestFrom(principalFor()),
     ...{ capabilities, isAskable, cancellation: new Cancellation(), notify: () => {} },
@@ -40,7 +40,7 @@ async function asked(
       return { action: "accept" };
     },
   };
-  const answer = await desk.answer("tools/call", { name: "one_ask" }, call).catch((error: unknown) => error);
+  const answer = await handler.answer("tools/call", { name: "one_ask" }, call).catch((error: unknown) => error);
   return { seen, told: JSON.stringify(answer instanceof Error ? { ...answer, said: answer.message } : answer) };
 }
 

@@ -2,11 +2,11 @@
 import { describe, expect, test } from "bun:test";
 import { Client, PROTOCOL_VERSION_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
 import { systemClock } from "../../base/clock.ts";
 import { AccountMissing, type JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
-import type { Desk } from "./desk.ts";
+import type { RequestHandler } from "./desk.ts";
 import { Endpoint } from "./endpoint.ts";
 
 const anything = { "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) } } as const;
@@ -14,11 +14,11 @@ const tool = (name: string, more: JsonObject = {}) => ({ name, inputSchema: { ty
 const text = (said: string) => ({ result: { content: [{ type: "text", text: said }] } });
 
 async function clientOf(
-  desk: Desk,
+  handler: RequestHandler,
   isLegacy: boolean,
   options: { changes?: Partial<ClientRequest>; capabilities?: JsonObject } = {},
 ) {
-  const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
+  const endpoint = new Endpoint(handler, systemClock, async () => principalFor());
   const { changes = {}, capabilities = {} } = options;
   const fetchFromEndpoint = async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const request = new Request(url, init);
@@ -52,8 +52,8 @@ describe.each([
     const call = (name: string) =>
       serving([tool("look"), tool("a.b")], (_method, params) => text(`${name} ${params["name"]}`));
     const links = ["one", "two"].map((name) => [mcpServerFor(name), new TestLink(call(name))] as const);
-    const { desk, ended } = deskBefore(links);
-    await using one = await clientOf(desk, isLegacy);
+    const { handler, ended } = handlerFor(links);
+    await using one = await clientOf(handler, isLegacy);
     const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
     const names = tools.map(({ name }) => name);
     expect(names[0]).toBe("one_look");
@@ -69,10 +69,10 @@ describe.each([
     let now = 0;
     const many = Array.from({ length: 1_001 }, (_item, i) => tool(`look_${i}`));
     const link = new TestLink(serving(many, () => text("seen")));
-    const { desk } = deskBefore([[mcpServerFor("one"), link]], {
+    const { handler } = handlerFor([[mcpServerFor("one"), link]], {
       clock: { ...systemClock, monotonicMs: () => now },
     });
-    await using one = await clientOf(desk, isLegacy, { changes: { only: "one", isFresh: true } });
+    await using one = await clientOf(handler, isLegacy, { changes: { only: "one", isFresh: true } });
     const lists = () => link.asked.filter(({ method }) => method === "tools/list").length;
     const { nextCursor } = await one.ask("tools/list");
     for (let i = 0; i < 3; i++) {
@@ -89,7 +89,7 @@ describe.each([
     const links = ["one", "two", "three"].map(
       (name) => [mcpServerFor(name), new TestLink(serving([tool("look"), tool("drop")], () => text(name)))] as const,
     );
-    const { desk, ended } = deskBefore(links);
+    const { handler, ended } = handlerFor(links);
     const principal = principalFor({
       tools: {
         lists: [
@@ -98,7 +98,7 @@ describe.each([
         ],
       },
     });
-    await using one = await clientOf(desk, isLegacy, { changes: { principal } });
+    await using one = await clientOf(handler, isLegacy, { changes: { principal } });
     const { tools } = (await one.ask("tools/list")) as { tools: { name: string }[] };
     expect(tools.map(({ name }) => name)).toEqual(["one_look", "two_look"]);
     expect(await one.ask("tools/call", { name: "two_look", arguments: {} })).toMatchObject(text("two").result);
@@ -112,17 +112,17 @@ describe.each([
   test("gets what servers say as they said it, whatever it is that nobody here knows", async () => {
     const odd = { content: [{ type: "hologram", depth: { x: 1 } }], structuredContent: { a: [1] }, extra: { b: null } };
     const link = new TestLink(serving([tool("look", { "x-odd": 1 })], () => ({ result: odd })));
-    const { desk } = deskBefore([[mcpServerFor("one"), link]]);
-    await using one = await clientOf(desk, isLegacy, { changes: { only: "one" } });
+    const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+    await using one = await clientOf(handler, isLegacy, { changes: { only: "one" } });
     expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "look", "x-odd": 1 }] });
     if (isLegacy) expect(await one.ask("tools/call", { name: "look" })).toMatchObject(odd);
   });
 
   test("neither sees nor calls what its key may not use, and is told the same as of what is not there", async () => {
     const link = new TestLink(serving([tool("look"), tool("write")], () => text("done")));
-    const { desk } = deskBefore([[mcpServerFor("one"), link]]);
+    const { handler } = handlerFor([[mcpServerFor("one"), link]]);
     const principal = principalFor({ tools: { lists: [["one/look"]] } });
-    await using one = await clientOf(desk, isLegacy, { changes: { principal } });
+    await using one = await clientOf(handler, isLegacy, { changes: { principal } });
     expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "one_look" }] });
     const faults: string[] = [];
     for (const name of ["one_write", "one_nothing", "none_look"]) {
@@ -143,8 +143,8 @@ describe.each([
       if (isConnected) return link;
       throw new AccountMissing("crm", "https://gateway.test/tools");
     };
-    const { desk, ended } = deskBefore([[crm, link]], { links: { open } });
-    await using one = await clientOf(desk, isLegacy);
+    const { handler, ended } = handlerFor([[crm, link]], { links: { open } });
+    await using one = await clientOf(handler, isLegacy);
     const names = async () =>
       ((await one.ask("tools/list")) as { tools: { name: string }[] }).tools.map(({ name }) => name);
     expect(await names()).toEqual(["crm_connect_account"]);
@@ -176,8 +176,8 @@ describe.each([
         return text("too late");
       }),
     );
-    const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
-    await using one = await clientOf(desk, isLegacy);
+    const { handler, ended } = handlerFor([[mcpServerFor("one"), link]]);
+    await using one = await clientOf(handler, isLegacy);
     const leaving = new AbortController();
     const progress = Promise.withResolvers<unknown>();
     const asked = one.client.request({ method: "tools/call", params: { name: "one_slow" } }, anything, {
@@ -211,8 +211,8 @@ describe.each([
         }),
         { isLegacy: isEarlier },
       );
-      const { desk } = deskBefore([[mcpServerFor("one"), link]]);
-      await using one = await clientOf(desk, isLegacy, { capabilities: { elicitation: { form: {} } } });
+      const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+      await using one = await clientOf(handler, isLegacy, { capabilities: { elicitation: { form: {} } } });
       one.client.setRequestHandler("elicitation/create", async () => ({ action: "accept", content: { name: "Ada" } }));
       const answer = (await one.client.request({ method: "tools/call", params: { name: "one_ask" } }, anything)) as {
         content: { text: string }[];
@@ -225,8 +225,8 @@ describe.each([
 test("a session hears that lists and its own resources have changed, by their names here, and of nothing once it has ended", async () => {
   const answering = serving([tool("look")], () => ({ result: {} }));
   const link = new TestLink(answering);
-  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
-  await using one = await clientOf(desk, true);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+  await using one = await clientOf(handler, true);
   const told: string[] = [];
   one.client.fallbackNotificationHandler = async ({ method, params }) => {
     told.push(`${method} ${params?.["uri"] ?? ""}`);
@@ -254,12 +254,12 @@ test("a session hears that lists and its own resources have changed, by their na
 test("a stream of 2026-07-28 hears of its own servers alone, until its client leaves", async () => {
   const link = new TestLink(serving([tool("look")], () => ({ result: {} })));
   const other = new TestLink(serving([tool("look")], () => ({ result: {} })));
-  const { desk } = deskBefore([
+  const { handler } = handlerFor([
     [mcpServerFor("one"), link],
     [mcpServerFor("two"), other],
   ]);
   const principal = principalFor({ tools: { lists: [["one"]] } });
-  await using one = await clientOf(desk, false, { changes: { principal } });
+  await using one = await clientOf(handler, false, { changes: { principal } });
   const told: string[] = [];
   one.client.fallbackNotificationHandler = async ({ method }) => {
     told.push(method);
@@ -284,31 +284,31 @@ test("many tools are searched for, and called by what was found", async () => {
   const tools = Array.from({ length: 60 }, (_, i) => tool(`thing_${i}`, { description: `Does thing number ${i}.` }));
   tools.push(tool("createInvoice", { description: "Writes a bill." }));
   const link = new TestLink(serving(tools, (_method, params) => text(`called ${params["name"]}`)));
-  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
-  await using one = await clientOf(desk, false);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+  await using one = await clientOf(handler, false);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "search_tools" }, { name: "call_tool" }] });
   const found = await one.ask("tools/call", { name: "search_tools", arguments: { query: "invoice" } });
   expect(found).toMatchObject({ structuredContent: { tools: [{ name: "one_createInvoice" }] } });
   const called = await one.ask("tools/call", { name: "call_tool", arguments: { name: "one_createInvoice" } });
   expect(called).toMatchObject({ content: [{ text: "called createInvoice" }] });
-  await using all = await clientOf(desk, false, { changes: { listing: "all" } });
+  await using all = await clientOf(handler, false, { changes: { listing: "all" } });
   expect(((await all.ask("tools/list")) as { tools: unknown[] }).tools).toHaveLength(61);
 });
 
 test("a server that fails, or never answers, does not spoil the list of the others", async () => {
   const good = new TestLink(serving([tool("look")], () => text("")));
   const bad = new TestLink(() => Promise.reject(new Error("gone")));
-  const { desk } = deskBefore([
+  const { handler } = handlerFor([
     [mcpServerFor("bad"), bad],
     [mcpServerFor("good"), good],
   ]);
-  await using one = await clientOf(desk, false);
+  await using one = await clientOf(handler, false);
   expect(await one.ask("tools/list")).toMatchObject({ tools: [{ name: "good_look" }] });
 });
 
 test("a client of sessions that says its revision within its first message has a session all the same", async () => {
-  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
-  await using one = await clientOf(desk, true);
+  const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(serving([tool("look")], () => text("")))]]);
+  await using one = await clientOf(handler, true);
   const _meta = { [PROTOCOL_VERSION_META_KEY]: "2025-11-25" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "old", version: "1" }, _meta };
   const body = { jsonrpc: "2.0", id: 0, method: "initialize", params };
@@ -321,8 +321,8 @@ test("a client of sessions that says its revision within its first message has a
 
 test("a session is nobody else's: another key's request to it is told that there is none, and 1,000 that vanish leave others unharmed", async () => {
   const link = new TestLink(serving([tool("look")], () => text("")));
-  const { desk } = deskBefore([[mcpServerFor("one"), link]]);
-  await using one = await clientOf(desk, true);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+  await using one = await clientOf(handler, true);
   const session = one.transport.sessionId ?? "";
   const other = principalFor({ account: { ...principalFor().account, id: "acct_2" } });
   const ask = (principal: typeof other, headers: Record<string, string>, body: unknown) =>

@@ -13,14 +13,14 @@ import type { Clock } from "../../base/clock.ts";
 import { longLived } from "../../base/long-lived.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import { type ClientCall, type ClientRequest, ownerOf } from "./client-call.ts";
-import { type Desk, deskMethods } from "./desk.ts";
+import { handledMethods, type RequestHandler } from "./desk.ts";
 import { unintroduced } from "./introduction.ts";
-import { Follower } from "./news.ts";
+import { Subscriber } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
 import { methodNotFound, refused } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 import { rpcFault, Sessions, whenOver } from "./sessions.ts";
-import { Standing, type StandingDeps } from "./standing.ts";
+import { SessionRevoker, type SessionRevokerDeps } from "./standing.ts";
 
 /** Those that the package answers itself, or refuses by itself, as earlier revisions alone have them. */
 const ownMethods = new Set([
@@ -39,9 +39,9 @@ const { bounds } = longLived.mcpStream;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 export class Endpoint {
-  readonly #desk: Desk;
+  readonly #handler: RequestHandler;
   readonly #sessions: Sessions;
-  readonly #standing: Standing;
+  readonly #standing: SessionRevoker;
   readonly #modern: McpHttpHandler;
   /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
   readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
@@ -49,10 +49,14 @@ export class Endpoint {
   readonly #listening = new Set<{ owner: string; accountId: string }>();
   #isClosed = false;
 
-  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs" | "nowSeconds">, still: StandingDeps["still"]) {
-    this.#desk = desk;
-    this.#standing = new Standing({ clock, still });
-    this.#sessions = new Sessions(desk, clock, this.#standing);
+  constructor(
+    handler: RequestHandler,
+    clock: Pick<Clock, "monotonicMs" | "nowSeconds">,
+    still: SessionRevokerDeps["still"],
+  ) {
+    this.#handler = handler;
+    this.#standing = new SessionRevoker({ clock, still });
+    this.#sessions = new Sessions(handler, clock, this.#standing);
     const current = () => {
       const request = this.#at.getStore();
       if (!request) throw new Error("A request came by no way that is known.");
@@ -63,12 +67,12 @@ export class Endpoint {
       publish: () => {},
       subscribe: (listener) => {
         const { from, body } = current();
-        const follower = new Follower(from, desk.onChange, (method, params) => {
+        const follower = new Subscriber(from, handler.onChange, (method, params) => {
           const event = eventOf(method, params);
           if (event) listener(event);
         });
         // A server that cannot be listened to tells no news, and its lists are read again when they are asked for.
-        void desk.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
+        void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
         return () => follower.end();
       },
     };
@@ -76,8 +80,8 @@ export class Endpoint {
       async () => {
         const { from, body } = current();
         const isTold = isObject(body) && introduced.has(body["method"]);
-        const introduction = isTold ? await desk.introduction(from, false) : unintroduced;
-        return protocolServer(desk, false, introduction, () => from);
+        const introduction = isTold ? await handler.introduction(from, false) : unintroduced;
+        return protocolServer(handler, false, introduction, () => from);
       },
       { legacy: "reject", bus, maxSubscriptions: maxOfAll },
     );
@@ -92,7 +96,7 @@ export class Endpoint {
   async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
     if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
     // Whoever has the wrong address learns it at once, and not of each list.
-    if (from.only !== undefined) this.#desk.requireServer(from.only, from);
+    if (from.only !== undefined) this.#handler.requireServer(from.only, from);
     const isLegacy = !saysRevision(body) && (await isLegacyRequest(request, body));
     if (isLegacy) {
       const answer = await this.#sessions.answer(request, from, body);
@@ -142,11 +146,11 @@ export class Endpoint {
   async #fault(request: Request, from: ClientRequest, body: unknown): Promise<Response | undefined> {
     if (!isObject(body) || typeof body["method"] !== "string" || body["id"] === undefined) return undefined;
     const { method, params } = body;
-    if (!deskMethods.has(method) && !ownMethods.has(method)) {
+    if (!handledMethods.has(method) && !ownMethods.has(method)) {
       return rpcFault(404, methodNotFound, `Method not found: ${method.slice(0, 100)}`, body);
     }
     if (method !== "tools/call" || !isObject(params)) return undefined;
-    const message = await this.#desk.parameterFault(params, beforeCall(from), request.headers);
+    const message = await this.#handler.parameterFault(params, beforeCall(from), request.headers);
     return message === undefined ? undefined : rpcFault(400, headerMismatch, message, body);
   }
 
@@ -155,7 +159,7 @@ export class Endpoint {
     this.#standing.close();
     await this.#sessions.close();
     await this.#modern.close();
-    await this.#desk.close();
+    await this.#handler.close();
   }
 }
 

@@ -1,12 +1,12 @@
 // Calls that wait for their client: whose they are, what they hold, and that each ends once.
 import { expect, jest, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
-import { HeldCalls } from "./held-calls.ts";
+import { SuspendedCalls } from "./held-calls.ts";
 
 function callFrom(changes: Partial<ClientCall> = {}): ClientCall {
   return {
@@ -23,7 +23,7 @@ const asking = async (call: ClientCall): Promise<JsonObject> => ({ got: await ca
 const subject = { server: "one", method: "tools/call", name: "look" };
 const params = { name: "look", arguments: { text: "x".repeat(10_000) } };
 
-async function begun(held: HeldCalls, call = callFrom()) {
+async function begun(held: SuspendedCalls, call = callFrom()) {
   const { requestState } = await held.begin(call, subject, params, asking);
   return (client: ClientCall, responses: JsonObject = {}) =>
     held.resume(client, requestState, responses, (other) => other === subject);
@@ -33,7 +33,7 @@ const answer = { ask_1: { action: "accept" } };
 
 test("a request that comes twice, as over a bad connection, gets its answer twice, and nothing ends the call but its answer", async () => {
   jest.useFakeTimers();
-  const held = new HeldCalls();
+  const held = new SuspendedCalls();
   const resume = await begun(held);
   // Both are told what is asked; the wait for an answer is one.
   const both = await Promise.all([resume(callFrom()), resume(callFrom())]);
@@ -50,30 +50,30 @@ test("a request that comes twice, as over a bad connection, gets its answer twic
 });
 
 test("what a call was asked with counts as its key's until the call has ended, however that is", async () => {
-  const ledger = new HeldBytes(16_000_000);
-  const holder = ledger.holder(new AccountBytes());
-  const held = new HeldCalls();
-  const answered = await begun(held, callFrom({ holder }));
-  expect(holder.held).toBeWithin(10_000, 11_000);
+  const ledger = new BufferedBytes(16_000_000);
+  const memoryAccount = ledger.memoryAccount(new AccountMemory());
+  const held = new SuspendedCalls();
+  const answered = await begun(held, callFrom({ memoryAccount }));
+  expect(memoryAccount.held).toBeWithin(10_000, 11_000);
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
   const fails = (call: ClientCall) => Promise.race([failed.promise, asking(call)]);
-  await held.begin(callFrom({ holder }), subject, params, fails);
-  expect(holder.held).toBeWithin(20_000, 22_000);
+  await held.begin(callFrom({ memoryAccount }), subject, params, fails);
+  expect(memoryAccount.held).toBeWithin(20_000, 22_000);
   // Its server is gone, while nobody waits for it.
   failed.reject(new Error("gone"));
   await Bun.sleep(1);
-  expect(holder.held).toBeWithin(10_000, 11_000);
-  await answered(callFrom({ holder }), answer);
-  expect(holder.held).toBe(0);
+  expect(memoryAccount.held).toBeWithin(10_000, 11_000);
+  await answered(callFrom({ memoryAccount }), answer);
+  expect(memoryAccount.held).toBe(0);
   ledger.maxBytes = 20_000;
-  const full = callFrom({ holder: ledger.holder(new AccountBytes()) });
+  const full = callFrom({ memoryAccount: ledger.memoryAccount(new AccountMemory()) });
   await expect(held.begin(full, subject, params, asking)).rejects.toMatchObject({ code: "rate_limit_exceeded" });
 });
 
 // long-lived: mcpHeldCall.key, mcpHeldCall.account, mcpHeldCall.total
 test("calls that wait are bounded by key, by account and in all, and leave room for others until then", async () => {
-  const held = new HeldCalls();
+  const held = new SuspendedCalls();
   const someone = principalFor();
   const [own] = someone.keys;
   const from = (account: string, key: string) => {
@@ -102,7 +102,7 @@ test("calls that wait are bounded by key, by account and in all, and leave room 
 test("a call whose client does not come back for five minutes ends", async () => {
   jest.useFakeTimers();
   try {
-    const held = new HeldCalls();
+    const held = new SuspendedCalls();
     const resume = await begun(held);
     jest.advanceTimersByTime(5 * 60_000);
     await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
@@ -113,17 +113,17 @@ test("a call whose client does not come back for five minutes ends", async () =>
 
 // long-lived: mcpHeldCall.server
 test("calls that wait end with the gateway", async () => {
-  const held = new HeldCalls();
-  const holder = new HeldBytes(1e9).holder(new AccountBytes());
-  const resume = await begun(held, callFrom({ holder }));
+  const held = new SuspendedCalls();
+  const memoryAccount = new BufferedBytes(1e9).memoryAccount(new AccountMemory());
+  const resume = await begun(held, callFrom({ memoryAccount }));
   held.close();
   await Bun.sleep(1);
-  expect(holder.held).toBe(0);
+  expect(memoryAccount.held).toBe(0);
   await expect(resume(callFrom(), answer)).rejects.toThrow("requestState is unknown");
 });
 
 test("each round of a call has a state of its own, all of those that it gave lead to it, and no other does", async () => {
-  const held = new HeldCalls();
+  const held = new SuspendedCalls();
   const twice = async (call: ClientCall) => ({
     got: [await call.ask("elicitation/create", {}), await call.ask("elicitation/create", {})],
   });
@@ -149,8 +149,8 @@ test("a call that failed once its client could not be asked says what it takes; 
     }),
     { isLegacy: true },
   );
-  const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
-  const sign = (call: ClientCall) => desk.answer("tools/call", { name: "one_sign", arguments: {} }, call);
+  const { handler, ended } = handlerFor([[mcpServerFor("one"), link]]);
+  const sign = (call: ClientCall) => handler.answer("tools/call", { name: "one_sign", arguments: {} }, call);
   await expect(sign(callFrom())).rejects.toMatchObject({
     code: -32_021,
     message: expect.stringContaining("elicitation. It said: The client has no elicitation capability."),

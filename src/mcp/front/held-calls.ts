@@ -12,7 +12,7 @@ const { idleMs: patienceMs, bounds } = longLived.mcpHeldCall;
 const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
 
 /** The request that the call is of, as its server knows it. */
-export interface HeldSubject {
+export interface SuspendedSubject {
   readonly server: string;
   readonly method: string;
   readonly name: string | null;
@@ -27,7 +27,7 @@ interface Asked {
 class Held {
   readonly owner: string;
   readonly accountId: string;
-  readonly subject: HeldSubject;
+  readonly subject: SuspendedSubject;
   readonly asked = new Map<string, Asked>();
   readonly cancellation = new Cancellation();
   /** Whose connection hears of progress. */
@@ -40,7 +40,7 @@ class Held {
   #asks = 0;
   #told: PromiseWithResolvers<void> | undefined;
 
-  constructor(client: ClientCall, subject: HeldSubject) {
+  constructor(client: ClientCall, subject: SuspendedSubject) {
     this.client = client;
     this.owner = ownerOf(client.principal);
     this.accountId = client.principal.account.id;
@@ -82,13 +82,13 @@ class Held {
   }
 }
 
-export class HeldCalls {
+export class SuspendedCalls {
   readonly #held = new Map<string, Held>();
 
   /** Runs `work` with a call that can be asked. `params`: with what it is asked, which is held for as long as it goes on. */
   async begin(
     client: ClientCall,
-    subject: HeldSubject,
+    subject: SuspendedSubject,
     params: JsonObject,
     work: (call: ClientCall) => Promise<JsonObject>,
   ): Promise<JsonObject> {
@@ -118,7 +118,7 @@ export class HeldCalls {
     client: ClientCall,
     state: unknown,
     responses: unknown,
-    isSame: (subject: HeldSubject) => boolean,
+    isSame: (subject: SuspendedSubject) => boolean,
   ): Promise<JsonObject> | undefined {
     if (typeof state !== "string" || !state.startsWith("held_")) return undefined;
     const held = this.#held.get(state.slice(0, Math.max(0, state.indexOf("."))));

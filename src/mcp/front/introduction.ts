@@ -1,14 +1,14 @@
 // What a client is told at the beginning: what the servers that it may use have, and what they say of how they are to be used.
 import type { ServerCapabilities } from "@modelcontextprotocol/server";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
-import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/tool-link.ts";
 import { isObject } from "./server-lists.ts";
 import { hasTasksExtension, tasksExtension } from "./tasks.ts";
 
 /** Characters of what one server says, and of all together: models read it with each conversation. */
 const [maxLengthOfServer, maxLengthOfAll] = [4_000, 16_000];
 
-export interface Introduction {
+export interface ServerInfo {
   readonly capabilities: ServerCapabilities;
   readonly instructions?: string;
 }
@@ -17,13 +17,13 @@ export interface Introduction {
 export interface Met {
   readonly server: McpServer;
   /** Undefined where it could not be reached: what it has shows later. */
-  readonly link: Pick<ToolLink, "capabilities" | "isLegacy"> | undefined;
+  readonly link: Pick<ClientSession, "capabilities" | "isLegacy"> | undefined;
   /** What it says of itself, as far as that is approved. */
   readonly instructions: string | undefined;
 }
 
 /** For a request in which nothing of it is told. */
-export const unintroduced: Introduction = {
+export const unintroduced: ServerInfo = {
   capabilities: {
     tools: { listChanged: true },
     prompts: { listChanged: true },
@@ -34,7 +34,7 @@ export const unintroduced: Introduction = {
 };
 
 /** `only`: at the address of one server, whose own words stand by themselves. */
-export function introductionOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): Introduction {
+export function serverInfoOf(met: readonly Met[], isLegacy: boolean, only: string | undefined): ServerInfo {
   const has = (capability: string) =>
     met.some(({ link }) => link === undefined || link.capabilities[capability] !== undefined);
   const { prompts, resources, completions, logging } = unintroduced.capabilities;

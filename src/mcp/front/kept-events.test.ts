@@ -1,15 +1,15 @@
 // What a client gets again whose connection broke off, and how little of it is kept.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { KeptEvents } from "./kept-events.ts";
 
 const note = (i: number, data = "") => ({ jsonrpc: "2.0" as const, method: "note", params: { i, data } });
 
 function kept() {
-  const ledger = new HeldBytes(64 * 1024 * 1024);
+  const ledger = new BufferedBytes(64 * 1024 * 1024);
   const clock = manualClock();
-  return { ledger, clock, events: new KeptEvents(ledger.holder(new AccountBytes()), clock) };
+  return { ledger, clock, events: new KeptEvents(ledger.memoryAccount(new AccountMemory()), clock) };
 }
 
 async function after(events: KeptEvents, id: string): Promise<unknown[]> {

@@ -1,6 +1,6 @@
 // Events of one session that its client may not have got: kept for a while, so that it goes on where its connection broke off.
 import type { EventStore } from "@modelcontextprotocol/server";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 
 /** The most that one session has. What is larger is not kept, and what is older makes room. */
@@ -17,15 +17,15 @@ interface Kept {
 }
 
 export class KeptEvents implements EventStore {
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #kept: Kept[] = [];
   #bytes = 0;
   #count = 0;
   #isOver = false;
 
-  constructor(holder: Holder, clock: Pick<Clock, "monotonicMs">) {
-    this.#holder = holder;
+  constructor(memoryAccount: MemoryAccount, clock: Pick<Clock, "monotonicMs">) {
+    this.#memoryAccount = memoryAccount;
     this.#clock = clock;
   }
 
@@ -37,7 +37,7 @@ export class KeptEvents implements EventStore {
     if (text.length > maxBytes || this.#isOver) return id;
     while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
     // A client whose bytes are all in use gets its events all the same, once.
-    if (this.#holder.take("unsent", text.length)) return id;
+    if (this.#memoryAccount.take("unsent", text.length)) return id;
     this.#bytes += text.length;
     this.#kept.push({ id, stream, text, atMs: this.#clock.monotonicMs() });
     return id;
@@ -76,6 +76,6 @@ export class KeptEvents implements EventStore {
   #drop(): void {
     const length = this.#kept.shift()?.text.length ?? 0;
     this.#bytes -= length;
-    this.#holder.release("unsent", length);
+    this.#memoryAccount.release("unsent", length);
   }
 }

@@ -1,7 +1,7 @@
 // What servers tell beside any request, on its way to one client that listens: that lists or resources have changed.
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/tool-link.ts";
 import { maxUriLength, publicUri } from "./names.ts";
 import { listKinds } from "./server-lists.ts";
 
@@ -12,10 +12,10 @@ const gatherMs = 50;
 const maxResources = 100;
 
 /** Who hears of a resource of a link; the server is told of the first and of the last one, as others share the link. */
-const listeners = new WeakMap<ToolLink, Map<string, Set<Follower>>>();
+const listeners = new WeakMap<ClientSession, Map<string, Set<Subscriber>>>();
 
 interface Followed {
-  readonly link: ToolLink;
+  readonly link: ClientSession;
   readonly stop: () => void;
   /** Addresses of resources, as the server knows them. */
   readonly uris: Set<string>;
@@ -24,10 +24,10 @@ interface Followed {
 /** Who listens: at the address of all servers, or of one alone. */
 export interface Listening {
   readonly only: string | undefined;
-  readonly holder: Holder;
+  readonly memoryAccount: MemoryAccount;
 }
 
-export class Follower {
+export class Subscriber {
   readonly #from: Listening;
   readonly #tell: (method: string, params: JsonObject) => void;
   readonly #followed = new Map<string, Followed>();
@@ -51,7 +51,7 @@ export class Follower {
   }
 
   /** Tells what the server tells from now on; in place of a link to it that was followed before. */
-  follow(server: string, link: ToolLink): void {
+  follow(server: string, link: ClientSession): void {
     const known = this.#followed.get(server);
     if (this.#isOver || known?.link === link) return;
     if (known) this.#leave(known);
@@ -71,7 +71,7 @@ export class Follower {
     const followed = this.#followed.get(server);
     if (!followed) return true;
     followed.uris.add(uri);
-    const all = listeners.get(followed.link) ?? new Map<string, Set<Follower>>();
+    const all = listeners.get(followed.link) ?? new Map<string, Set<Subscriber>>();
     listeners.set(followed.link, all);
     const others = all.get(uri) ?? new Set();
     all.set(uri, others.add(this));
@@ -97,7 +97,7 @@ export class Follower {
 
   #leave({ link, stop, uris }: Followed): void {
     stop();
-    const exchange = { holder: this.#from.holder, cancellation: new Cancellation() };
+    const exchange = { memoryAccount: this.#from.memoryAccount, cancellation: new Cancellation() };
     for (const uri of uris) {
       // A server that is away has forgotten the subscription.
       if (letGo(this, link, uri)) link.request("resources/unsubscribe", { uri }, exchange).catch(() => {});
@@ -128,7 +128,7 @@ export class Follower {
 }
 
 /** Whether nobody is left who wants to know of it. */
-function letGo(follower: Follower, link: ToolLink, uri: string): boolean {
+function letGo(follower: Subscriber, link: ClientSession, uri: string): boolean {
   const all = listeners.get(link);
   const others = all?.get(uri);
   others?.delete(follower);

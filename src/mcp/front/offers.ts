@@ -7,7 +7,12 @@ import { partyOf } from "../../domain/principal.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import { mirroredParameters } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import { AccountMissing, type JsonObject, type ToolLink, type ToolLinks } from "../../domain/tools/tool-link.ts";
+import {
+  AccountMissing,
+  type ClientSession,
+  type ClientSessions,
+  type JsonObject,
+} from "../../domain/tools/tool-link.ts";
 import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
@@ -18,9 +23,9 @@ import { invalidParams, RpcError } from "./rpc-error.ts";
 import { type ListKind, listKinds, ServerLists } from "./server-lists.ts";
 import { mayUseResources, mayUseTool, usableServers } from "./view.ts";
 
-export interface OffersDeps {
+export interface ServerCatalogDeps {
   servers: Pick<McpServers, "all" | "find">;
-  links: Pick<ToolLinks, "open">;
+  links: Pick<ClientSessions, "open">;
   definitions: DefinitionGuard;
   places: ToolPlaces;
   uses: Pick<ToolUses, "permit">;
@@ -40,11 +45,11 @@ export interface Found {
   readonly account?: AccountMissing | "connected";
 }
 
-export class Offers {
-  readonly #deps: OffersDeps;
+export class ServerCatalog {
+  readonly #deps: ServerCatalogDeps;
   readonly #lists: ServerLists;
 
-  constructor(deps: OffersDeps) {
+  constructor(deps: ServerCatalogDeps) {
     this.#deps = deps;
     this.#lists = new ServerLists(deps.clock);
   }
@@ -59,7 +64,7 @@ export class Offers {
     await this.#deps.uses.permit({ requestId, principal, method, name, ...(server && { server, trace }) });
   }
 
-  async open(server: McpServer, { principal, follower }: ClientRequest): Promise<ToolLink> {
+  async open(server: McpServer, { principal, follower }: ClientRequest): Promise<ClientSession> {
     const link = await this.#deps.links.open(server, { principal });
     follower?.follow(server.name, link);
     return link;

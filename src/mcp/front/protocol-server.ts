@@ -1,10 +1,10 @@
-// A server of the protocol's own package for one connection: what it is asked goes to the desk as it came, and back.
+// A server of the protocol's own package for one connection: what it is asked goes to the handler as it came, and back.
 import { CLIENT_CAPABILITIES_META_KEY, Server, type ServerContext } from "@modelcontextprotocol/server";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import { type ClientCall, type ClientRequest, keepAsked } from "./client-call.ts";
-import type { Desk } from "./desk.ts";
-import type { Introduction } from "./introduction.ts";
+import type { RequestHandler } from "./desk.ts";
+import type { ServerInfo } from "./introduction.ts";
 import { refused } from "./rpc-error.ts";
 import { isObject } from "./server-lists.ts";
 
@@ -19,9 +19,9 @@ const askedMs = 5 * 60_000;
 
 /** `requestOf`: who sent the request at hand. */
 export function protocolServer(
-  desk: Desk,
+  handler: RequestHandler,
   isLegacy: boolean,
-  { capabilities, instructions }: Introduction,
+  { capabilities, instructions }: ServerInfo,
   requestOf: (context: ServerContext) => ClientRequest,
 ): Server {
   const server = new Server(serverInfo, {
@@ -33,7 +33,7 @@ export function protocolServer(
     const asked = restored(params, context);
     const letGo = isLegacy ? keptBeyondClient(call, asked) : () => {};
     try {
-      return { ...(await desk.answer(method, asked, call)) };
+      return { ...(await handler.answer(method, asked, call)) };
     } finally {
       letGo();
     }

@@ -4,17 +4,17 @@ import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientCall } from "./client-call.ts";
 import { maxUriLength, partsOfUri } from "./names.ts";
-import type { Offers } from "./offers.ts";
+import type { ServerCatalog } from "./offers.ts";
 import { invalidParams, RpcError } from "./rpc-error.ts";
 import type { ServerCalls } from "./server-calls.ts";
 import { mayUseResources } from "./view.ts";
 
 export class Resources {
   readonly #servers: Pick<McpServers, "find">;
-  readonly #offers: Offers;
+  readonly #offers: ServerCatalog;
   readonly #calls: Pick<ServerCalls, "use" | "resumed">;
 
-  constructor(servers: Pick<McpServers, "find">, offers: Offers, calls: Pick<ServerCalls, "use" | "resumed">) {
+  constructor(servers: Pick<McpServers, "find">, offers: ServerCatalog, calls: Pick<ServerCalls, "use" | "resumed">) {
     this.#servers = servers;
     this.#offers = offers;
     this.#calls = calls;

@@ -3,15 +3,15 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
-import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { askServer } from "./asked-back.ts";
 import { askByTask, isTaskAlone } from "./awaited-task.ts";
 import { type ClientCall, keepAsked } from "./client-call.ts";
-import { HeldCalls } from "./held-calls.ts";
+import { SuspendedCalls } from "./held-calls.ts";
 import { publicName, publicUri } from "./names.ts";
-import type { Offers } from "./offers.ts";
+import type { ServerCatalog } from "./offers.ts";
 import { invalidParams, missingCapability, RpcError } from "./rpc-error.ts";
 import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension } from "./tasks.ts";
 import { toldResult } from "./told.ts";
@@ -27,7 +27,7 @@ export interface ServerCallsDeps {
 /** What a server is asked. */
 interface Asked {
   readonly server: McpServer;
-  readonly link: ToolLink;
+  readonly link: ClientSession;
   readonly method: string;
   /** The server's own name of it; null: it has none. */
   readonly name: string | null;
@@ -36,11 +36,11 @@ interface Asked {
 
 export class ServerCalls {
   readonly #deps: ServerCallsDeps;
-  readonly #offers: Pick<Offers, "permit" | "open">;
-  readonly #held = new HeldCalls();
+  readonly #offers: Pick<ServerCatalog, "permit" | "open">;
+  readonly #held = new SuspendedCalls();
   readonly #tasks = new Tasks();
 
-  constructor(deps: ServerCallsDeps, offers: Pick<Offers, "permit" | "open">) {
+  constructor(deps: ServerCallsDeps, offers: Pick<ServerCatalog, "permit" | "open">) {
     this.#deps = deps;
     this.#offers = offers;
   }
@@ -154,14 +154,14 @@ export class ServerCalls {
       this.#requireTask(made, link, params, call);
       return keepAsked(call, params);
     } catch (error) {
-      const nobody = { holder: call.holder, cancellation: new Cancellation() };
+      const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
       // The client gets the error that led here; a server that cannot be reached ends the task itself.
       link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
       throw error;
     }
   }
 
-  #requireTask(made: JsonObject, link: ToolLink, { task }: JsonObject, call: ClientCall): void {
+  #requireTask(made: JsonObject, link: ClientSession, { task }: JsonObject, call: ClientCall): void {
     const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
     if (!isAsked || !isTellable(made)) {
       const message = "The server made a task that nobody asked for, or that cannot be asked for.";

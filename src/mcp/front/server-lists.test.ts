@@ -1,7 +1,7 @@
 // Lists of servers as they are kept: for all who use a link, within bounds, and on nobody's account in particular.
 import { expect, test } from "bun:test";
 import { serving, TestLink } from "../../../tests/support/tool-desk.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { ToolAnswer } from "../../domain/tools/tool-link.ts";
 import { ServerLists } from "./server-lists.ts";
@@ -14,8 +14,13 @@ test("a list is asked for as nobody in particular, so that whoever asks first ne
   const [first, second] = [lists.of(link, "tools"), lists.of(link, "tools")];
   expect(await first).toBe(await second);
   expect(link.exchanges).toHaveLength(1);
-  const { holder, clientCapabilities, notified, asked } = link.exchanges[0] ?? { holder: undefined };
-  expect([holder, clientCapabilities, notified, asked]).toEqual([heldBytes.bounded, undefined, undefined, undefined]);
+  const { memoryAccount, clientCapabilities, notified, asked } = link.exchanges[0] ?? { memoryAccount: undefined };
+  expect([memoryAccount, clientCapabilities, notified, asked]).toEqual([
+    bufferedBytes.bounded,
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test("a list of more than 8 MiB is refused, however it is cut into pages", async () => {
@@ -40,14 +45,14 @@ test("a cursor that comes back ends a list, which has each item once", async () 
 
 test("all lists that are kept have 64 MiB at most: those that were read last, each of them until it has changed", async () => {
   const lists = new ServerLists(systemClock);
-  const before = heldBytes.byKind.cache;
+  const before = bufferedBytes.byKind.cache;
   const links = Array.from({ length: 20 }, () => new TestLink(serving([tool(6_000_000)], () => ({ result: {} }))));
   for (const link of links) await lists.of(link, "tools");
-  expect(heldBytes.byKind.cache - before).toBeWithin(60_000_000, 64 * 1024 * 1024);
+  expect(bufferedBytes.byKind.cache - before).toBeWithin(60_000_000, 64 * 1024 * 1024);
   for (const link of links.slice(-10)) await lists.of(link, "tools");
   expect(links.map(({ asked }) => asked.length)).toEqual(links.map(() => 1));
   for (const link of links) link.changed("notifications/tools/list_changed");
-  expect(heldBytes.byKind.cache).toBe(before);
+  expect(bufferedBytes.byKind.cache).toBe(before);
 });
 
 test("reads a list anew for a client that asks for a fresh one, at most once a second", async () => {

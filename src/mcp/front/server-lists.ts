@@ -1,9 +1,9 @@
 // What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { JsonObject, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject, ToolExchange } from "../../domain/tools/tool-link.ts";
 
 export const listKinds = {
   tools: { method: "tools/list", capability: "tools", changed: "notifications/tools/list_changed" },
@@ -53,7 +53,7 @@ const atOnce: TakePlace = async () => () => {};
 
 export class ServerLists {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #kept = new WeakMap<ToolLink, Map<ListKind, Kept>>();
+  readonly #kept = new WeakMap<ClientSession, Map<ListKind, Kept>>();
   /** What is kept in all, the oldest first, and how to let go of it. */
   readonly #all = new Map<Kept, () => void>();
   #length = 0;
@@ -67,7 +67,7 @@ export class ServerLists {
    * gives what gives it back. `isFresh`: takes no list that was read more than a second ago;
    * others have the old one until the new one is there.
    */
-  of(link: ToolLink, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
+  of(link: ClientSession, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
     const kept = this.#of(link);
     const known = kept.get(kind);
     const now = this.#clock.monotonicMs();
@@ -82,7 +82,7 @@ export class ServerLists {
 
   /** `known`: a list that is kept until the read succeeds. */
   #read(
-    link: ToolLink,
+    link: ClientSession,
     kind: ListKind,
     place: TakePlace,
     kept: Map<ListKind, Kept>,
@@ -113,7 +113,7 @@ export class ServerLists {
   #keep(fresh: Kept, length: number, drop: () => void): void {
     fresh.length = length;
     this.#length += length;
-    heldBytes.kept(length);
+    bufferedBytes.kept(length);
     this.#all.set(fresh, drop);
     for (const older of this.#all.values()) {
       if (this.#length <= maxKept) break;
@@ -126,10 +126,10 @@ export class ServerLists {
     kept.delete(kind);
     if (!known || !this.#all.delete(known)) return;
     this.#length -= known.length;
-    heldBytes.kept(-known.length);
+    bufferedBytes.kept(-known.length);
   }
 
-  #of(link: ToolLink): Map<ListKind, Kept> {
+  #of(link: ClientSession): Map<ListKind, Kept> {
     const known = this.#kept.get(link);
     if (known) return known;
     const kept = new Map<ListKind, Kept>();
@@ -153,18 +153,23 @@ export class ServerLists {
 }
 
 /** Goes on where who asked first leaves: others wait for the same, so it is asked as nobody in particular. */
-async function inTime(link: ToolLink, kind: ListKind, place: TakePlace): Promise<ReadList> {
+async function inTime(link: ClientSession, kind: ListKind, place: TakePlace): Promise<ReadList> {
   const cancellation = new Cancellation();
   const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
   const timer = setTimeout(late, readMs);
   try {
-    return await readList(link, kind, { holder: heldBytes.bounded, cancellation }, place);
+    return await readList(link, kind, { memoryAccount: bufferedBytes.bounded, cancellation }, place);
   } finally {
     clearTimeout(timer);
   }
 }
 
-async function readList(link: ToolLink, kind: ListKind, exchange: ToolExchange, place: TakePlace): Promise<ReadList> {
+async function readList(
+  link: ClientSession,
+  kind: ListKind,
+  exchange: ToolExchange,
+  place: TakePlace,
+): Promise<ReadList> {
   const { method, capability } = listKinds[kind];
   if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: defaultMs };
   const items: JsonObject[] = [];

@@ -2,14 +2,14 @@
 import { expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { accountFor, principalFor } from "../../../tests/support/principal.ts";
-import { deskBefore, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ClientRequest } from "./client-call.ts";
-import type { Desk } from "./desk.ts";
+import type { RequestHandler } from "./desk.ts";
 import { Endpoint } from "./endpoint.ts";
 
 const headers = { accept: "application/json, text/event-stream", "content-type": "application/json" };
@@ -31,8 +31,8 @@ const listen = {
 };
 const listenHeaders = { ...headers, "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" };
 
-function endpointOf(desk: Desk) {
-  const endpoint = new Endpoint(desk, systemClock, async () => principalFor());
+function endpointOf(handler: RequestHandler) {
+  const endpoint = new Endpoint(handler, systemClock, async () => principalFor());
   const send = async (
     body: JsonObject,
     principal?: Principal,
@@ -55,8 +55,8 @@ test("a request that its client cancels is over: its stream ends, and makes room
     await new Promise<void>((resolve) => exchange.cancellation.onCancel(resolve));
     return { result: { content: [] } };
   });
-  const { desk } = deskBefore([[mcpServerFor("one"), new TestLink(slow)]]);
-  await using one = endpointOf(desk);
+  const { handler } = handlerFor([[mcpServerFor("one"), new TestLink(slow)]]);
+  await using one = endpointOf(handler);
   const begun = await one.send(initialize);
   await begun.text();
   const session = begun.headers.get("mcp-session-id") ?? "";
@@ -79,8 +79,8 @@ test("an owner who begins many sessions at once has no more of them than one who
     await opened.promise;
     return link;
   };
-  const { desk } = deskBefore([[mcpServerFor("one"), link]], { links: { open } });
-  await using one = endpointOf(desk);
+  const { handler } = handlerFor([[mcpServerFor("one"), link]], { links: { open } });
+  await using one = endpointOf(handler);
   const all = Array.from({ length: 100 }, async () => await (await one.send(initialize)).text());
   opened.resolve();
   await Promise.all(all);
@@ -89,8 +89,8 @@ test("an owner who begins many sessions at once has no more of them than one who
 
 // long-lived: mcpSession.total
 test("an account with many keys takes no session of another account, also where all are taken", async () => {
-  const { desk } = deskBefore([]);
-  await using one = endpointOf(desk);
+  const { handler } = handlerFor([]);
+  await using one = endpointOf(handler);
   const [hog, other] = [accountFor({ id: "acct_hog" }), accountFor({ id: "acct_other" })];
   const quiet = principalFor({ account: other });
   const begun = await one.send(initialize, quiet);
@@ -109,8 +109,8 @@ test("an account with many keys takes no session of another account, also where 
 
 // long-lived: mcpStream.key, mcpStream.account
 test("streams of 2026-07-28 that one owner, or one account, has open leave room for those of others", async () => {
-  const { desk } = deskBefore([]);
-  await using one = endpointOf(desk);
+  const { handler } = handlerFor([]);
+  await using one = endpointOf(handler);
   const begin = async (principal: Principal) => {
     const init = { method: "POST", headers: listenHeaders, body: JSON.stringify(listen) };
     return await one.endpoint.answer(new Request("http://gateway.test/mcp", init), requestFrom(principal), listen);
@@ -134,8 +134,8 @@ test("streams of 2026-07-28 that one owner, or one account, has open leave room 
 
 // long-lived: mcpStream.total
 test("all accounts together have 4,096 listening streams at most", async () => {
-  const { desk } = deskBefore([]);
-  await using one = endpointOf(desk);
+  const { handler } = handlerFor([]);
+  await using one = endpointOf(handler);
   const [own] = principalFor().keys;
   const begin = async (i: number) => {
     const principal = principalFor({
@@ -152,8 +152,8 @@ test("all accounts together have 4,096 listening streams at most", async () => {
 
 // long-lived: mcpSession.server, mcpStream.server
 test("sessions and listening streams end when the server stops", async () => {
-  const { desk } = deskBefore([]);
-  const one = endpointOf(desk);
+  const { handler } = handlerFor([]);
+  const one = endpointOf(handler);
   const begun = await one.send(initialize);
   await begun.text();
   const init = { method: "POST", headers: listenHeaders, body: JSON.stringify(listen) };
@@ -168,10 +168,10 @@ test("sessions and listening streams end when the server stops", async () => {
 // long-lived: mcpSession.idle
 test("a session that nobody uses for ten minutes ends, and one that is used does not", async () => {
   const clock = manualClock();
-  const { desk } = deskBefore([]);
+  const { handler } = handlerFor([]);
   jest.useFakeTimers();
   try {
-    const endpoint = new Endpoint(desk, clock, async () => principalFor());
+    const endpoint = new Endpoint(handler, clock, async () => principalFor());
     const send = async (body: JsonObject, session?: string) => {
       const sent = { ...headers, ...(session !== undefined && { "mcp-session-id": session }) };
       const request = new Request("http://gateway.test/mcp", {
@@ -205,22 +205,22 @@ test("a session that nobody uses for ten minutes ends, and one that is used does
 test("what a client asked that left its session's request counts as its key's until the server has answered", async () => {
   const worked = Promise.withResolvers<{ result: JsonObject }>();
   const link = new TestLink(serving([{ name: "slow", inputSchema: { type: "object" } }], () => worked.promise));
-  const { desk, ended } = deskBefore([[mcpServerFor("one"), link]]);
-  await using one = endpointOf(desk);
+  const { handler, ended } = handlerFor([[mcpServerFor("one"), link]]);
+  await using one = endpointOf(handler);
   const begun = await one.send(initialize);
   await begun.text();
-  const holder = new HeldBytes(1e9).holder(new AccountBytes());
+  const memoryAccount = new BufferedBytes(1e9).memoryAccount(new AccountMemory());
   const left = new Cancellation();
   const params = { name: "one_slow", arguments: { text: "x".repeat(100_000) } };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params };
-  const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", { holder, left });
+  const answer = await one.send(call, undefined, begun.headers.get("mcp-session-id") ?? "", { memoryAccount, left });
   while (!link.asked.some(({ method }) => method === "tools/call")) await Bun.sleep(1);
-  const before = holder.held;
+  const before = memoryAccount.held;
   left.cancel();
   await answer.body?.cancel();
-  expect(holder.held - before).toBeWithin(100_000, 101_000);
+  expect(memoryAccount.held - before).toBeWithin(100_000, 101_000);
   worked.resolve({ result: { content: [] } });
   while (ended.length === 0) await Bun.sleep(1);
   await Bun.sleep(1);
-  expect(holder.held).toBe(before);
+  expect(memoryAccount.held).toBe(before);
 });

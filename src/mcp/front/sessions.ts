@@ -3,11 +3,11 @@ import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@m
 import type { Clock } from "../../base/clock.ts";
 import { longLived } from "../../base/long-lived.ts";
 import { type ClientRequest, ownerOf } from "./client-call.ts";
-import type { Desk } from "./desk.ts";
+import type { RequestHandler } from "./desk.ts";
 import { KeptEvents } from "./kept-events.ts";
-import { Follower } from "./news.ts";
+import { Subscriber } from "./news.ts";
 import { protocolServer } from "./protocol-server.ts";
-import type { Standing } from "./standing.ts";
+import type { SessionRevoker } from "./standing.ts";
 
 /** A client that went away without a word is let go of. */
 const { idleMs, bounds } = longLived.mcpSession;
@@ -22,7 +22,7 @@ interface Session {
   readonly accountId: string;
   readonly only: string | undefined;
   readonly transport: WebStandardStreamableHTTPServerTransport;
-  readonly follower: Follower;
+  readonly follower: Subscriber;
   readonly events: KeptEvents;
   /** Ids of requests that are under way: two with the same would get each other's answers. */
   readonly open: Set<string>;
@@ -32,15 +32,15 @@ interface Session {
 }
 
 export class Sessions {
-  readonly #desk: Desk;
+  readonly #handler: RequestHandler;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #standing: Pick<Standing, "add">;
+  readonly #standing: Pick<SessionRevoker, "add">;
   readonly #byId = new Map<string, Session>();
   readonly #requests = new WeakMap<Request, ClientRequest>();
   readonly #timer: ReturnType<typeof setInterval>;
 
-  constructor(desk: Desk, clock: Pick<Clock, "monotonicMs">, standing: Pick<Standing, "add">) {
-    this.#desk = desk;
+  constructor(handler: RequestHandler, clock: Pick<Clock, "monotonicMs">, standing: Pick<SessionRevoker, "add">) {
+    this.#handler = handler;
     this.#clock = clock;
     this.#standing = standing;
     this.#timer = setInterval(() => this.#sweep(), sweepMs);
@@ -78,11 +78,11 @@ export class Sessions {
       return rpcFault(405, -32_000, "A stream belongs to a session: begin one with initialize.", body);
     if (!isInitialize(body))
       return rpcFault(400, -32_000, "Begin a session with initialize, and send its Mcp-Session-Id.", body);
-    const introduction = await this.#desk.introduction(from, true);
+    const introduction = await this.#handler.introduction(from, true);
     let begun: Session | undefined;
     let forget = () => {};
-    const events = new KeptEvents(from.holder, this.#clock);
-    const follower = new Follower(from, this.#desk.onChange, (method, params) => {
+    const events = new KeptEvents(from.memoryAccount, this.#clock);
+    const follower = new Subscriber(from, this.#handler.onChange, (method, params) => {
       // Nobody may listen at the moment.
       void server.notification({ method, params: { ...params } }).catch(() => {});
     });
@@ -110,7 +110,7 @@ export class Sessions {
       follower.end();
       events.end();
     };
-    const server = protocolServer(this.#desk, true, introduction, (context) => this.#requestOf(context));
+    const server = protocolServer(this.#handler, true, introduction, (context) => this.#requestOf(context));
     await server.connect(transport);
     const answer = await transport.handleRequest(request, { parsedBody: body });
     if (!begun) await transport.close();

@@ -5,10 +5,10 @@ import { manualClock } from "../../../tests/support/manual-clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { Standing } from "./standing.ts";
+import { SessionRevoker } from "./standing.ts";
 
 const caller: Principal = { ...callerOf("key_1"), scopes: new Set(["tools:use"]) };
-let standing: Standing;
+let standing: SessionRevoker;
 
 afterEach(() => standing.close());
 
@@ -20,7 +20,7 @@ async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
     if (now instanceof GatewayError) throw now;
     return now;
   };
-  standing = new Standing({ clock: manualClock(), still });
+  standing = new SessionRevoker({ clock: manualClock(), still });
   standing.add(caller, undefined, () => {
     isOver = true;
   });

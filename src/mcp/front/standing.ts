@@ -3,7 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 
-export interface StandingDeps {
+export interface SessionRevokerDeps {
   clock: Pick<Clock, "nowSeconds">;
   /** Returns the principal as it is now. Rejects with `invalid_api_key` where its credential has ended. */
   still(principal: Principal): Promise<Principal>;
@@ -18,12 +18,12 @@ interface Entry {
   readonly end: () => void;
 }
 
-export class Standing {
-  readonly #deps: StandingDeps;
+export class SessionRevoker {
+  readonly #deps: SessionRevokerDeps;
   readonly #entries = new Set<Entry>();
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(deps: StandingDeps) {
+  constructor(deps: SessionRevokerDeps) {
     this.#deps = deps;
   }
 

@@ -1,7 +1,7 @@
 // Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
 import { longLived } from "../../base/long-lived.ts";
 import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
-import type { JsonObject, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/tool-link.ts";
 import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
 import { type ClientCall, ownerOf } from "./client-call.ts";
 import { isObject } from "./server-lists.ts";
@@ -24,7 +24,7 @@ export interface MadeTask {
   readonly server: McpServer;
   /** The server's own name of the tool. */
   readonly tool: string;
-  readonly link: Pick<ToolLink, "onChange">;
+  readonly link: Pick<ClientSession, "onChange">;
   readonly use: OpenToolUse;
   /** What the server said of it. */
   readonly made: JsonObject;

@@ -66,7 +66,7 @@ export class Call {
   /** Takes bytes of its answer, until it is over. Gives the refusal where that is too much. */
   hold(bytes: number): GatewayError | undefined {
     if (this.#isOver) return undefined;
-    const refusal = this.exchange.holder.take("answers", bytes);
+    const refusal = this.exchange.memoryAccount.take("answers", bytes);
     if (!refusal) this.#held += bytes;
     return refusal;
   }
@@ -92,7 +92,7 @@ export class Call {
     clearTimeout(this.#timer);
     clearTimeout(this.#hardTimer);
     this.exchange.cancellation.off(this.#cancelled);
-    if (this.#held > 0) this.exchange.holder.release("answers", this.#held);
+    if (this.#held > 0) this.exchange.memoryAccount.release("answers", this.#held);
     this.#onEnd(isAnswered);
     return true;
   }

@@ -6,11 +6,11 @@ import { Http1Client, originOf } from "../../http1/client/client.ts";
 import type { CallBounds } from "./call.ts";
 import { type Connecting, type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
 import { Connection, connectTimeoutMs } from "./connection.ts";
-import { HttpLine } from "./http-line.ts";
+import { HttpTransport } from "./http-line.ts";
 import type { Line } from "./line.ts";
-import { NodeProcessLine } from "./node-process-line.ts";
-import { NodeWay } from "./node-way.ts";
-import { ProcessLine } from "./process-line.ts";
+import { NodeProcessTransport } from "./node-process-line.ts";
+import { NodeRoute } from "./node-way.ts";
+import { ProcessTransport } from "./process-line.ts";
 
 /** A program may load its parts before it starts. */
 const processStartMs = 60_000;
@@ -26,7 +26,7 @@ export async function connect(connecting: Connecting, deps: ConnectingDeps): Pro
   const { name, timeoutMs, maxResultBytes, protocolVersion } = server;
   const bounds: CallBounds = { server: name, timeoutMs, maxResultBytes };
   const line = lineTo(connecting, deps);
-  const isProcess = !(line instanceof HttpLine);
+  const isProcess = !(line instanceof HttpTransport);
   const connectMs = deps.connectMs ?? (isProcess ? processStartMs : connectTimeoutMs);
   // Some processes say nothing to a question that they do not know.
   const probeMs = isProcess ? Math.min(processProbeMs, connectMs) : connectMs;
@@ -46,7 +46,7 @@ function lineTo({ server, credentials, output, onProcess }: Connecting, deps: Co
     const { url } = place;
     const most = maxConcurrency + besideCalls;
     const way = new Http1Client(originOf(new URL(url)), { maxConnections: most, maxWaiting: most });
-    return new HttpLine({ server: name, url, way, credentials, maxResultBytes });
+    return new HttpTransport({ server: name, url, way, credentials, maxResultBytes });
   }
   if (place.kind === "node") return lineAtNode(server, place, credentials, deps);
   const { command, env, directory } = place;
@@ -54,7 +54,7 @@ function lineTo({ server, credentials, output, onProcess }: Connecting, deps: Co
   const { dataDir } = deps;
   const process = { dataDir, room: join(dataDir, processRoom), environment: deps.environment, stopMs: deps.stopMs };
   const bounded = { maxLineBytes: maxResultBytes, output, onGone: () => onProcess(-1) };
-  return new ProcessLine({ server: name, command, env, directory, ...process, ...bounded });
+  return new ProcessTransport({ server: name, command, env, directory, ...process, ...bounded });
 }
 
 function lineAtNode(
@@ -76,6 +76,6 @@ function lineAtNode(
     throw new GatewayError("service_unavailable", `${what} Its headrace.yaml has to say share: true of it.`);
   }
   const at = { nodes, nodeId: node.id, server: place.server };
-  if (offered.kind === "command") return new NodeProcessLine({ name, at, maxLineBytes: maxResultBytes });
-  return new HttpLine({ server: name, url: urlAtNode, way: new NodeWay(at), credentials, maxResultBytes });
+  if (offered.kind === "command") return new NodeProcessTransport({ name, at, maxLineBytes: maxResultBytes });
+  return new HttpTransport({ server: name, url: urlAtNode, way: new NodeRoute(at), credentials, maxResultBytes });
 }

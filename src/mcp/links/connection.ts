@@ -24,7 +24,7 @@ import {
 } from "../../domain/tools/tool-link.ts";
 import { Call, type CallBounds, currentCall } from "./call.ts";
 import { type Line, SessionLost, unsupportedRevision } from "./line.ts";
-import { ServerNews } from "./server-news.ts";
+import { ServerNotifications } from "./server-news.ts";
 
 export interface ConnectionOptions {
   readonly bounds: CallBounds;
@@ -59,7 +59,7 @@ export class Connection {
   readonly capabilities: JsonObject;
   readonly serverInfo: JsonObject;
   readonly instructions: string | undefined;
-  readonly news: ServerNews | undefined;
+  readonly news: ServerNotifications | undefined;
   readonly #line: Line;
   readonly #client: Client;
   readonly #options: ConnectionOptions;
@@ -129,7 +129,7 @@ export class Connection {
     this.capabilities = { ...client.getServerCapabilities() };
     this.serverInfo = { ...client.getServerVersion() };
     this.instructions = client.getInstructions();
-    this.news = this.isLegacy ? undefined : new ServerNews(client, this.capabilities);
+    this.news = this.isLegacy ? undefined : new ServerNotifications(client, this.capabilities);
     const { transport } = line;
     const inner = transport.onmessage;
     transport.onmessage = (message: JSONRPCMessage, extra?: MessageExtraInfo) => {

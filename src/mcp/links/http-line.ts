@@ -2,7 +2,7 @@
 import { extractWWWAuthenticateParams, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type AnswerTimeouts, ClientError } from "../../http1/client/client-contract.ts";
@@ -28,7 +28,7 @@ interface WayAnswer {
   readonly body: BodySource;
 }
 
-export interface HttpLineOptions {
+export interface HttpTransportOptions {
   readonly server: string;
   readonly url: string;
   readonly way: HttpWay;
@@ -45,13 +45,13 @@ const maxResults = 4;
 const minCounted = 1_024;
 const withoutBody = new Set([204, 205, 304]);
 
-export class HttpLine implements Line {
+export class HttpTransport implements Line {
   readonly transport: StreamableHTTPClientTransport;
-  readonly #options: HttpLineOptions;
+  readonly #options: HttpTransportOptions;
   readonly #origin: string;
   #fault: GatewayError | undefined;
 
-  constructor(options: HttpLineOptions) {
+  constructor(options: HttpTransportOptions) {
     this.#options = options;
     const url = new URL(options.url);
     this.#origin = url.origin;
@@ -293,11 +293,11 @@ class StreamedBytes {
     if (this.#call) return this.#call.hold(length);
     if (this.#isStreamed) return undefined;
     this.#held += length;
-    return heldBytes.bounded.take("answers", length);
+    return bufferedBytes.bounded.take("answers", length);
   }
 
   release(): void {
-    if (this.#held > 0) heldBytes.bounded.release("answers", this.#held);
+    if (this.#held > 0) bufferedBytes.bounded.release("answers", this.#held);
     this.#held = 0;
   }
 }

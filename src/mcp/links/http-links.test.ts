@@ -12,7 +12,7 @@ import {
   type ToolWork,
   textResult,
 } from "../../../tests/support/mcp-servers.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { toolProtocolVersions } from "../../domain/tools/mcp-server.ts";
 import type { ToolConnections } from "../../domain/tools/tool-connection.ts";
@@ -220,10 +220,10 @@ for (const isLegacy of [false, true]) {
     test("may not give more than a result may have, and nothing stays on the ledger of held bytes", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
-      const before = heldBytes.byKind.answers;
+      const before = bufferedBytes.byKind.answers;
       await expect(world.call(mcpServerAt(server.url), "big")).rejects.toThrow("more than 100000 bytes");
       expect(textOf(await world.call(mcpServerAt(server.url), "text"))).toBe("fine");
-      await until(() => heldBytes.byKind.answers === before, "all bytes were given back");
+      await until(() => bufferedBytes.byKind.answers === before, "all bytes were given back");
     });
 
     test("tells of changes those who listen, and no longer than they do", async () => {
@@ -559,12 +559,12 @@ for (const [what, response] of Object.entries(hostile)) {
     await using world = new LinkWorld();
     const at = mcpServerAt(server.url, { timeoutMs: 20_000 });
     await world.open(at);
-    const before = heldBytes.byKind.answers;
+    const before = bufferedBytes.byKind.answers;
     isHostile = true;
     await expect(world.call(at, "text")).rejects.toMatchObject({ code: "upstream_error" });
     isHostile = false;
     expect(textOf(await world.call(at, "text"))).toBe("fine");
-    await until(() => heldBytes.byKind.answers === before, "all bytes were given back");
+    await until(() => bufferedBytes.byKind.answers === before, "all bytes were given back");
   }, 10_000);
 }
 

@@ -9,19 +9,19 @@ import { longLived } from "../../base/long-lived.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import { standingOf } from "../../domain/tools/node-tools.ts";
-import type { ToolCaller, ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, ClientSessions, ToolCaller } from "../../domain/tools/tool-link.ts";
 import { Output } from "../../processes/output.ts";
 import { type CallerDeps, credentialsOf, requireLocal, sharingKey } from "./caller.ts";
 import { type ConnectingDeps, processRoom } from "./connecting.ts";
-import { PooledLink } from "./pooled-link.ts";
+import { PooledSession } from "./pooled-link.ts";
 
-export interface ServerLinksDeps extends ConnectingDeps, CallerDeps {
+export interface ServerSessionsDeps extends ConnectingDeps, CallerDeps {
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly log: Log;
-  readonly bounds?: Partial<LinkBounds>;
+  readonly bounds?: Partial<SessionBounds>;
 }
 
-export interface LinkBounds {
+export interface SessionBounds {
   /** Links in all, and to one server. */
   readonly maxLinks: number;
   readonly maxOfServer: number;
@@ -32,7 +32,7 @@ export interface LinkBounds {
   readonly idleMs: number;
 }
 
-const defaultBounds: LinkBounds = {
+const defaultBounds: SessionBounds = {
   maxLinks: longLived.mcpLink.bounds.total.most,
   maxOfServer: 500,
   maxProcesses: longLived.mcpProcess.bounds.total.most,
@@ -45,7 +45,7 @@ const eraMs = 3_600_000;
 
 /** All of one server. */
 class LinkedServer {
-  readonly links = new Map<string, PooledLink>();
+  readonly links = new Map<string, PooledSession>();
   readonly output: Output;
   readonly server: McpServer;
   processes = 0;
@@ -62,9 +62,9 @@ class LinkedServer {
   }
 }
 
-export class ServerLinks implements ToolLinks {
-  readonly #deps: ServerLinksDeps;
-  readonly #bounds: LinkBounds;
+export class ServerSessions implements ClientSessions {
+  readonly #deps: ServerSessionsDeps;
+  readonly #bounds: SessionBounds;
   readonly #servers = new Map<string, LinkedServer>();
   /** Those that are on their way out. */
   readonly #closing = new Set<Promise<void>>();
@@ -73,12 +73,12 @@ export class ServerLinks implements ToolLinks {
   #timer: ReturnType<typeof setInterval> | undefined;
   #isClosed = false;
 
-  constructor(deps: ServerLinksDeps) {
+  constructor(deps: ServerSessionsDeps) {
     this.#deps = deps;
     this.#bounds = { ...defaultBounds, ...deps.bounds };
   }
 
-  async open(server: McpServer, { principal }: ToolCaller): Promise<ToolLink> {
+  async open(server: McpServer, { principal }: ToolCaller): Promise<ClientSession> {
     const key = await sharingKey(server, principal, this.#deps.connections);
     if (this.#isClosed) throw unavailable("The server is about to stop.");
     requireLocal(server, principal, this.#deps.nodes);
@@ -111,7 +111,7 @@ export class ServerLinks implements ToolLinks {
     const key = `separate ${crypto.randomUUID()}`;
     this.#servers.set(key, linked);
     return {
-      open: async (): Promise<ToolLink> => {
+      open: async (): Promise<ClientSession> => {
         if (this.#isClosed) throw unavailable("The server is about to stop.");
         this.#makeRoom(server, linked);
         const link = await this.#linkTo(server, linked, principal);
@@ -175,13 +175,13 @@ export class ServerLinks implements ToolLinks {
     return linked;
   }
 
-  async #linkTo(server: McpServer, linked: LinkedServer, principal: Principal): Promise<PooledLink> {
+  async #linkTo(server: McpServer, linked: LinkedServer, principal: Principal): Promise<PooledSession> {
     const { name } = server;
     const { clock } = this.#deps;
     const credentials = credentialsOf(server, principal, this.#deps);
     // The protocol's client is loaded once there is a server.
     const { connect } = await import("./connect.ts");
-    return new PooledLink({
+    return new PooledSession({
       ...{ server: name, clock },
       onDoubt: () => {
         linked.legacyUntilMs = 0;
@@ -241,7 +241,7 @@ export class ServerLinks implements ToolLinks {
 
   /** Ends the link that is idle for the longest time; false: none is. */
   #endOldest(of: readonly LinkedServer[]): boolean {
-    let oldest: { linked: LinkedServer; key: string; link: PooledLink; idleSinceMs: number } | undefined;
+    let oldest: { linked: LinkedServer; key: string; link: PooledSession; idleSinceMs: number } | undefined;
     for (const linked of of) {
       for (const [key, link] of linked.links) {
         const { idleSinceMs } = link;
@@ -255,7 +255,7 @@ export class ServerLinks implements ToolLinks {
     return true;
   }
 
-  #end(link: PooledLink): void {
+  #end(link: PooledSession): void {
     const closing = link.close().finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }

@@ -2,7 +2,7 @@
 import { heapStats } from "bun:jsc";
 import { expect, test } from "bun:test";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { MessageLines } from "./message-lines.ts";
 
 class Taken {
@@ -35,7 +35,7 @@ test("a message is the same in whatever pieces it comes, and they may change aft
 });
 
 test("a line that comes byte by byte takes no more than its bytes, and is let go of", () => {
-  const before = heldBytes.byKind.answers;
+  const before = bufferedBytes.byKind.answers;
   const taken = new Taken(1_000_000);
   const one = Buffer.from("x");
   Bun.gc(true);
@@ -44,7 +44,7 @@ test("a line that comes byte by byte takes no more than its bytes, and is let go
   Bun.gc(true);
   expect(heapStats().objectCount - objects).toBeLessThan(20_000);
   taken.lines.end();
-  expect(heldBytes.byKind.answers).toBe(before);
+  expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
 test("lines without anything are taken as signs of life, and a flood of them is refused", () => {

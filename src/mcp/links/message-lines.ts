@@ -1,7 +1,7 @@
 // Messages out of the bytes of a process as they come, one on each line: none larger than may be, and none that is not of the protocol.
 import { deserializeMessage, type JSONRPCMessage } from "@modelcontextprotocol/client";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 
 const lineFeed = 10;
 /** What a process says without answering anything, in lines of the longest kind: progress, logs, questions and changes. */
@@ -41,18 +41,18 @@ export class MessageLines {
     const rest = bytes.subarray(from);
     if (rest.length === 0) return true;
     this.#begun.add(rest);
-    heldBytes.bounded.take("answers", rest.length);
+    bufferedBytes.bounded.take("answers", rest.length);
     return this.#begun.length <= this.#maxBytes || this.#tooLong();
   }
 
   /** What waits for its end is let go of. */
   end(): void {
-    heldBytes.bounded.release("answers", this.#begun.take().length);
+    bufferedBytes.bounded.release("answers", this.#begun.take().length);
   }
 
   #endOfLine(last: Uint8Array): Buffer {
     if (this.#begun.length === 0) return Buffer.from(last.buffer, last.byteOffset, last.byteLength);
-    heldBytes.bounded.release("answers", this.#begun.length);
+    bufferedBytes.bounded.release("answers", this.#begun.length);
     this.#begun.add(last);
     return this.#begun.take();
   }

@@ -2,18 +2,18 @@
 import { expect, test } from "bun:test";
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
-import { NodeProcessLine } from "./node-process-line.ts";
+import { NodeProcessTransport } from "./node-process-line.ts";
 
-const before = heldBytes.byKind.answers;
+const before = bufferedBytes.byKind.answers;
 
 /** One that has been started, and the end at which its node says something. */
 async function startLine() {
   const said = Promise.withResolvers<BodySink>();
   const body = { flow: said.resolve, pause() {}, resume() {}, cancel() {} };
   const send = async () => ({ status: 200, headers: new Headers({ [sessionField]: "process_1" }), body });
-  const line = new NodeProcessLine({
+  const line = new NodeProcessTransport({
     name: "own",
     at: { nodes: { send }, nodeId: "node_1", server: "own" },
     maxLineBytes: 100_000,
@@ -27,16 +27,16 @@ test("a line that has only begun is held until the connection is closed", async 
   const { line, say } = await startLine();
   say(`{"jsonrpc":"2.0","method":"notifications/x","params":{"text":"`);
   say("x".repeat(10_000));
-  expect(heldBytes.byKind.answers - before).toBeGreaterThan(10_000);
+  expect(bufferedBytes.byKind.answers - before).toBeGreaterThan(10_000);
   await line.close();
-  expect(heldBytes.byKind.answers).toBe(before);
+  expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
 test("what came behind a message whose taker closed the connection is not held", async () => {
   const { line, say } = await startLine();
   line.onmessage = () => void line.close();
   say(`{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":`);
-  expect(heldBytes.byKind.answers).toBe(before);
+  expect(bufferedBytes.byKind.answers).toBe(before);
 });
 
 test("the end of its exchange lets go of a line that has only begun, however that end came", async () => {
@@ -44,7 +44,7 @@ test("the end of its exchange lets go of a line that has only begun, however tha
     const { line, say, sink } = await startLine();
     say(`{"jsonrpc":`);
     end(sink);
-    expect(heldBytes.byKind.answers).toBe(before);
+    expect(bufferedBytes.byKind.answers).toBe(before);
     expect(line.fault()?.message).toStartWith('The process of the MCP server "own" at its node');
   }
 });

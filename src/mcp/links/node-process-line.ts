@@ -7,9 +7,9 @@ import type { EngineResponse } from "../../domain/models/engine.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
 import type { Line } from "./line.ts";
 import { MessageLines } from "./message-lines.ts";
-import { type NodePlace, NodeWay } from "./node-way.ts";
+import { type NodePlace, NodeRoute } from "./node-way.ts";
 
-export interface NodeProcessLineOptions {
+export interface NodeProcessTransportOptions {
   /** The gateway's name of the server. */
   readonly name: string;
   readonly at: NodePlace;
@@ -19,14 +19,14 @@ export interface NodeProcessLineOptions {
 /** The answer to a message has nothing in it. */
 const maxNoteBytes = 1_024;
 
-export class NodeProcessLine implements Line, Transport {
+export class NodeProcessTransport implements Line, Transport {
   onclose: Transport["onclose"];
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
   /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
   readonly stderr = null;
-  readonly #options: NodeProcessLineOptions;
-  readonly #way: NodeWay;
+  readonly #options: NodeProcessTransportOptions;
+  readonly #way: NodeRoute;
   readonly #leaving = new Cancellation();
   #said: BodySource | undefined;
   #lines: MessageLines | undefined;
@@ -35,9 +35,9 @@ export class NodeProcessLine implements Line, Transport {
   #isClosed = false;
   #endedItself = false;
 
-  constructor(options: NodeProcessLineOptions) {
+  constructor(options: NodeProcessTransportOptions) {
     this.#options = options;
-    this.#way = new NodeWay(options.at);
+    this.#way = new NodeRoute(options.at);
   }
 
   get transport(): Transport {

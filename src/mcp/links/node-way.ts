@@ -1,5 +1,5 @@
 // The way to an MCP server at a node of the network: each request is an exchange of the node's tunnel.
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { passedToolHeaders, type ToolNodes, toolMethods } from "../../domain/tools/node-tools.ts";
@@ -12,7 +12,7 @@ export interface NodePlace {
   readonly server: string;
 }
 
-export class NodeWay implements HttpWay {
+export class NodeRoute implements HttpWay {
   readonly #at: NodePlace;
 
   constructor(at: NodePlace) {
@@ -30,7 +30,11 @@ export class NodeWay implements HttpWay {
     if (!known) throw new Error(`The protocol has no method ${method}.`);
     const request = { method: known, headers: passedToolHeaders(headers), body };
     const requestId = `req_${Bun.randomUUIDv7()}`;
-    return await nodes.send(nodeId, { requestId, server, ...request, holder: heldBytes.bounded }, cancellation);
+    return await nodes.send(
+      nodeId,
+      { requestId, server, ...request, memoryAccount: bufferedBytes.bounded },
+      cancellation,
+    );
   }
 
   close(): void {}

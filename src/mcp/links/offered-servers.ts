@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountBytes, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { wallMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -23,7 +23,7 @@ import {
 import { Http1Client, originOf } from "../../http1/client/client.ts";
 import { ClientError } from "../../http1/client/client-contract.ts";
 import { Output } from "../../processes/output.ts";
-import type { ProcessLine } from "./process-line.ts";
+import type { ProcessTransport } from "./process-line.ts";
 
 export interface OfferedServersOptions {
   /** All of this machine's configuration, as it is now. */
@@ -35,7 +35,7 @@ export interface OfferedServersOptions {
   readonly stopMs?: number | undefined;
 }
 
-type Request = Omit<NodeToolRequest, "holder">;
+type Request = Omit<NodeToolRequest, "memoryAccount">;
 type At<Kind extends ToolPlace["kind"]> = McpServer & { readonly place: ToolPlace & { readonly kind: Kind } };
 
 const [maxProcesses, maxOfServer] = [64, 16];
@@ -55,7 +55,7 @@ const maxDepth = 128;
 
 export class OfferedServers implements OfferedTools {
   readonly #options: OfferedServersOptions;
-  readonly #holder = heldBytes.holder(new AccountBytes());
+  readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
   readonly #clients = new Map<string, { url: string; client: Http1Client }>();
   readonly #processes = new Map<string, OfferedProcess>();
   #hasRoom = false;
@@ -114,7 +114,7 @@ export class OfferedServers implements OfferedTools {
     const lower = Object.fromEntries(Object.entries(own).map(([field, value]) => [field.toLowerCase(), value]));
     const url = new URL(place.url);
     const sent = {
-      ...{ method, holder: this.#holder },
+      ...{ method, memoryAccount: this.#memoryAccount },
       // A body that is compressed could be of any length.
       headers: { ...headers, ...lower, "accept-encoding": "identity" },
       ...(asked && { body: asked.text }),
@@ -165,7 +165,7 @@ export class OfferedServers implements OfferedTools {
   async #start(server: At<"command">): Promise<EngineResponse> {
     const { name } = server;
     const { log, dataDir, environment, stopMs } = this.#options;
-    const [{ ProcessLine }, { deserializeMessage }] = await Promise.all([
+    const [{ ProcessTransport }, { deserializeMessage }] = await Promise.all([
       import("./process-line.ts"),
       import("@modelcontextprotocol/client"),
     ]);
@@ -181,7 +181,7 @@ export class OfferedServers implements OfferedTools {
     const id = crypto.randomUUID();
     const { command, env, directory } = server.place;
     const output = new Output(Object.values(env), () => Math.floor(wallMs() / 1000));
-    const line = new ProcessLine({
+    const line = new ProcessTransport({
       ...{ server: name, command, env, directory, environment, dataDir, room, output, stopMs },
       maxLineBytes: server.maxResultBytes,
       onGone: () => {
@@ -203,12 +203,12 @@ class OfferedProcess implements BodySource {
   readonly server: McpServer;
   /** Gives it a message. */
   readonly take: (text: string) => Promise<void>;
-  readonly #line: ProcessLine;
+  readonly #line: ProcessTransport;
   #sink: BodySink | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
   #isPaused = false;
 
-  constructor(server: McpServer, line: ProcessLine, take: (text: string) => Promise<void>) {
+  constructor(server: McpServer, line: ProcessTransport, take: (text: string) => Promise<void>) {
     this.server = server;
     this.take = take;
     this.#line = line;

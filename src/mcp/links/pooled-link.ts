@@ -1,13 +1,13 @@
 // A link that outlives its connections: whoever has it asks on, whether a session was lost or a process ended meanwhile.
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { JsonObject, ToolAnswer, ToolExchange, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../domain/tools/tool-link.ts";
 import type { Connection } from "./connection.ts";
 import { SessionLost, unsupportedRevision } from "./line.ts";
 
-export interface PooledLinkOptions {
+export interface PooledSessionOptions {
   readonly server: string;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Rejects with a GatewayError. */
@@ -23,8 +23,8 @@ const stableMs = 60_000;
 const maxWatched = 1_000;
 const listChanges = ["tools", "prompts", "resources"].map((kind) => `notifications/${kind}/list_changed`);
 
-export class PooledLink implements ToolLink {
-  readonly #options: PooledLinkOptions;
+export class PooledSession implements ClientSession {
+  readonly #options: PooledSessionOptions;
   readonly #listeners = new Set<(method: string, params: JsonObject) => void>();
   #connection: Connection | undefined;
   #connecting: Promise<Connection> | undefined;
@@ -37,7 +37,7 @@ export class PooledLink implements ToolLink {
   /** Addresses of resources whose changes are wanted: each session has to be told of them. */
   readonly #watched = new Set<string>();
 
-  constructor(options: PooledLinkOptions) {
+  constructor(options: PooledSessionOptions) {
     this.#options = options;
     this.#usedMs = options.clock.monotonicMs();
   }
@@ -178,7 +178,7 @@ export class PooledLink implements ToolLink {
     this.#connectedMs = clock.monotonicMs();
     if (this.#closing.signal.aborted) await connection.close();
     for (const uri of this.#watched) {
-      const nobody = { holder: heldBytes.bounded, cancellation: new Cancellation() };
+      const nobody = { memoryAccount: bufferedBytes.bounded, cancellation: new Cancellation() };
       // The next connection subscribes again.
       connection.request("resources/subscribe", { uri }, nobody).catch(() => {});
     }

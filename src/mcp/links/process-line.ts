@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { howItEnded } from "../../processes/guard.ts";
 import { GuardedProcess } from "../../processes/guarded-process.ts";
@@ -11,7 +11,7 @@ import type { Output } from "../../processes/output.ts";
 import type { Line } from "./line.ts";
 import { MessageLines } from "./message-lines.ts";
 
-export interface ProcessLineOptions {
+export interface ProcessTransportOptions {
   readonly server: string;
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -33,13 +33,13 @@ const defaultStopMs = 5_000;
 /** What it has not read yet of what it was told. */
 const maxUnread = 8 * 1024 * 1024;
 
-export class ProcessLine implements Line, Transport {
+export class ProcessTransport implements Line, Transport {
   onclose: Transport["onclose"];
   onerror: Transport["onerror"];
   onmessage: Transport["onmessage"];
   /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
   readonly stderr = null;
-  readonly #options: ProcessLineOptions;
+  readonly #options: ProcessTransportOptions;
   #home = "";
   #process: GuardedProcess | undefined;
   #fault: GatewayError | undefined;
@@ -50,7 +50,7 @@ export class ProcessLine implements Line, Transport {
   /** While it is there, no more of its output is read. */
   #paused: PromiseWithResolvers<void> | undefined;
 
-  constructor(options: ProcessLineOptions) {
+  constructor(options: ProcessTransportOptions) {
     this.#options = options;
   }
 
@@ -104,14 +104,14 @@ export class ProcessLine implements Line, Transport {
       throw this.#failed("does not read what it is sent", `${this.#unread} bytes were not read`);
     }
     this.#unread += length;
-    heldBytes.bounded.take("unsent", length);
+    bufferedBytes.bounded.take("unsent", length);
     try {
       await this.#process.write(text);
     } catch (error) {
       throw this.#failed("has ended", error instanceof Error ? error.message : String(error));
     } finally {
       this.#unread -= length;
-      heldBytes.bounded.release("unsent", length);
+      bufferedBytes.bounded.release("unsent", length);
     }
   }
 

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { until } from "../../../tests/support/headrace.ts";
 import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
 import { mcpServerAt } from "../../../tests/support/mcp-servers.ts";
-import { deskBefore, requestFrom } from "../../../tests/support/tool-desk.ts";
+import { handlerFor, requestFrom } from "../../../tests/support/tool-desk.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
-import type { ToolLink, ToolLinks } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, ClientSessions } from "../../domain/tools/tool-link.ts";
 import { markedProcesses, markOf } from "../../processes/orphans.ts";
 
 const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
@@ -167,16 +167,16 @@ test("processes are bounded, and those that nobody uses are stopped, with all th
 test("a person's process is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
   await using world = new LinkWorld({ bounds: { idleMs: 50 } });
   let server = processOf("fine");
-  const open: ToolLinks["open"] = async (...of) => {
+  const open: ClientSessions["open"] = async (...of) => {
     const link = await world.links.open(...of);
     const { isLegacy, revision, capabilities, serverInfo, instructions } = link;
-    const request: ToolLink["request"] = (...asked) => link.request(...asked);
-    // Lists that the desk keeps would listen to the link, and so use it, for half a minute.
+    const request: ClientSession["request"] = (...asked) => link.request(...asked);
+    // Lists that the handler keeps would listen to the link, and so use it, for half a minute.
     return { isLegacy, revision, capabilities, serverInfo, instructions, request, onChange: () => () => {} };
   };
-  const { desk } = deskBefore([], { links: { open }, servers: { all: () => [server], find: () => server } });
+  const { handler } = handlerFor([], { links: { open }, servers: { all: () => [server], find: () => server } });
   const call = () =>
-    desk.answer(
+    handler.answer(
       "tools/call",
       { name: `${server.name}_where`, arguments: {} },
       {

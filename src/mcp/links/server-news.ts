@@ -7,7 +7,7 @@ const patienceMs = 10_000;
 /** Those of all who share the connection: one of them may have 100. */
 const maxResources = 1_000;
 
-export class ServerNews {
+export class ServerNotifications {
   readonly #client: Client;
   readonly #capabilities: JsonObject;
   readonly #uris = new Set<string>();

@@ -5,7 +5,7 @@ import { fieldError, GatewayError } from "../../base/errors.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { redactCredentials, redactSecrets } from "../../domain/redaction.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
-import type { ToolCaller, ToolLink } from "../../domain/tools/tool-link.ts";
+import type { ClientSession, ToolCaller } from "../../domain/tools/tool-link.ts";
 import { requireOperator } from "../../policy/manage/operator.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { McpServerTestRequest, McpServerTestWire } from "../../wire/tools/mcp-servers.ts";
@@ -16,7 +16,7 @@ import { type FindNode, newServer, placeOf } from "./server-values.ts";
 
 /** A link that nobody else has. */
 export interface SeparateLink {
-  open(): Promise<ToolLink>;
+  open(): Promise<ClientSession>;
   /** The last lines that its process wrote to standard error, without its secrets. */
   output(): readonly string[];
   end(): void;

@@ -1,7 +1,7 @@
 // Runs one of the gateway's own models for a server that asks for a sample: a chat request of whoever called the tool.
 
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { shown } from "../../base/text/shown.ts";
@@ -60,7 +60,10 @@ export class ModelSampler implements ToolSampler {
     asked.running++;
     try {
       const model = await this.#modelFor(principal, params);
-      return samplingResultOf(await this.#run(principal, place.holder, chatBodyOf(params, model), signal), model);
+      return samplingResultOf(
+        await this.#run(principal, place.memoryAccount, chatBodyOf(params, model), signal),
+        model,
+      );
     } finally {
       asked.running--;
       place.release();
@@ -78,11 +81,11 @@ export class ModelSampler implements ToolSampler {
     );
   }
 
-  async #run(principal: Principal, holder: Holder, body: Json, signal: AbortSignal): Promise<string> {
+  async #run(principal: Principal, memoryAccount: MemoryAccount, body: Json, signal: AbortSignal): Promise<string> {
     const { inference, requestLimits, renderError, noteRefused } = this.#options;
     const text = JSON.stringify(body);
     const bytes = Buffer.byteLength(text);
-    const refusal = holder.take("requests", bytes);
+    const refusal = memoryAccount.take("requests", bytes);
     if (refusal) throw refusal;
     const left = new Cancellation();
     const leave = () => left.cancel(signal.reason);
@@ -92,7 +95,7 @@ export class ModelSampler implements ToolSampler {
     try {
       signal.throwIfAborted();
       const request = decodeRequest("chat", ByteSpan.of(text), requestLimits());
-      call = new SampleCall({ requestId, principal, request, holder }, left, renderError);
+      call = new SampleCall({ requestId, principal, request, memoryAccount }, left, renderError);
       // The server is given the answer, and nobody keeps it.
       const { chatWriter, responseKeeper } = keepsNothing;
       return await run(call, { ...inference, chatWriter, responseKeeper });
@@ -102,7 +105,7 @@ export class ModelSampler implements ToolSampler {
       throw error;
     } finally {
       signal.removeEventListener("abort", leave);
-      holder.release("requests", bytes);
+      memoryAccount.release("requests", bytes);
     }
   }
 

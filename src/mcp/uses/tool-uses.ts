@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import { usdOf } from "../../base/money.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { Price } from "../../domain/models/price.ts";
@@ -168,7 +168,7 @@ export class MeteredUses implements ToolUses {
     };
   }
 
-  #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): Eventual<void> {
+  #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): MaybePromise<void> {
     const { use, entry, lease, startedMs, queueMs } = booked;
     const { clock, quotaWatch } = this.#options;
     for (const tell of others) tell();

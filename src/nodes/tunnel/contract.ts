@@ -63,7 +63,7 @@ export interface NodeAnnouncement {
 }
 
 /** The standing of a node with its gateway, for those who sit at the node. */
-export interface NodeStanding {
+export interface NodeStatus {
   name: string;
   /** Ids of models, or `*` alone. */
   approvedModels: readonly string[];
@@ -92,7 +92,7 @@ export interface GatewayEnd {
   /** Milliseconds that the last answer to a heartbeat took; undefined before the first. */
   readonly roundTripMs: number | undefined;
   /** Tells the node how it stands. */
-  tell(standing: NodeStanding): void;
+  tell(standing: NodeStatus): void;
   /** Sends a request like `Engine.send`. */
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse>;
   /** Takes nothing new; resolves once what is open has ended and the connection is closed. */
@@ -111,8 +111,8 @@ export interface GatewayEndListener {
 }
 
 /** A request as it comes to a node: on whose account bytes are held there is not for the gateway to say. */
-export type NodeRequest = Omit<EngineRequest, "holder">;
-export type NodeToolsRequest = Omit<NodeToolRequest, "holder">;
+export type NodeRequest = Omit<EngineRequest, "memoryAccount">;
+export type NodeToolsRequest = Omit<NodeToolRequest, "memoryAccount">;
 
 /** The handler that answers a request at the node: the shape of `Engine.send`. */
 export type NodeHandler = (request: NodeRequest | NodeToolsRequest, cancellation: Cancellation) => Promise<NodeAnswer>;

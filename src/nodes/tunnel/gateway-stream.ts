@@ -1,6 +1,6 @@
 // One request on its way to a node and back: the promise of its answer, its body, its time limits.
 
-import { type Holder, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { type MemoryAccount, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -43,12 +43,12 @@ export class GatewayStream implements AnswerOwner, Tabled<GatewayStream> {
     body: OutgoingBody,
     times: StreamTimes,
     windowBytes: number,
-    holder: Holder,
+    memoryAccount: MemoryAccount,
     cancellation: Cancellation,
   ) {
     this.id = id;
     this.body = body;
-    this.answer = new IncomingAnswer(this, windowBytes, holder);
+    this.answer = new IncomingAnswer(this, windowBytes, memoryAccount);
     this.#owner = owner;
     this.#times = times;
     this.#cancellation = cancellation;

@@ -11,7 +11,7 @@ import {
   type GatewayEnd,
   type GatewayEndListener,
   type NodeAnnouncement,
-  type NodeStanding,
+  type NodeStatus,
   type TunnelLimits,
   type TunnelRequest,
   toolsFeature,
@@ -19,7 +19,7 @@ import {
 } from "./contract.ts";
 import { GatewayStream, type StreamOwner, type StreamTimes } from "./gateway-stream.ts";
 import { creditPayload, maxPayloadBytes, messageTypes, ProtocolError, pieceBytes, readCredit } from "./messages.ts";
-import { Strays } from "./orphans.ts";
+import { Orphans } from "./orphans.ts";
 import { OutgoingBody } from "./outgoing-body.ts";
 import {
   type Failure,
@@ -59,7 +59,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   readonly #streams = new StreamTable<GatewayStream>();
   /** Those whose body waits until the connection takes more. */
   readonly #held = new Set<GatewayStream>();
-  readonly #strays = new Strays();
+  readonly #orphans = new Orphans();
   readonly #maxStreams: number;
   #lastId = 0;
   #announcement: NodeAnnouncement | undefined;
@@ -106,20 +106,28 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
     return this.#connection.roundTripMs;
   }
 
-  tell({ name, approvedModels }: NodeStanding): void {
+  tell({ name, approvedModels }: NodeStatus): void {
     this.#connection.sendText(standing, 0, JSON.stringify({ name, approvedModels }));
   }
 
   send(request: TunnelRequest, cancellation: Cancellation): Promise<EngineResponse> {
     if (cancellation.cancelled) return Promise.reject(cancellation.reason);
-    const { body, holder } = request;
+    const { body, memoryAccount } = request;
     const bytes = typeof body === "string" ? ByteSpan.of(body) : body;
     const head = Buffer.from(requestPayload({ ...request, length: bytes.length }));
     const refusal = this.#refusal(request, head);
     if (refusal) return Promise.reject(refusal);
     const { limits, proof, times } = this.#options;
     const outgoing = new OutgoingBody(bytes, proof.window);
-    const stream = new GatewayStream(this.#newId(), this, outgoing, times, limits.windowBytes, holder, cancellation);
+    const stream = new GatewayStream(
+      this.#newId(),
+      this,
+      outgoing,
+      times,
+      limits.windowBytes,
+      memoryAccount,
+      cancellation,
+    );
     this.#streams.add(stream);
     this.#begin(stream, head);
     return stream.response;
@@ -184,7 +192,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   cancel(stream: GatewayStream): void {
     if (!this.#forget(stream)) return;
     this.#connection.send(messageTypes.cancel, stream.id);
-    this.#strays.expect(stream.answer.grantedBytes);
+    this.#orphans.expect(stream.answer.grantedBytes);
     this.#endIfDrained();
   }
 
@@ -244,7 +252,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #receivedOf(type: number, id: number, payload: Buffer): void {
     const stream = this.#streams.get(id);
     if (!stream) {
-      this.#strays.came(payload.length);
+      this.#orphans.came(payload.length);
       return;
     }
     try {
@@ -270,7 +278,7 @@ export class GatewayTunnel implements GatewayEnd, TunnelUser, StreamOwner {
   #over(stream: GatewayStream, failure: Failure | undefined): void {
     if (!failure && stream.waits) throw new ProtocolError("an answer ended before it began");
     this.#forget(stream);
-    this.#strays.expect(0);
+    this.#orphans.expect(0);
     if (failure) stream.failedAtNode(failure);
     else stream.complete();
     this.#endIfDrained();

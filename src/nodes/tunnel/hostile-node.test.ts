@@ -9,7 +9,7 @@ import {
   textOf,
   until,
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
@@ -164,7 +164,7 @@ describe("a node", () => {
     expect(heard.end.announcement?.toolServers).toEqual([{ ...own, title: "Files of Ann" }]);
     // It has not said that it knows such requests.
     const request = { requestId: "req_1", server: "files", method: "GET", headers: {}, body: "" } as const;
-    const asked = heard.end.send({ ...request, holder: heldBytes.visitors }, new Cancellation());
+    const asked = heard.end.send({ ...request, memoryAccount: bufferedBytes.visitors }, new Cancellation());
     await expect(asked).rejects.toThrow("does not know this endpoint; its operator has to update it");
     await works();
     node.link.terminate();

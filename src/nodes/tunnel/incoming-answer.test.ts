@@ -2,37 +2,37 @@
 // for them.
 import { afterEach, expect, test } from "bun:test";
 import { RecordingSink } from "../../../tests/support/tunnel/tunnel-fixture.ts";
-import { AccountBytes, HeldBytes, type Holder, heldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { IncomingAnswer } from "./incoming-answer.ts";
 
-const { maxBytes } = heldBytes;
+const { maxBytes } = bufferedBytes;
 afterEach(() => {
-  heldBytes.maxBytes = maxBytes;
+  bufferedBytes.maxBytes = maxBytes;
 });
 
-function answerOf(holder: Holder = heldBytes.visitors) {
+function answerOf(memoryAccount: MemoryAccount = bufferedBytes.visitors) {
   const told: string[] = [];
   const owner = {
     grant: (bytes: number) => void told.push(`grant ${bytes}`),
     cancelled: () => void told.push("cancelled"),
   };
-  return { answer: new IncomingAnswer(owner, 262_144, holder), told };
+  return { answer: new IncomingAnswer(owner, 262_144, memoryAccount), told };
 }
 
 test("what is not taken yet is counted as held, and no more once it is given on, or nobody wants it", () => {
-  const before = heldBytes.byKind.tunnels;
+  const before = bufferedBytes.byKind.tunnels;
   for (const end of ["flow", "cancel"] as const) {
     const { answer } = answerOf();
     answer.push(Buffer.alloc(10_000));
-    expect(heldBytes.byKind.tunnels - before).toBeGreaterThanOrEqual(10_000);
+    expect(bufferedBytes.byKind.tunnels - before).toBeGreaterThanOrEqual(10_000);
     if (end === "flow") answer.flow(new RecordingSink());
     else answer.cancel();
-    expect(heldBytes.byKind.tunnels).toBe(before);
+    expect(bufferedBytes.byKind.tunnels).toBe(before);
   }
 });
 
 test("where there is no room for an answer the node is told to stop, and whoever takes the answer gets the reason", () => {
-  heldBytes.maxBytes = heldBytes.held + 20_000;
+  bufferedBytes.maxBytes = bufferedBytes.held + 20_000;
   const { answer, told } = answerOf();
   answer.push(Buffer.alloc(60_000));
   expect(told).toEqual(["cancelled"]);
@@ -42,9 +42,10 @@ test("where there is no room for an answer the node is told to stop, and whoever
 });
 
 test("what nobody takes is on the account of its key alone: however many answers that leaves, another key's go on", () => {
-  const ledger = new HeldBytes(16 * 1024 * 1024);
-  const [stalling, other] = [ledger.holder(new AccountBytes()), ledger.holder(new AccountBytes())];
-  const answersOf = (holder: Holder, count: number) => Array.from({ length: count }, () => answerOf(holder));
+  const ledger = new BufferedBytes(16 * 1024 * 1024);
+  const [stalling, other] = [ledger.memoryAccount(new AccountMemory()), ledger.memoryAccount(new AccountMemory())];
+  const answersOf = (memoryAccount: MemoryAccount, count: number) =>
+    Array.from({ length: count }, () => answerOf(memoryAccount));
   const fill = (all: readonly ReturnType<typeof answerOf>[]) => {
     for (const { answer } of all) answer.push(Buffer.alloc(262_144));
     return all.filter(({ told }) => told.includes("cancelled")).length;

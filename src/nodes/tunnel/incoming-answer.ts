@@ -2,7 +2,7 @@
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { exactMs } from "../../base/clock.ts";
 
 export interface AnswerOwner {
@@ -20,7 +20,7 @@ const nothing = Buffer.alloc(0);
 export class IncomingAnswer implements BodySource {
   readonly #owner: AnswerOwner;
   readonly #windowBytes: number;
-  readonly #holder: Holder;
+  readonly #memoryAccount: MemoryAccount;
   /** The node may still send. */
   #grantedBytes: number;
   /** Given on since the last grant. */
@@ -39,10 +39,10 @@ export class IncomingAnswer implements BodySource {
   /** When a byte came last, or was waited for again. */
   #waitingSinceMs = Number.POSITIVE_INFINITY;
 
-  /** `holder`: on whose account is held what nobody takes. */
-  constructor(owner: AnswerOwner, windowBytes: number, holder: Holder) {
+  /** `memoryAccount`: on whose account is held what nobody takes. */
+  constructor(owner: AnswerOwner, windowBytes: number, memoryAccount: MemoryAccount) {
     this.#owner = owner;
-    this.#holder = holder;
+    this.#memoryAccount = memoryAccount;
     this.#windowBytes = windowBytes;
     this.#grantedBytes = windowBytes;
   }
@@ -114,7 +114,7 @@ export class IncomingAnswer implements BodySource {
     if (length > this.#held.length) {
       const doubled = Math.max(length, 2 * this.#held.length, minHeldBytes);
       const room = Math.max(length, Math.min(doubled, this.#windowBytes));
-      const refusal = this.#holder.take("tunnels", room - this.#held.length);
+      const refusal = this.#memoryAccount.take("tunnels", room - this.#held.length);
       if (refusal) {
         this.#breakOff(refusal);
         return;
@@ -161,7 +161,7 @@ export class IncomingAnswer implements BodySource {
   }
 
   #letGo(): void {
-    if (this.#held.length > 0) this.#holder.release("tunnels", this.#held.length);
+    if (this.#held.length > 0) this.#memoryAccount.release("tunnels", this.#held.length);
     this.#held = nothing;
     this.#heldBytes = 0;
   }

@@ -1,30 +1,30 @@
 // A request's body on its way to the node's engine: collected as far as it was announced, within what the node holds at most.
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
 /** Bytes that all requests of a node together hold. */
 export class BodyBudget {
   readonly #maxBytes: number;
-  #heldBytes = 0;
+  #bufferedBytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  get heldBytes(): number {
-    return this.#heldBytes;
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
   }
 
   take(bytes: number): boolean {
-    if (this.#heldBytes + bytes > this.#maxBytes || !heldBytes.takeFree("requests", bytes)) return false;
-    this.#heldBytes += bytes;
+    if (this.#bufferedBytes + bytes > this.#maxBytes || !bufferedBytes.takeFree("requests", bytes)) return false;
+    this.#bufferedBytes += bytes;
     return true;
   }
 
   release(bytes: number): void {
-    this.#heldBytes -= bytes;
-    heldBytes.add("requests", -bytes);
+    this.#bufferedBytes -= bytes;
+    bufferedBytes.add("requests", -bytes);
   }
 }
 

@@ -8,7 +8,7 @@ import { signProof } from "../identity.ts";
 import {
   type NodeAnnouncement,
   type NodeHandler,
-  type NodeStanding,
+  type NodeStatus,
   type TunnelLimits,
   toolsFeature,
   tunnelCloseCodes,
@@ -27,7 +27,7 @@ import {
   readCredit,
 } from "./messages.ts";
 import { NodeStream, type NodeStreamOwner } from "./node-stream.ts";
-import { Strays } from "./orphans.ts";
+import { Orphans } from "./orphans.ts";
 import { type Hello, type Proof, parseHello, parseRequestHead, parseStanding, type RequestHead } from "./payloads.ts";
 import { StreamTable } from "./stream-table.ts";
 import { TunnelConnection, type TunnelUser } from "./tunnel-connection.ts";
@@ -47,7 +47,7 @@ export interface NodeTunnelListener {
   /** The gateway knows who this is, and may send requests. */
   welcome(tunnel: NodeTunnel): void;
   /** The standing of the node with the gateway now. */
-  standing(standing: NodeStanding): void;
+  standing(standing: NodeStatus): void;
   /** The gateway sends no more requests; those that are open go on. */
   draining(tunnel: NodeTunnel): void;
   /** Once. All that was at work was cancelled by then. */
@@ -64,7 +64,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   readonly #options: NodeTunnelOptions;
   readonly #streams = new StreamTable<NodeStream>();
   readonly #held = new Set<NodeStream>();
-  readonly #strays = new Strays();
+  readonly #orphans = new Orphans();
   readonly #budget: BodyBudget;
   readonly #deadlineMs: number;
   /** Bytes that the gateway takes of each stream without having granted more. */
@@ -99,7 +99,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
 
   /** Bytes of requests' bodies that are held. */
   get heldBodyBytes(): number {
-    return this.#budget.heldBytes;
+    return this.#budget.bufferedBytes;
   }
 
   get roundTripMs(): number | undefined {
@@ -193,7 +193,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   over(stream: NodeStream): void {
     this.#held.delete(stream);
     if (!this.#streams.delete(stream)) return;
-    this.#strays.expect(stream.body.expectedBytes);
+    this.#orphans.expect(stream.body.expectedBytes);
     stream.body.release();
     this.#endIfDrained();
   }
@@ -271,7 +271,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.send(fail, id, Buffer.from(JSON.stringify({ code: "upstream_error", message: error.message })));
-      this.#strays.expect(this.#options.limits.windowBytes);
+      this.#orphans.expect(this.#options.limits.windowBytes);
       return undefined;
     }
   }
@@ -279,7 +279,7 @@ export class NodeTunnel implements TunnelUser, NodeStreamOwner {
   #receivedOf(type: number, id: number, payload: Buffer): void {
     const stream = this.#streams.get(id);
     if (!stream) {
-      this.#strays.came(payload.length);
+      this.#orphans.came(payload.length);
       return;
     }
     guarded(stream, () => {

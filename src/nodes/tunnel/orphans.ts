@@ -8,7 +8,7 @@ const streamAllowance = 64 * messageCost;
 /** Granted from the start, whichever streams it is spent on. */
 const firstAllowance = 64 * 1024;
 
-export class Strays {
+export class Orphans {
   #allowance = firstAllowance;
 
   /** A stream is over, of which the other end may have sent so many bytes more. */

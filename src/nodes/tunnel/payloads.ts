@@ -15,7 +15,7 @@ import {
   passedToolHeaders,
   toolMethods,
 } from "../../domain/tools/node-tools.ts";
-import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStanding } from "./contract.ts";
+import type { AnnouncedConcurrency, AnnouncedModel, NodeAnnouncement, NodeStatus } from "./contract.ts";
 import { maxAnnouncementBytes, ProtocolError, parsePayload } from "./messages.ts";
 
 /** The greeting of either end before anything else. */
@@ -43,7 +43,10 @@ export interface Proof extends Greeting {
 }
 
 /** A request but for its body, of which it has the length, in bytes. */
-export type RequestHead = (Omit<EngineRequest, "body" | "holder"> | Omit<NodeToolRequest, "body" | "holder">) & {
+export type RequestHead = (
+  | Omit<EngineRequest, "body" | "memoryAccount">
+  | Omit<NodeToolRequest, "body" | "memoryAccount">
+) & {
   length: number;
 };
 
@@ -174,7 +177,7 @@ export function parseAnnouncement(payload: Buffer): NodeAnnouncement {
   };
 }
 
-export function parseStanding(payload: Buffer): NodeStanding {
+export function parseStanding(payload: Buffer): NodeStatus {
   const fields = parsePayload(payload, maxAnnouncementBytes);
   const given = fields["approvedModels"];
   const approved = Array.isArray(given) ? given.filter((id) => typeof id === "string") : [];

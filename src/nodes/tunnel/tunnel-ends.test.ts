@@ -14,7 +14,7 @@ import {
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { heldBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";
@@ -211,7 +211,7 @@ describe("the end of a tunnel", () => {
           method,
           headers: {},
           body: JSON.stringify(message),
-          holder: heldBytes.bounded,
+          memoryAccount: bufferedBytes.bounded,
         },
         new Cancellation(),
       );

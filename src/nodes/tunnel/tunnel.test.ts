@@ -45,8 +45,8 @@ test("a request reaches the node as it was sent, and its answer comes back with 
   const names = ["content-type", "retry-after", "set-cookie"];
   expect(names.map((name) => response.headers.get(name))).toEqual(["text/event-stream", "3", null]);
   expect(await textOf(response)).toBe("data: ä\n\n");
-  // The holder of its bytes here is nobody else's business.
-  const { holder: _, ...sent } = request;
+  // The memoryAccount of its bytes here is nobody else's business.
+  const { memoryAccount: _, ...sent } = request;
   expect(seen).toEqual([sent]);
   expect([end.openStreams, node.link.openStreams]).toEqual([0, 0]);
 });
@@ -76,16 +76,16 @@ test("an exchange with an MCP server goes to the node with the fields of its pro
     },
   });
   const end = await endOf(gateway, node);
-  const { holder } = requestOf("");
+  const { memoryAccount } = requestOf("");
   const asked = { requestId: "req_x", server: "files", method: "POST", body: '{"ü":1}' } as const;
   const fields = { "mcp-method": "tools/call", "mcp-param-region": "eu" };
   const secret = { authorization: "Bearer secret", cookie: "a=b", "x-api-key": "k" };
-  const response = await end.send({ ...asked, headers: { ...fields, ...secret }, holder }, new Cancellation());
+  const response = await end.send({ ...asked, headers: { ...fields, ...secret }, memoryAccount }, new Cancellation());
   expect([response.status, response.headers.get("mcp-session-id")]).toEqual([202, session]);
   expect(seen).toEqual([{ ...asked, headers: fields }]);
   // What does not fit in the head of a request is refused here, and is no fault of the connection.
   const long = { "mcp-param-region": "x".repeat(20_000) };
-  await expect(end.send({ ...asked, headers: long, holder }, new Cancellation())).rejects.toMatchObject({
+  await expect(end.send({ ...asked, headers: long, memoryAccount }, new Cancellation())).rejects.toMatchObject({
     code: "request_too_large",
   });
   expect(end.closed).toBe(false);

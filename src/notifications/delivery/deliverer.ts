@@ -4,7 +4,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { longLived } from "../../base/long-lived.ts";
-import type { Notice, NoticeStore } from "../../domain/notifications/notification.ts";
+import type { Notification, NotificationStore } from "../../domain/notifications/notification.ts";
 import type { ClaimedDelivery, DeliveryStore, QueueLength, WebhookStore } from "../../domain/notifications/webhook.ts";
 import type { MailSender } from "../../domain/people/mail.ts";
 import type { PersonStore } from "../../domain/people/person.ts";
@@ -17,7 +17,7 @@ import { signatureHeaders } from "./signature.ts";
 
 export interface DelivererOptions {
   deliveries: DeliveryStore;
-  notices: Pick<NoticeStore, "find">;
+  notices: Pick<NotificationStore, "find">;
   webhooks: Pick<WebhookStore, "find" | "disable">;
   people: Pick<PersonStore, "findPerson">;
   /** Undefined where none is configured. */
@@ -176,13 +176,13 @@ export class Deliverer {
     }
   }
 
-  async #attempt(delivery: ClaimedDelivery, notice: Notice): Promise<Outcome> {
+  async #attempt(delivery: ClaimedDelivery, notice: Notification): Promise<Outcome> {
     const { webhookId, personId } = delivery;
     if (webhookId !== null) return this.#post(webhookId, notice);
     return personId === null ? missing : this.#mail(personId, notice);
   }
 
-  async #post(webhookId: string, notice: Notice): Promise<Outcome> {
+  async #post(webhookId: string, notice: Notification): Promise<Outcome> {
     const { webhooks, clock, sealFor, posting } = this.#options;
     const webhook = await webhooks.find(webhookId);
     if (!webhook?.isEnabled) return { ...missing, error: "disabled" };
@@ -209,7 +209,7 @@ export class Deliverer {
     return { ...posted, result: isTaken ? "delivered" : status === 410 ? "never" : "again" };
   }
 
-  async #mail(personId: string, notice: Notice): Promise<Outcome> {
+  async #mail(personId: string, notice: Notification): Promise<Outcome> {
     const { people, mail, clock, publicOrigin } = this.#options;
     const person = await people.findPerson(personId);
     if (!person || !mail) return missing;
@@ -239,6 +239,6 @@ export function webhookSecretPlace(webhookId: string): string {
 }
 
 /** The same at each attempt, byte by byte. */
-export function bodyOf({ type, at, data }: Notice): string {
+export function bodyOf({ type, at, data }: Notification): string {
   return JSON.stringify({ type, timestamp: new Date(at * 1000).toISOString(), data });
 }

@@ -1,9 +1,9 @@
 // What people are told by mail of a notice.
-import type { Notice, NoticeData, NoticeType } from "../../domain/notifications/notification.ts";
+import type { Notification, NotificationData, NotificationType } from "../../domain/notifications/notification.ts";
 import type { MailMessage } from "../../domain/people/mail.ts";
 
 /** One line each: a name in a subject has no line break, as names have no control characters. */
-const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: string; text: string } } = {
+const words: { [Type in NotificationType]: (data: NotificationData[Type]) => { subject: string; text: string } } = {
   "quota.threshold": ({ owner, owner_id: id, unit, limit, used, threshold, window, tag }) => ({
     subject: `${threshold} % of a quota in ${unit} is used`,
     text: `${used} of ${limit} ${unit} of the ${owner} ${id}${tag === undefined ? "" : ` with the tag ${tag}`} are used in the time from ${time(window.starts_at)} to ${time(window.ends_at)}. Requests that do not fit into what is left are refused until then.`,
@@ -43,9 +43,9 @@ const words: { [Type in NoticeType]: (data: NoticeData[Type]) => { subject: stri
   "webhook.test": () => ({ subject: "A test", text: "This is a test of a webhook." }),
 };
 
-export function noticeMail(to: string, { type, data }: Notice, origin: string): MailMessage {
+export function noticeMail(to: string, { type, data }: Notification, origin: string): MailMessage {
   // The types of `type` and `data` belong together, which the compiler does not follow through the table.
-  const write = words[type] as (data: NoticeData[NoticeType]) => { subject: string; text: string };
+  const write = words[type] as (data: NotificationData[NotificationType]) => { subject: string; text: string };
   const { subject, text } = write(data);
   return {
     to,

@@ -3,10 +3,10 @@
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, elapsedMs } from "../../base/clock.ts";
 import { longLived } from "../../base/long-lived.ts";
-import { OutwardRefused } from "../../egress/addresses.ts";
-import { type OutwardOptions, outwardFault, sendOutward } from "../../egress/send.ts";
+import { EgressRefused } from "../../egress/addresses.ts";
+import { type EgressOptions, egressFault, sendEgress } from "../../egress/send.ts";
 
-export interface PostOptions extends Pick<OutwardOptions, "rules" | "resolve" | "ca"> {
+export interface PostOptions extends Pick<EgressOptions, "rules" | "resolve" | "ca"> {
   clock: Pick<Clock, "monotonicMs">;
   /** All of an attempt. Default 15,000. */
   timeoutMs?: number;
@@ -36,11 +36,11 @@ export async function post(
   const { clock, timeoutMs = defaultTimeoutMs } = options;
   const startMs = clock.monotonicMs();
   const cancellation = new Cancellation();
-  const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), timeoutMs);
-  const stopped = () => cancellation.cancel(new OutwardRefused("stopped"));
+  const timer = setTimeout(() => cancellation.cancel(new EgressRefused("timeout")), timeoutMs);
+  const stopped = () => cancellation.cancel(new EgressRefused("stopped"));
   options.stop?.onCancel(stopped);
   try {
-    const answer = await sendOutward(
+    const answer = await sendEgress(
       new URL(href),
       { method: "POST", headers, body },
       { ...options, timeoutMs },
@@ -51,7 +51,7 @@ export async function post(
     return { status: answer.status, error: null, retryAfterSeconds: retryAfter(answer.headers), durationMs };
   } catch (error) {
     const durationMs = Math.round(elapsedMs(clock, startMs));
-    return { status: null, error: outwardFault(error), retryAfterSeconds: undefined, durationMs };
+    return { status: null, error: egressFault(error), retryAfterSeconds: undefined, durationMs };
   } finally {
     clearTimeout(timer);
     options.stop?.off(stopped);

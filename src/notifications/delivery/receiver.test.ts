@@ -1,7 +1,7 @@
 // Which addresses webhooks reach, in the spellings by which others have been let in.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../base/errors.ts";
-import { addressesOf, OutwardRefused } from "../../egress/addresses.ts";
+import { addressesOf, EgressRefused } from "../../egress/addresses.ts";
 import { isPublicAddress } from "../../egress/public-address.ts";
 import { receiverUrl } from "./receiver.ts";
 
@@ -132,7 +132,7 @@ describe("a name", () => {
   test("is refused where any of its addresses is not public", async () => {
     for (const inside of ["10.0.0.1", "127.0.0.1", "::1", "::ffff:8.8.8.8", "fe80::1%eth0", "100.64.0.1"]) {
       const error = await leadsTo("8.8.8.8", inside).catch((reason: unknown) => reason);
-      expect([inside, String(error)]).toEqual([inside, String(new OutwardRefused("address_not_public"))]);
+      expect([inside, String(error)]).toEqual([inside, String(new EgressRefused("address_not_public"))]);
     }
   });
 

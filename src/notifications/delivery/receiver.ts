@@ -1,13 +1,13 @@
 // What may be given as the address of a receiver.
 import { fieldError } from "../../base/errors.ts";
 import { parseRange } from "../../base/text/ip-range.ts";
-import { hostOf, type OutwardRules } from "../../egress/addresses.ts";
+import { type EgressRules, hostOf } from "../../egress/addresses.ts";
 import { isLoopbackAddress, isPublicAddress } from "../../egress/public-address.ts";
 
 const maxUrlLength = 2_048;
 
 /** The address in its one form. Throws `invalid_request` for what may not be posted to, as far as it tells by itself. */
-export function receiverUrl(text: string, { allowLoopback }: OutwardRules): string {
+export function receiverUrl(text: string, { allowLoopback }: EgressRules): string {
   const url = URL.parse(text);
   if (!url || text.length > maxUrlLength)
     throw fieldError("url", `must be an https address of ${maxUrlLength} characters at most.`);

@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../base/errors.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { HttpEnd, InferenceCourse, Observer, RefusedInference } from "../../domain/usage/observer.ts";
 import type { UsageBegin, UsageEnd } from "../../domain/usage/usage.ts";
-import type { Standing } from "./incident-watch.ts";
+import type { IncidentState } from "./incident-watch.ts";
 
 const windowSeconds = 300;
 /** Percent of the requests of a window from which on it is told, and below which the next one may be told again. */
@@ -93,7 +93,7 @@ export class ErrorWatch implements Observer {
   }
 
   /** Ends the window where it is over. */
-  standings(): Standing[] {
+  standings(): IncidentState[] {
     for (const count of this.#counts()) if (count.requests >= fewest && count.rate >= tooMany) count.isOut = true;
     if (this.#clock.monotonicMs() - this.#startedMs >= windowSeconds * 1000) this.#turn();
     return this.#counts()
@@ -136,7 +136,7 @@ export class ErrorWatch implements Observer {
   }
 }
 
-function standingOf({ accountId, environment, requests, failed, rate, isOut }: Count): Standing {
+function standingOf({ accountId, environment, requests, failed, rate, isOut }: Count): IncidentState {
   const subject = `errors:${accountId ?? "all"}:${environment ?? "all"}`;
   const data = { environment, requests, failed, rate: Math.round(rate * 10) / 10, window_seconds: windowSeconds };
   return {

@@ -7,7 +7,7 @@ import type { Teller } from "../notifications.ts";
 import { Rounds } from "./rounds.ts";
 
 /** How something stands, as this process sees it now. */
-export interface Standing {
+export interface IncidentState {
   /** Names it among all that is watched. */
   subject: string;
   isOut: boolean;
@@ -17,7 +17,7 @@ export interface Standing {
   ended(since: number, nowSeconds: number): Tidings | undefined;
 }
 
-type Source = () => readonly Standing[] | Promise<readonly Standing[]>;
+type Source = () => readonly IncidentState[] | Promise<readonly IncidentState[]>;
 
 export interface IncidentWatchOptions {
   store: IncidentStore;
@@ -87,7 +87,7 @@ export class IncidentWatch {
     return this.#options.live().every(({ id }) => id !== replicaId);
   }
 
-  async #begin(standing: Standing): Promise<void> {
+  async #begin(standing: IncidentState): Promise<void> {
     const { store, teller, replicaId, clock } = this.#options;
     const since = clock.nowSeconds();
     if (!(await store.begin({ subject: standing.subject, replicaId, since }))) return;
@@ -95,7 +95,7 @@ export class IncidentWatch {
   }
 
   /** Nothing is told of one that is gone from the configuration. */
-  async #follow({ subject, replicaId, since }: Incident, standing: Standing | undefined): Promise<void> {
+  async #follow({ subject, replicaId, since }: Incident, standing: IncidentState | undefined): Promise<void> {
     const { store, teller, clock, replicaId: own } = this.#options;
     if (standing?.isOut) {
       if (replicaId !== own) await store.adopt(subject, replicaId, own);

@@ -1,6 +1,6 @@
 // What of model servers and nodes is out of order: only what lasts is worth telling.
 import type { Clock } from "../../base/clock.ts";
-import { operatorTidings, type Standing } from "./incident-watch.ts";
+import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
 /** An upstream's failures are often over in a moment, as are a node's lost connections. */
 const upstreamGraceMs = 30_000;
@@ -29,10 +29,10 @@ export class Outages {
     this.#clock = clock;
   }
 
-  standings(): Standing[] {
+  standings(): IncidentState[] {
     const before = this.#seen;
     this.#seen = new Map();
-    const upstreams = this.#sources.upstreams().map(({ name, isWell }): Standing => {
+    const upstreams = this.#sources.upstreams().map(({ name, isWell }): IncidentState => {
       const subject = `upstream:${name}`;
       return {
         subject,
@@ -42,7 +42,7 @@ export class Outages {
           operatorTidings("upstream.up", subject, since, { upstream: name, down_seconds: now - since }),
       };
     });
-    const nodes = this.#sources.nodes().map(({ id, name, isConnected }): Standing => {
+    const nodes = this.#sources.nodes().map(({ id, name, isConnected }): IncidentState => {
       const subject = `node:${id}`;
       const node = { node_id: id, name };
       return {

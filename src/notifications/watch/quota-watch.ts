@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 import { usdOf } from "../../base/money.ts";
 import type { LimitSet, LimitStore, Quota, QuotaUse } from "../../domain/limits/limits.ts";
 import type { Period } from "../../domain/limits/quota-rules.ts";
-import type { NoticeData, Tidings } from "../../domain/notifications/notification.ts";
+import type { NotificationData, Tidings } from "../../domain/notifications/notification.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Teller } from "../notifications.ts";
 import { Rounds } from "./rounds.ts";
@@ -40,7 +40,7 @@ interface Measure {
   series: string;
   period: Period;
   isAt(percent: number): boolean;
-  data: Omit<NoticeData["quota.threshold"], "threshold">;
+  data: Omit<NotificationData["quota.threshold"], "threshold">;
 }
 
 export class QuotaWatch {

@@ -1,9 +1,9 @@
 // The changes of MCP servers that wait for an operator's approval, of which operators are notified.
-import { operatorTidings, type Standing } from "./incident-watch.ts";
+import { type IncidentState, operatorTidings } from "./incident-watch.ts";
 
 /** `waiting`: how much of each server waits; told once, until nothing of it does any more. */
-export function waitingTools(waiting: ReadonlyMap<string, number>): Standing[] {
-  return [...waiting].map(([server, count]): Standing => {
+export function waitingTools(waiting: ReadonlyMap<string, number>): IncidentState[] {
+  return [...waiting].map(([server, count]): IncidentState => {
     const subject = `tools:${server}`;
     return {
       subject,

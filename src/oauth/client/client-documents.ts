@@ -5,8 +5,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { Environment } from "../../domain/api-key.ts";
 import type { PublishedApp } from "../../domain/people/app.ts";
 import { type DescribedClient, outsideApp } from "../../domain/people/outside-client.ts";
-import { OutwardRefused } from "../../egress/addresses.ts";
-import { type OutwardAnswer, type OutwardOptions, outwardFault, sendOutward } from "../../egress/send.ts";
+import { EgressRefused } from "../../egress/addresses.ts";
+import { type EgressAnswer, type EgressOptions, egressFault, sendEgress } from "../../egress/send.ts";
 import { LruMap } from "../../policy/lru-map.ts";
 import { Turns } from "../../policy/turns.ts";
 import type { PageFault } from "../authorize/check.ts";
@@ -14,7 +14,7 @@ import { describedClient } from "./client-metadata.ts";
 import type { ClientThrottle } from "./client-throttle.ts";
 import { appIdOf } from "./document-url.ts";
 
-export interface ClientDocumentsOptions extends Omit<OutwardOptions, "timeoutMs"> {
+export interface ClientDocumentsOptions extends Omit<EgressOptions, "timeoutMs"> {
   /** Hosts that may have documents; null: all. */
   hosts: readonly string[] | null;
   clientThrottle: Pick<ClientThrottle, "requireDocument">;
@@ -78,18 +78,18 @@ export class ClientDocuments {
   async #fetch(url: string): Promise<Found> {
     const { clock, timeoutMs = defaultTimeoutMs } = this.#options;
     const cancellation = new Cancellation();
-    const timer = setTimeout(() => cancellation.cancel(new OutwardRefused("timeout")), timeoutMs);
-    let answer: OutwardAnswer | undefined;
+    const timer = setTimeout(() => cancellation.cancel(new EgressRefused("timeout")), timeoutMs);
+    let answer: EgressAnswer | undefined;
     let found: Found;
     let freshMs = failureMs;
     try {
       // Nothing of us, and nothing of who asks, goes along.
       const request = { method: "GET", headers: { accept: "application/json", "accept-encoding": "identity" } };
-      answer = await sendOutward(new URL(url), request, { ...this.#options, timeoutMs }, cancellation);
+      answer = await sendEgress(new URL(url), request, { ...this.#options, timeoutMs }, cancellation);
       found = await read(url, answer, cancellation);
       if (!("reason" in found)) freshMs = freshFor(answer.headers.get("cache-control") ?? "");
     } catch (error) {
-      const word = error instanceof Error && error.name === "BodyTooLongError" ? "too_long" : outwardFault(error);
+      const word = error instanceof Error && error.name === "BodyTooLongError" ? "too_long" : egressFault(error);
       found = fault(
         word,
         "it could not be fetched: it has to be answered at once, with status 200 and a JSON of 64 KB at most. Where this server does not reach the internet, its operator sets oauth.client_documents to off: clients then register themselves.",
@@ -103,7 +103,7 @@ export class ClientDocuments {
   }
 }
 
-async function read(url: string, { status, headers, body }: OutwardAnswer, cancellation: Cancellation): Promise<Found> {
+async function read(url: string, { status, headers, body }: EgressAnswer, cancellation: Cancellation): Promise<Found> {
   if (status !== 200) return fault(`status_${status}`, `it is answered with ${status}; redirects are not followed.`);
   const type = headers.get("content-type") ?? "";
   if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type)) {

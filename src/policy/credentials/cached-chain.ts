@@ -6,9 +6,9 @@ import type { CountedPlace, LimitSet } from "../../domain/limits/limits.ts";
 import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { defaultPriority, lowestPriority, type Priority } from "../../domain/models/policies/priority.ts";
 import { commandLineAppId } from "../../domain/people/app.ts";
-import type { ChainKey, ModelReach, Principal } from "../../domain/principal.ts";
+import type { ChainKey, ModelAccess, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import type { ToolReach } from "../../domain/tools/tool-reach.ts";
+import type { ToolAccess } from "../../domain/tools/tool-reach.ts";
 import { type AccountLimits, ChainLimits } from "../limits-of.ts";
 import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";
@@ -25,8 +25,8 @@ interface ChainTerms {
   readonly scopes: ReadonlySet<Scope>;
   /** Those of the account alone; or, where it is told otherwise, all limits of this one chain. */
   readonly limits: AccountLimits | LimitSet;
-  readonly reach: ModelReach | undefined;
-  readonly tools: ToolReach | undefined;
+  readonly reach: ModelAccess | undefined;
+  readonly tools: ToolAccess | undefined;
   readonly priority: Priority;
   readonly tags: readonly string[] | undefined;
   readonly responseCache: ResponseCache | undefined;
@@ -157,8 +157,8 @@ export class CachedChains {
   readonly #keyTerms = new EqualParts<KeyTerms>();
   readonly #scopeSets = new EqualParts<ReadonlySet<Scope>>();
   readonly #accountLimits = new EqualParts<AccountLimits>();
-  readonly #reaches = new EqualParts<ModelReach>();
-  readonly #toolReaches = new EqualParts<ToolReach>();
+  readonly #reaches = new EqualParts<ModelAccess>();
+  readonly #toolReaches = new EqualParts<ToolAccess>();
   readonly #tags = new EqualParts<readonly string[]>();
   readonly #terms = new EqualParts<ChainTerms>();
 
@@ -229,7 +229,7 @@ export class CachedChains {
   }
 
   /** What any of them does not leave, none of them has. */
-  #reachOf(keys: readonly ChainKey[]): ModelReach | undefined {
+  #reachOf(keys: readonly ChainKey[]): ModelAccess | undefined {
     const models = keys.flatMap((key) => (key.models ? [key.models] : []));
     const neverLeaves = keys.some((key) => key.neverLeaves);
     if (models.length === 0 && !neverLeaves) return undefined;
@@ -238,7 +238,7 @@ export class CachedChains {
   }
 
   /** Each list bounds the others. */
-  #toolsOf(keys: readonly ChainKey[], account: Account): ToolReach | undefined {
+  #toolsOf(keys: readonly ChainKey[], account: Account): ToolAccess | undefined {
     const lists = [...keys, account].flatMap(({ tools }) => (tools ? [tools] : []));
     return lists.length === 0 ? undefined : this.#toolReaches.shared(JSON.stringify(lists), { lists });
   }

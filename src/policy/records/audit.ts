@@ -1,5 +1,5 @@
 // Makes the events of the audit log.
-import type { Acting, AuditAction, AuditActor, AuditEvent, Standing } from "../../domain/audit.ts";
+import type { Acting, ActorStatus, AuditAction, AuditActor, AuditEvent } from "../../domain/audit.ts";
 import type { SignedIn } from "../../domain/people/session.ts";
 import { actorOf, keyOf, type Principal } from "../../domain/principal.ts";
 
@@ -48,7 +48,7 @@ function actorIn(by: Principal | Visitor | AuditActor): AuditActor {
   return "session" in by ? { type: "person", id: by.person.id } : by;
 }
 
-function standingOf(by: Principal | Visitor | AuditActor, accountId: string | null): Standing | undefined {
+function standingOf(by: Principal | Visitor | AuditActor, accountId: string | null): ActorStatus | undefined {
   if ("session" in by) return { sessionId: by.session.id, credentialId: null, role: null, isOperator: false };
   if (!("keys" in by && by.person)) return undefined;
   const { sessionId, role, isOperator } = by.person;

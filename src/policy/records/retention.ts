@@ -33,7 +33,7 @@ export interface RetentionOptions {
 
 const daySeconds = 86_400;
 /** From the first start of a version with a default that deletes. */
-const noticeSeconds = 14 * daySeconds;
+const notificationSeconds = 14 * daySeconds;
 const defaultPieceMs = 4;
 const fewest = 20;
 const most = 1_000;
@@ -49,7 +49,7 @@ export class Retention {
   /** Up to when this process has seen to it that nothing older is there. */
   readonly #cleared = new Map<RetainedKind, number>();
   #wasTold = false;
-  #isNoticeOver = false;
+  #isNotificationOver = false;
   #sweeping: Promise<void> | undefined;
   #closed = false;
 
@@ -119,16 +119,16 @@ export class Retention {
 
   /** Where there is something that a default would delete, that is told for two weeks first. */
   async #defaultsHold(settings: RetentionSettings, now: number): Promise<boolean> {
-    if (this.#isNoticeOver) return true;
+    if (this.#isNotificationOver) return true;
     const { store } = this.#options;
     let from = await store.defaultsFrom();
     if (from === undefined || from > now) {
       const concerned = await this.#isConcerned(settings, now);
-      from ??= await store.beginDefaults(concerned ? now + noticeSeconds : now);
+      from ??= await store.beginDefaults(concerned ? now + notificationSeconds : now);
       if (concerned && from > now) this.#tell(settings, from);
     }
-    this.#isNoticeOver = from <= now;
-    return this.#isNoticeOver;
+    this.#isNotificationOver = from <= now;
+    return this.#isNotificationOver;
   }
 
   async #isConcerned(settings: RetentionSettings, now: number): Promise<boolean> {

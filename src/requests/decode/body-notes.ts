@@ -1,7 +1,7 @@
 // What one pass over a body notes of it: where the members stand by which the gateway goes, and what was counted.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
-import { asksForUsage, type RequestMarks } from "../facts.ts";
+import { asksForUsage, type BodyFacts } from "../facts.ts";
 import { kindAt } from "./kind-at.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
 
@@ -25,10 +25,10 @@ const places = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
 /**
- * The marks of a body whose bytes are loaded. One object serves all bodies, so it is lent: who keeps something of it copies
+ * The facts of a body whose bytes are loaded. One object serves all bodies, so it is lent: who keeps something of it copies
  * that before the next text is loaded.
  */
-export class BodyNotes implements RequestMarks {
+export class BodyNotes implements BodyFacts {
   promptTokens = 0;
   hasMedia = false;
   /** True if a member was passed that has no rule. */
@@ -72,7 +72,7 @@ export class BodyNotes implements RequestMarks {
     return this.#kindOf(notes.stream) === trueKind;
   }
 
-  get streamOptions(): RequestMarks["streamOptions"] {
+  get streamOptions(): BodyFacts["streamOptions"] {
     if (this.#kindOf(notes.streamOptions) === noKind) return "none";
     const start = this.#starts[notes.streamOptions] as number;
     const end = this.#ends[notes.streamOptions] as number;

@@ -52,9 +52,9 @@ function told(decode: Decode, operation: Operation, text: string | Uint8Array, w
       metadataStart: _____,
       metadataEnd: ______,
       isolating: ________,
-      ...marks
+      ...facts
     } = all;
-    return { ...marks, ...bodyOf(decode(operation, amongOthers(text), within)) };
+    return { ...facts, ...bodyOf(decode(operation, amongOthers(text), within)) };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     return { code: error.code, message: error.message };

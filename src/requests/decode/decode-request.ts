@@ -10,7 +10,7 @@ import { DecodedRequest } from "../decoded-request.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialects } from "../dialects/dialects.ts";
 import { neutralMembers } from "../dialects/neutral-members.ts";
-import { marksOf, type RequestMarks } from "../facts.ts";
+import { type BodyFacts, factsOf } from "../facts.ts";
 import { notes } from "./body-notes.ts";
 import { compileRule, type MemberUse, type MemberUses } from "./compile-rule.ts";
 import { FieldNames, namesOf } from "./field-names.ts";
@@ -31,23 +31,23 @@ export function decodeRequest(operation: Operation, sent: ByteSpan, limits: Requ
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
   // What is counted of a task is read from all of its body.
-  const marks = dialect.task ? undefined : marksIn(dialect, bytes, limits);
-  const request = marks ? new DecodedRequest(dialect, bytes, marks) : parsedRequest(operation, sent, limits);
-  requireAllowed(request, limits, marks);
+  const facts = dialect.task ? undefined : marksIn(dialect, bytes, limits);
+  const request = facts ? new DecodedRequest(dialect, bytes, facts) : parsedRequest(operation, sent, limits);
+  requireAllowed(request, limits, facts);
   return request;
 }
 
 /** Shapes by the list of refused members, which changes with the configuration alone. */
 const refusals = new WeakMap<readonly string[], RefusedMembers>();
 
-function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, marks?: RequestMarks): void {
+function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, facts?: BodyFacts): void {
   if (!names) return;
   let refused = refusals.get(names);
   if (!refused) {
     refused = new RefusedMembers(names, new Set(decisiveNames));
     refusals.set(names, refused);
   }
-  refused.require(request, marks?.templateStart ?? 0, marks?.templateEnd ?? 0);
+  refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
 }
 
 /** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
@@ -77,7 +77,7 @@ function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLim
   fieldNames().require(rule, body);
   requireFit(rule, body);
   dialect.task?.check(body);
-  return new DecodedRequest(dialect, bytes, marksOf(dialect, body), parsed);
+  return new DecodedRequest(dialect, bytes, factsOf(dialect, body), parsed);
 }
 
 /** What is done with members in all operations: what their schemas do not know may still be there. */
@@ -179,11 +179,11 @@ export function memberRuleOf(operation: Operation, name: string): ValueRule | un
 }
 
 /** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
-function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): RequestMarks | undefined {
+function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): BodyFacts | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
-  const marks = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
-  if (marks !== undefined && dialect.isConversation && marks.promptItems > limits.messages) return undefined;
-  return marks;
+  const facts = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
+  if (facts !== undefined && dialect.isConversation && facts.promptItems > limits.messages) return undefined;
+  return facts;
 }
 
 /** Whether it is UTF-8. What it came with is mostly its own head, and both ASCII: no view of it is needed to see that. */

@@ -9,7 +9,7 @@ import { stored } from "../../../tests/support/stored-responses.ts";
 import { UnsteadyRunStore } from "../../../tests/support/unsteady-run-store.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { AccountBytes, HeldBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import type { InferenceCall } from "../../inference/call.ts";
@@ -34,7 +34,7 @@ function drawing(seed: number): () => number {
 function messageFor(): MessageRequest & { finished: number } {
   return {
     ...{ requestId: "req_1", line: {}, trace: undefined, isOnLedger: false, finished: 0 },
-    by: () => new HeldBytes(1).visitors,
+    by: () => new BufferedBytes(1).visitors,
     hold: () => undefined,
     durationNow: () => 0,
     finish() {
@@ -49,18 +49,18 @@ interface Made {
   run: BackgroundRun;
   store: UnsteadyRunStore;
   looks: SharedLooks;
-  held: HeldBytes;
+  held: BufferedBytes;
   message: ReturnType<typeof messageFor>;
 }
 
 function make(store: UnsteadyRunStore, insert: () => Promise<void>, on: Clock = clock): Made {
-  const held = new HeldBytes(1_000_000_000);
+  const held = new BufferedBytes(1_000_000_000);
   const message = messageFor();
   const first = stored("resp_1", { status: "queued", background: true, response: { id: "resp_1", output: [] } });
   const run = new BackgroundRun({
     tagHeader: null,
     priority: undefined,
-    ...{ message, principal: principalFor(), holder: held.holder(new AccountBytes()) },
+    ...{ message, principal: principalFor(), memoryAccount: held.memoryAccount(new AccountMemory()) },
     ...{ request: decodedRequest({ input: "Hi" }, "response"), stored: first, responses: { insert } },
     ...{ background: store, turns: new StoreTurns(on), clock: on, onNotStored() {} },
   });

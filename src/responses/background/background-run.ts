@@ -2,11 +2,11 @@
 
 import { decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { Holder } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Eventual } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/later.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type {
@@ -37,7 +37,7 @@ export interface BackgroundRunOptions {
   principal: Principal;
   tagHeader: string | null;
   priority: Priority | undefined;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   request: DecodedRequest;
   /** What is kept before a model was asked, its response included. */
   stored: StoredResponse;
@@ -52,7 +52,7 @@ export interface BackgroundRunOptions {
 /** What a run needs until its client is answered. */
 export interface BackgroundBegin {
   /** Has a model answer it. Throws, or rejects with, a GatewayError where it does not come to that. */
-  ask(call: InferenceCall<void>): Eventual<void>;
+  ask(call: InferenceCall<void>): MaybePromise<void>;
   onLimits(status: LimitStatus): void;
 }
 
@@ -140,8 +140,8 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     return this.#options.tagHeader;
   }
 
-  get holder(): Holder {
-    return this.#options.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.#options.memoryAccount;
   }
 
   get trace(): RequestTrace | undefined {
@@ -161,7 +161,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       this.#begun.resolve(false);
       this.#writer.drop();
       this.left.cancel(error);
-      this.holder.release("chats", this.#held);
+      this.memoryAccount.release("chats", this.#held);
       this.#hasEnded();
       throw error;
     } finally {
@@ -308,10 +308,10 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
     if (more === 0 || this.#isOver) return;
     this.#held += more;
     if (more < 0) {
-      this.holder.release("chats", -more);
+      this.memoryAccount.release("chats", -more);
       return;
     }
-    const refusal = this.holder.take("chats", more);
+    const refusal = this.memoryAccount.take("chats", more);
     if (!refusal) return;
     this.#held -= more;
     this.events.fail("server_error", refusal.message);
@@ -351,7 +351,7 @@ export class BackgroundRun implements InferenceCall<void>, ClientStream {
       this.#tell();
     }
     if (written === "given_up") onNotStored();
-    this.holder.release("chats", this.#held);
+    this.memoryAccount.release("chats", this.#held);
     message.finish(this.#fault);
     this.#hasEnded();
     for (const listener of this.#listeners) listener.ended();

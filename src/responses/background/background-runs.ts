@@ -91,7 +91,7 @@ export class BackgroundRuns {
   ): Promise<BackgroundRun> {
     try {
       requireKept(request, deps);
-      const holder = message.by(principal);
+      const memoryAccount = message.by(principal);
       const streamed = asStream(request, limits);
       const refusal = message.hold(streamed.bytes.length);
       if (refusal) throw refusal;
@@ -100,7 +100,7 @@ export class BackgroundRuns {
       const { responseKeeper } = deps;
       await responseKeeper.requireRoom(principal.account.id, roughSizeOf(stored.input));
       const one = new BackgroundRun({
-        ...{ ...asked, message, principal, holder, request: streamed, stored },
+        ...{ ...asked, message, principal, memoryAccount, request: streamed, stored },
         ...{ turns: this.#turns, ...this.#options },
         onNotStored: () => responseKeeper.notStored(principal.account.id, "store_failed"),
       });

@@ -1,6 +1,6 @@
 // Sends a client the events of a response in the background: those that were, and those that come.
 
-import { nowhere } from "../../base/bag.ts";
+import { noIndex } from "../../base/bag.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
@@ -33,7 +33,7 @@ export interface FollowOptions {
 
 /** Until the response has ended, the client leaves, or the server stops: the client then asks for what comes later. */
 export class EventFollower implements EventListener, CancelListener, Stoppable {
-  inBag = nowhere;
+  setIndex = noIndex;
   readonly #options: FollowOptions;
   readonly #heartbeat: ReturnType<typeof setInterval>;
   /** The number of the last event that it was sent. */

@@ -10,25 +10,25 @@ import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
 import { accountToolName } from "../../mcp/front/account-tool.ts";
 import type { ClientCall } from "../../mcp/front/client-call.ts";
-import type { Desk } from "../../mcp/front/desk.ts";
+import type { RequestHandler } from "../../mcp/front/desk.ts";
 import { errorTable } from "../../wire/errors.ts";
 
 /** JSON-RPC 2.0, 5.1. */
 const internalError = -32_603;
 
-export interface DeskToolsOptions {
+export interface HandlerToolsOptions {
   servers: Pick<McpServers, "all" | "find">;
   uses: Pick<ToolUses, "permit">;
   /** Loaded with the first request that needs it. */
-  desk(): Promise<Desk>;
+  handler(): Promise<RequestHandler>;
   /** The public URL, without a slash at the end. */
   installationUrl(): string;
 }
 
-export class DeskTools implements ModelTools {
-  readonly #options: DeskToolsOptions;
+export class HandlerTools implements ModelTools {
+  readonly #options: HandlerToolsOptions;
 
-  constructor(options: DeskToolsOptions) {
+  constructor(options: HandlerToolsOptions) {
     this.#options = options;
   }
 
@@ -85,13 +85,13 @@ export class DeskTools implements ModelTools {
     method: string,
     params: JsonObject,
     only: string,
-    { principal, holder, left, trace }: ToolAsker,
+    { principal, memoryAccount, left, trace }: ToolAsker,
   ): Promise<JsonObject> {
     const cancellation = new Cancellation();
     const leave = () => cancellation.cancel(left.reason);
     left.onCancel(leave);
     const call: ClientCall = {
-      ...{ principal, holder, left, cancellation, only, listing: "all", trace },
+      ...{ principal, memoryAccount, left, cancellation, only, listing: "all", trace },
       requestId: `req_${Bun.randomUUIDv7()}`,
       // Nobody is there to fill in a form; a model is one of the gateway's own.
       capabilities: {},
@@ -100,7 +100,7 @@ export class DeskTools implements ModelTools {
       ask: () => Promise.reject(new GatewayError("invalid_request", "Within a call of a model nobody can be asked.")),
     };
     try {
-      return await (await this.#options.desk()).result(method, params, call);
+      return await (await this.#options.handler()).result(method, params, call);
     } finally {
       left.off(leave);
     }

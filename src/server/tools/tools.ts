@@ -10,9 +10,9 @@ import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
 import type { Revocations } from "../../mcp/connections/revocations.ts";
 import type { ClientRequest } from "../../mcp/front/client-call.ts";
-import type { Desk } from "../../mcp/front/desk.ts";
+import type { RequestHandler } from "../../mcp/front/desk.ts";
 import type { Endpoint } from "../../mcp/front/endpoint.ts";
-import { ServerLinks, type ServerLinksDeps } from "../../mcp/links/links.ts";
+import { ServerSessions, type ServerSessionsDeps } from "../../mcp/links/links.ts";
 import { Definitions } from "../../mcp/servers/definitions.ts";
 import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
 import { NodeWatch } from "../../mcp/servers/node-watch.ts";
@@ -28,11 +28,11 @@ import { SqlMcpServerStore } from "../../storage/tables/tools/mcp-server-store.t
 import type { Governance } from "../governance.ts";
 import type { Opened } from "../opened.ts";
 import { StoredApprovals } from "./approved-calls.ts";
-import { DeskTools } from "./model-tools.ts";
+import { HandlerTools } from "./model-tools.ts";
 import { openToolAuthorization, openToolConnections } from "./tool-connections.ts";
 import type { ToolUseParts } from "./tool-uses.ts";
 
-export interface ToolsOptions extends Pick<ServerLinksDeps, "dataDir" | "version"> {
+export interface ToolsOptions extends Pick<ServerSessionsDeps, "dataDir" | "version"> {
   db: Database;
   config: Config;
   governance: Governance;
@@ -63,7 +63,7 @@ export async function openTools(options: ToolsOptions) {
   const connections = openToolConnections({
     ...{ ...authorization, db, governance, servers: mcpServers, issuer: installationUrl, clock, log },
   });
-  const links = new ServerLinks({
+  const links = new ServerSessions({
     ...{ dataDir, version, nodes, clock, log, connections: connections.personConnections },
     environment: processEnvironment(),
     connectAt: (server) => `${installationUrl()}/tools?account=${server}`,
@@ -80,26 +80,26 @@ export async function openTools(options: ToolsOptions) {
     };
   };
   const still = (principal: Principal) => governance.authenticator.still(principal);
-  let front: Promise<{ desk: Desk; endpoint: Endpoint }> | undefined;
+  let front: Promise<{ handler: RequestHandler; endpoint: Endpoint }> | undefined;
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
-    const [deskModule, endpointModule] = await Promise.all([
+    const [handlerModule, endpointModule] = await Promise.all([
       import("../../mcp/front/desk.ts"),
       import("../../mcp/front/endpoint.ts"),
     ]);
-    const desk = new deskModule.Desk({
+    const handler = new handlerModule.RequestHandler({
       ...{ servers: mcpServers, links, definitions: toolDefinitions, onChange, clock, log },
       ...{ places: uses.toolPlaces, uses: uses.toolUses, sampler: uses.toolSampler },
       searchFrom: () => current().tools.searchFrom,
     });
-    return { desk, endpoint: new endpointModule.Endpoint(desk, clock, still) };
+    return { handler, endpoint: new endpointModule.Endpoint(handler, clock, still) };
   };
   const loaded = () => {
     front ??= open();
     return front;
   };
   opened.onClose(async () => (await front)?.endpoint.close());
-  const desk = async () => (await loaded()).desk;
+  const handler = async () => (await loaded()).handler;
   return {
     mcpServers,
     toolDefinitions,
@@ -107,7 +107,7 @@ export async function openTools(options: ToolsOptions) {
       ...{ servers: mcpServers, definitions: toolDefinitions, findNode, clock },
       separateLink: (server, caller) => links.separate(server, caller),
     }),
-    modelTools: new DeskTools({ servers: mcpServers, uses: uses.toolUses, desk, installationUrl }),
+    modelTools: new HandlerTools({ servers: mcpServers, uses: uses.toolUses, handler, installationUrl }),
     approvedCalls: openApprovals(options),
     ...connections,
     mcp: {
@@ -156,7 +156,7 @@ async function openServers(options: ToolsOptions, revocations: Revocations) {
 }
 
 /** A server that is another one now is connected to anew, and of one that is gone nothing is remembered. */
-function endWithServers(servers: ManagedServers, links: ServerLinks, definitions: Definitions): void {
+function endWithServers(servers: ManagedServers, links: ServerSessions, definitions: Definitions): void {
   let before = servers.all();
   servers.onChange(() => {
     const now = servers.all();

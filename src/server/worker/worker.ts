@@ -1,6 +1,6 @@
 // A worker process: serves requests for models that are served over plain HTTP, and hands all others over to the primary one.
 import { dirname, join } from "node:path";
-import { heldBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -193,7 +193,7 @@ class Worker {
       priorityOf: (account) => this.#tiers.find(account.tier).priority,
       reread: () => this.#reread(),
     });
-    heldBytes.maxBytes = Math.ceil(config.limits.heldBytes / setup.workers);
+    bufferedBytes.maxBytes = Math.ceil(config.limits.heldBytes / setup.workers);
   }
 
   /** Takes the models that it serves; listens from the first time on. */
@@ -214,7 +214,7 @@ class Worker {
     this.#tiers.configure(config.tiers);
     this.#authenticator.limitsChanged();
     this.log.configure(logSettings(this.#setup.config, config, this.#routing));
-    heldBytes.maxBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
+    bufferedBytes.maxBytes = Math.ceil(config.limits.heldBytes / this.#setup.workers);
   }
 
   /** What is known of credentials holds no longer once it resolves. Tiers come first: nothing may be made of the old ones. */
@@ -299,7 +299,7 @@ class Worker {
       // Whoever is signed in at a browser is known to the primary process alone.
       sessions: { applies: () => false, find: handOverLater },
       baseUrl: () => baseUrl,
-      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, heldBytes),
+      openRequests: new OpenRequests(() => this.#config.limits.openRequestsPerKey, bufferedBytes),
       trustedProxies: trustedProxies(config.trustedProxies),
       locality: new Locality(config.allowedHosts),
       addressThrottle: this.#addressThrottle,
@@ -343,7 +343,7 @@ class Worker {
       observer: this.#observer,
       requestLimits: () => this.#config.limits,
       // A worker may hold a part of what the server may. The primary process has room for a body of the largest size.
-      maxReadBytes: () => Math.floor(heldBytes.maxBytesOfKey / longBodies),
+      maxReadBytes: () => Math.floor(bufferedBytes.maxBytesOfKey / longBodies),
       isElsewhere: (request, principal) => this.#isElsewhere(request, principal),
       ...keptElsewhere,
     };

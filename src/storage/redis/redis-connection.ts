@@ -1,7 +1,7 @@
 // A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
 
 import { RedisClient } from "bun";
-import { Bag, type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../../base/bag.ts";
 import { exactMs } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
@@ -35,7 +35,7 @@ export function runIdOf(info: string): string | undefined {
   return /^run_id:(\w+)/m.exec(info)?.[1];
 }
 
-interface Waiting extends Bagged {
+interface Waiting extends IndexedItem {
   sentMs: number;
   reject(error: unknown): void;
 }
@@ -62,7 +62,7 @@ export class RedisConnection {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
   #pings: ReturnType<typeof setInterval> | undefined;
-  readonly #waiting = new Bag<Waiting>();
+  readonly #waiting = new IndexedSet<Waiting>();
   #reason = "not tried yet";
 
   constructor(options: RedisConnectionOptions) {
@@ -189,7 +189,7 @@ export class RedisConnection {
     const lastMs = oldest.sentMs + this.#deadlineMs + maxBusyMs;
     this.#watch = setTimeout(() => {
       this.#watch = undefined;
-      if (oldest.inBag === nowhere) this.#look();
+      if (oldest.setIndex === noIndex) this.#look();
       else if (exactMs() > dueMs + busyMs && exactMs() < lastMs) this.#lookOnceMore(oldest);
       else this.#lose(this.#client, `no answer within ${this.#deadlineMs} ms`);
     }, secondLookMs);
@@ -198,7 +198,7 @@ export class RedisConnection {
   /** Waits for the answer to a command that was sent just now. */
   #inOrder<Result>(answer: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { inBag: nowhere, sentMs: exactMs(), reject };
+      const waiting: Waiting = { setIndex: noIndex, sentMs: exactMs(), reject };
       this.#waiting.add(waiting);
       this.#watch ??= setTimeout(() => this.#look(), this.#deadlineMs);
       const answered = () => this.#waiting.delete(waiting);

@@ -1,7 +1,7 @@
 // Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
 
 import { SQL } from "bun";
-import { Bag, type Bagged, nowhere } from "../../base/bag.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../../base/bag.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
@@ -70,7 +70,7 @@ export function databaseOf(url: string): string {
   return decodeURIComponent(new URL(url).pathname.slice(1));
 }
 
-interface Operation extends Bagged {
+interface Operation extends IndexedItem {
   startedMs: number;
   boundMs: number;
   giveUp(): void;
@@ -137,7 +137,7 @@ class Pool {
   readonly #max: number;
   readonly #bounds: PoolBounds;
   readonly #lookEveryMs: number;
-  readonly #operations = new Bag<Operation>();
+  readonly #operations = new IndexedSet<Operation>();
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
   #answeredMs = exactMs();
@@ -242,7 +242,7 @@ class Pool {
       this.#operations.delete(operation);
       reject(noAnswer());
     };
-    const operation: Operation = { inBag: nowhere, startedMs: exactMs(), boundMs, giveUp };
+    const operation: Operation = { setIndex: noIndex, startedMs: exactMs(), boundMs, giveUp };
     this.#operations.add(operation);
     // Also where nobody waits for it any more.
     const done = work(() => isOver).then(

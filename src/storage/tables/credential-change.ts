@@ -1,7 +1,7 @@
 // The one way in which keys, accounts and tiers change: the work, its audit event and the raised revision, or nothing.
 
 import { invalidApiKey } from "../../base/invalid-api-key.ts";
-import type { Acting, AuditEvent, Standing } from "../../domain/audit.ts";
+import type { Acting, ActorStatus, AuditEvent } from "../../domain/audit.ts";
 import { type Role, roles } from "../../domain/people/role.ts";
 import { keyStatus } from "../../domain/principal.ts";
 import type { Database } from "../sql/database.ts";
@@ -86,7 +86,7 @@ async function credentialIsActive(tx: Database, id: string, at: number): Promise
 
 interface ActingPerson extends Pick<AuditEvent, "at" | "accountId"> {
   id: string;
-  standing: Standing | undefined;
+  standing: ActorStatus | undefined;
 }
 
 interface PersonRow {

@@ -23,7 +23,7 @@ import {
   type ToPrimary,
 } from "../link/messages.ts";
 
-export interface DeskOptions {
+export interface RpcServerOptions {
   limits: Pick<LimitStore, "admit" | "peek">;
   keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
   /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
@@ -32,12 +32,12 @@ export interface DeskOptions {
   limitsSeen(limits: LimitSet): void;
   /** Takes the place of one open request of their key; throws the refusal where it has none left. */
   enter(limits: LimitSet): { release(): void };
-  /** Told what a request used of its limits, and by which desk. */
-  used(desk: WorkerDesk, request: SettledLease): void;
+  /** Told what a request used of its limits, and by which rpcServer. */
+  used(rpcServer: RpcServer, request: SettledLease): void;
 }
 
 /** What is said to the worker. */
-export interface DeskAnswers {
+export interface RpcAnswers {
   answer(question: number, value: unknown): void;
   refuse(question: number, error: unknown): void;
   /** An admission that no quota ends. */
@@ -69,33 +69,33 @@ class OpenLease {
 /** Leases of a worker that died, by the id of the request. */
 export type OrphanedLeases = Map<string, OpenLease>;
 
-/** The messages that a desk takes. */
-export type DeskMessages = Pick<
+/** The messages that a rpcServer takes. */
+export type RpcMessages = Pick<
   ToPrimary,
   "limits" | "forget" | "admit" | "peek" | "grow" | "chain" | "revision" | "touch" | "recovered"
 >;
 
-type Handlers = { readonly [Name in keyof DeskMessages]: (...values: DeskMessages[Name]) => void };
+type Handlers = { readonly [Name in keyof RpcMessages]: (...values: RpcMessages[Name]) => void };
 
 const unsaid = { requests: undefined, tokens: undefined } as const;
 
-export class WorkerDesk implements Handlers {
-  readonly #options: DeskOptions;
-  readonly #answers: DeskAnswers;
+export class RpcServer implements Handlers {
+  readonly #options: RpcServerOptions;
+  readonly #answers: RpcAnswers;
   readonly #sets = new Map<number, LimitSet>();
   readonly #leases = new Map<number, OpenLease>();
   readonly #orphans: OrphanedLeases;
   #isClosed = false;
 
   /** `orphans`: of the worker before it in this place, which are settled by what it had left on the spool. */
-  constructor(options: DeskOptions, answers: DeskAnswers, orphans: OrphanedLeases) {
+  constructor(options: RpcServerOptions, answers: RpcAnswers, orphans: OrphanedLeases) {
     this.#options = options;
     this.#answers = answers;
     this.#orphans = orphans;
   }
 
   /** Does what a message says. */
-  take(name: keyof DeskMessages, values: readonly unknown[]): void {
+  take(name: keyof RpcMessages, values: readonly unknown[]): void {
     const done = this[name] as (...given: readonly unknown[]) => void;
     done.apply(this, [...values]);
   }

@@ -10,11 +10,11 @@ import { putGrant } from "../link/figures.ts";
 import { FrameLink, type Message } from "../link/frame-link.ts";
 import { errorText, packed, type ToPrimary, type ToWorker } from "../link/messages.ts";
 import {
-  type DeskAnswers,
-  type DeskMessages,
-  type DeskOptions,
   type OrphanedLeases,
-  WorkerDesk,
+  type RpcAnswers,
+  type RpcMessages,
+  RpcServer,
+  type RpcServerOptions,
 } from "./worker-desk.ts";
 
 export interface WorkerProcessesOptions {
@@ -23,7 +23,7 @@ export interface WorkerProcessesOptions {
   command: readonly string[];
   /** Private, and this process's alone: the socket is in it. */
   directory: string;
-  desk: DeskOptions;
+  rpcServer: RpcServerOptions;
   /** Tiers of the database, as they are known: whoever forgets must not have to wait for it. */
   tiers(): unknown;
   /** Notes what a worker refused. */
@@ -74,7 +74,7 @@ interface Worker {
   deaths: number;
   restart: ReturnType<typeof setTimeout> | undefined;
   link: FrameLink | undefined;
-  desk: WorkerDesk | undefined;
+  rpcServer: RpcServer | undefined;
   /** What the process before had set aside, until it is known what of it was used. */
   orphans: OrphanedLeases;
   isListening: boolean;
@@ -103,7 +103,7 @@ export class WorkerProcesses {
     this.#changes = new Changes(options.directory);
     this.#workers = Array.from({ length: options.count }, (_, i) => ({
       ...{ number: i + 1, process: undefined, output: undefined, startedMs: 0, deaths: 0, restart: undefined },
-      ...{ link: undefined, desk: undefined, isListening: false, questions: new Map(), orphans: new Map() },
+      ...{ link: undefined, rpcServer: undefined, isListening: false, questions: new Map(), orphans: new Map() },
     }));
   }
 
@@ -212,13 +212,13 @@ export class WorkerProcesses {
     const giveUpMs = exactMs() + holdMs;
     while (!this.#stopping) {
       const withinMs = giveUpMs - exactMs();
-      const { desk, isListening } = worker;
+      const { rpcServer, isListening } = worker;
       let waiting: unknown;
-      if (desk && isListening) {
+      if (rpcServer && isListening) {
         const question = this.#questions + 1;
         releases.push(() => this.#tell(worker, "release", question));
         const heard = (value: unknown) => {
-          if (value !== undefined && value !== null) told(desk, value as SpanTotals);
+          if (value !== undefined && value !== null) told(rpcServer, value as SpanTotals);
         };
         waiting = await this.#ask(worker, "hold", { withinMs, heard }, owner);
       } else await Bun.sleep(lookAgainMs);
@@ -315,7 +315,7 @@ export class WorkerProcesses {
   #accept(socket: Socket): void {
     const link = new FrameLink(socket, {
       received: (message) => this.#received(connected, message),
-      figures: (kind, words, at) => connected.worker?.desk?.figures(kind, words, at),
+      figures: (kind, words, at) => connected.worker?.rpcServer?.figures(kind, words, at),
       closed: (fault) => this.#lost(connected, fault),
     });
     const connected: Connected = { link, worker: undefined };
@@ -331,10 +331,10 @@ export class WorkerProcesses {
     }
     const handler = this.#handlers[name as keyof ToPrimary];
     if (handler) handler(worker, values);
-    else worker.desk?.take(name as keyof DeskMessages, values);
+    else worker.rpcServer?.take(name as keyof RpcMessages, values);
   }
 
-  /** What is not the desk's. */
+  /** What is not the rpcServer's. */
   readonly #handlers: Readonly<Partial<Record<keyof ToPrimary, (worker: Worker, values: readonly unknown[]) => void>>> =
     {
       listening: (worker) => this.#listens(worker),
@@ -353,12 +353,12 @@ export class WorkerProcesses {
     if (!worker || worker.link) throw new Error(`There is no worker ${number} to be met.`);
     connected.worker = worker;
     worker.link = connected.link;
-    const answers: DeskAnswers = {
+    const answers: RpcAnswers = {
       answer: (question, value) => connected.link.send("answer", question, value),
       refuse: (question, error) => connected.link.send("refuse", question, errorText(error)),
       grant: (question, reservedTokens, status) => putGrant(connected.link, question, reservedTokens, status),
     };
-    worker.desk = new WorkerDesk(this.#options.desk, answers, worker.orphans);
+    worker.rpcServer = new RpcServer(this.#options.rpcServer, answers, worker.orphans);
     this.#tell(worker, "setup", packed(this.#options.setup(number)), this.#changes.count);
     if (this.#configured !== undefined) this.#tell(worker, "configure", this.#configured);
     this.#tell(worker, "models", packed(this.#options.models()));
@@ -366,15 +366,15 @@ export class WorkerProcesses {
 
   #listens(worker: Worker): void {
     worker.isListening = true;
-    worker.desk?.recoveredAll();
+    worker.rpcServer?.recoveredAll();
     if (this.#workers.every(({ isListening }) => isListening)) this.#started.resolve();
   }
 
   #lost({ worker, link }: Connected, fault: string | undefined): void {
     if (!worker || worker.link !== link) return;
     worker.link = undefined;
-    if (worker.desk) worker.orphans = worker.desk.close();
-    worker.desk = undefined;
+    if (worker.rpcServer) worker.orphans = worker.rpcServer.close();
+    worker.rpcServer = undefined;
     for (const answer of worker.questions.values()) answer(undefined);
     worker.questions.clear();
     if (fault !== undefined) this.#kill(worker, fault);

@@ -1,5 +1,5 @@
 // A worker's way to the primary process: tells it things, and asks it questions.
-import { Later } from "../../base/later.ts";
+import { Deferred } from "../../base/later.ts";
 import type { Reservation } from "../../domain/limits/limits.ts";
 import { type Figures, grantAt, grantKind, putAdmit, putUse } from "../link/figures.ts";
 import type { FrameLink, Words } from "../link/frame-link.ts";
@@ -12,7 +12,7 @@ type Asked<Name extends Question> = ToPrimary[Name] extends [question: number, .
 
 export class PrimaryLink {
   readonly #link: Pick<FrameLink, "send"> & Figures;
-  readonly #questions = new Map<number, Later<unknown>>();
+  readonly #questions = new Map<number, Deferred<unknown>>();
   #last = 0;
 
   constructor(link: Pick<FrameLink, "send"> & Figures) {
@@ -29,19 +29,19 @@ export class PrimaryLink {
   }
 
   /** Rejects with what the primary process refuses it with. Nothing settles once that is gone: then the worker ends. */
-  ask<Answer, Name extends Question = Question>(name: Name, ...values: Asked<Name>): Later<Answer> {
+  ask<Answer, Name extends Question = Question>(name: Name, ...values: Asked<Name>): Deferred<Answer> {
     const number = ++this.#last;
-    const answer = new Later<Answer>();
-    this.#questions.set(number, answer as Later<unknown>);
+    const answer = new Deferred<Answer>();
+    this.#questions.set(number, answer as Deferred<unknown>);
     this.#link.send(name, number, ...(values as unknown[]));
     return answer;
   }
 
   /** Asks for an admission in numbers, as far as `isPlain` allows. */
-  admit(set: number, reservation: Reservation): Later<AdmissionText> {
+  admit(set: number, reservation: Reservation): Deferred<AdmissionText> {
     const number = ++this.#last;
-    const answer = new Later<AdmissionText>();
-    this.#questions.set(number, answer as Later<unknown>);
+    const answer = new Deferred<AdmissionText>();
+    this.#questions.set(number, answer as Deferred<unknown>);
     putAdmit(this.#link, number, set, reservation);
     return answer;
   }
@@ -64,7 +64,7 @@ export class PrimaryLink {
     this.#take(question)?.reject(errorOf(error));
   }
 
-  #take(question: number): Later<unknown> | undefined {
+  #take(question: number): Deferred<unknown> | undefined {
     const answer = this.#questions.get(question);
     this.#questions.delete(question);
     return answer;

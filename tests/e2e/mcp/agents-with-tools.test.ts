@@ -48,7 +48,7 @@ describe.each(Object.entries(agentsWithKey))("%s", (name, { client, useKey }) =>
     await useKey(ann.place);
     await ann.connect(annThere);
     expect(await client.call(ann.place, "notes_write-note")).toContain(`write-note was asked by ${annThere}.`);
-    const { data } = (await ann.desk.ask("/v1/requests")) as { data: { key: string; model: string }[] };
+    const { data } = (await ann.handler.ask("/v1/requests")) as { data: { key: string; model: string }[] };
     expect(new Set(data.map(({ model }) => model))).toEqual(new Set([agentModel, "notes/write-note"]));
     expect(new Set(data.map(({ key }) => key)).size).toBe(1);
   });

@@ -12,10 +12,10 @@ const answered = 'It was answered: {"action":"accept","content":{"response":"yes
 const execution = { toolCallId: "1", messages: [], context: undefined };
 
 /** Waits until the ledger says so of the last call. */
-async function isCancelled({ model }: PeopleWorld, { desk }: ToolPerson, tool: string): Promise<void> {
+async function isCancelled({ model }: PeopleWorld, { handler }: ToolPerson, tool: string): Promise<void> {
   await until(async () => {
     await model.server.governance.ledger.flush();
-    const { data } = (await desk.ask("/v1/requests")) as { data: { model: string; outcome: string }[] };
+    const { data } = (await handler.ask("/v1/requests")) as { data: { model: string; outcome: string }[] };
     return data.some((one) => one.model === tool && one.outcome === "cancelled");
   }, "the call is on the ledger as cancelled");
 }

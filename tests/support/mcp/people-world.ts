@@ -21,7 +21,7 @@ export interface ToolPerson extends AsyncDisposable {
   /** Signs in, where the page of now asks for it, and allows the client what it is asked for. */
   allow(): Promise<void>;
   /** Asks as pages of the dashboard do. */
-  desk: Browser;
+  handler: Browser;
   /** Connects the account of that name at the server that tells who asked; `at`: where a program said that it is done. */
   connect(account: string, at?: string): Promise<void>;
   /** Takes back, in the browser, what was allowed the client. */
@@ -77,11 +77,11 @@ async function join(
 ): Promise<ToolPerson> {
   const { server, upstream } = model;
   const person = { email: `${name}@example.test`, name, password: `the password of ${name}` };
-  const desk = await invite(owner, { person });
+  const handler = await invite(owner, { person });
   const { data } = (await owner.ask("/v1/members")) as { data: { id: string; email: string }[] };
   const member = data.find((one) => one.email === person.email);
   await owner.ask(`/v1/members/${member?.id}`, { method: "PATCH", body: { tools } });
-  const { key } = await desk.ask("/v1/keys", {
+  const { key } = await handler.ask("/v1/keys", {
     method: "POST",
     body: { name: "agent", scopes: ["chat:write", "tools:use"] },
   });
@@ -100,7 +100,7 @@ async function join(
     await visitor.page.waitForURL((now) => now.origin !== server.url);
   };
   return {
-    ...{ visitor, desk, allow },
+    ...{ visitor, handler, allow },
     place: {
       ...{
         home,

@@ -2,7 +2,7 @@
 
 import { type BodySink, type BodySource, bodyOf, readAll } from "../../../src/base/bytes/body-source.ts";
 import { ByteSpan } from "../../../src/base/bytes/byte-span.ts";
-import { heldBytes } from "../../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../../src/base/cancellation.ts";
 import type { LogFields } from "../../../src/base/log.ts";
 import type { EngineRequest, EngineResponse } from "../../../src/domain/models/engine.ts";
@@ -139,7 +139,7 @@ export function requestOf(body: string | Uint8Array, more: Partial<EngineRequest
     body: typeof body === "string" ? body : ByteSpan.of(body),
     stream: true,
     width: 1,
-    holder: heldBytes.visitors,
+    memoryAccount: bufferedBytes.visitors,
     ...more,
   };
 }

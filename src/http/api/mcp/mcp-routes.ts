@@ -89,7 +89,7 @@ async function answer(exchange: Exchange, principal: Principal, deps: McpRouteDe
   const left = new Cancellation();
   req.left.onCancel(() => left.cancel(req.left.reason));
   const from: ClientRequest = {
-    ...{ principal, requestId, trace, holder: req.holder, left },
+    ...{ principal, requestId, trace, memoryAccount: req.memoryAccount, left },
     only: params["server"],
     listing: listingOf(req.target),
     isFresh: /\bno-cache\b/i.test(req.headers.get("cache-control") ?? ""),

@@ -1,20 +1,20 @@
 // Whether a person is told by mail what the accounts and the installation have to tell.
-import type { NoticeMutes } from "../../../domain/notifications/mutes.ts";
+import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import { noticeSettingsShape, updateNoticeSettingsRequest } from "../../../wire/webhooks.ts";
 import type { PersonRoute } from "../../exchange/route.ts";
 import type { EndpointDeps } from "../endpoint.ts";
 import { managingEndpoints, peopleEndpoints } from "./people-endpoint.ts";
 
-export interface NoticeRouteDeps extends EndpointDeps {
-  noticeMutes: NoticeMutes;
+export interface NotificationRouteDeps extends EndpointDeps {
+  notificationMutes: NotificationMutes;
   /** Whether this server sends mail. */
-  noticesAreMailed: boolean;
+  areNotificationsMailed: boolean;
 }
 
-const reading = peopleEndpoints<NoticeRouteDeps>();
-const managing = managingEndpoints<NoticeRouteDeps>();
+const reading = peopleEndpoints<NotificationRouteDeps>();
+const managing = managingEndpoints<NotificationRouteDeps>();
 
-export function noticeRoutes(deps: NoticeRouteDeps): PersonRoute[] {
+export function notificationRoutes(deps: NotificationRouteDeps): PersonRoute[] {
   return [retrieve(deps), update(deps)];
 }
 
@@ -24,7 +24,7 @@ const retrieve = reading("GET", "/v1/session/notices", {
   description: "Of quotas, keys and failing requests as an owner or admin; of upstreams and nodes as an operator.",
   response: { description: "The setting.", json: noticeSettingsShape },
   async answer({ deps, principal }) {
-    return settingsOf(!(await deps.noticeMutes.isMuted(principal.person.id)), deps);
+    return settingsOf(!(await deps.notificationMutes.isMuted(principal.person.id)), deps);
   },
 });
 
@@ -35,11 +35,11 @@ const update = managing("PUT", "/v1/session/notices", {
   example: { mail: false },
   response: { description: "The setting.", json: noticeSettingsShape },
   async answer({ deps, principal, body: { mail } }) {
-    await deps.noticeMutes.setMuted(principal.person.id, !mail);
+    await deps.notificationMutes.setMuted(principal.person.id, !mail);
     return settingsOf(mail, deps);
   },
 });
 
-function settingsOf(mail: boolean, { noticesAreMailed }: NoticeRouteDeps) {
-  return { object: "notice_settings" as const, mail, mail_is_sent: noticesAreMailed };
+function settingsOf(mail: boolean, { areNotificationsMailed }: NotificationRouteDeps) {
+  return { object: "notice_settings" as const, mail, mail_is_sent: areNotificationsMailed };
 }

@@ -114,7 +114,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
     headers: { ...checked.headers, ...spoken },
     upgrade(channel) {
       new WebSocketLink(channel, {
-        ...{ role: "server", kind: "text", maxMessageBytes, holder: req.holder },
+        ...{ role: "server", kind: "text", maxMessageBytes, memoryAccount: req.memoryAccount },
         listen: (link) => session.listenToClient(link),
       });
     },
@@ -205,7 +205,7 @@ function sessionAt(
     line: () => exchange.message("websocket"),
     refused: (line, principal, error) => noteRefused("realtime", line, principal, error, line.durationNow(), deps),
     tagHeader: exchange.req.headers.get(tagHeader),
-    holder: exchange.req.holder,
+    memoryAccount: exchange.req.memoryAccount,
     errorOf: (error) => (JSON.parse(renderError(error)) as { error: Record<string, unknown> }).error,
     toGatewayError,
   });

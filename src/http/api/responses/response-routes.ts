@@ -3,7 +3,7 @@ import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
-import type { Eventual } from "../../../base/later.ts";
+import type { MaybePromise } from "../../../base/later.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { cacheHeader } from "../../../inference/cache/answer-cache.ts";
@@ -145,7 +145,7 @@ export function createRoute<Deps extends InferenceRouteDeps>(deps: Deps, runs: R
 
 /** A stream that is asked for may begin with its end. */
 async function orFailedStream(
-  answered: Eventual<Answer>,
+  answered: MaybePromise<Answer>,
   exchange: Exchange,
   deps: InferenceRouteDeps,
 ): Promise<Answer> {
@@ -163,7 +163,7 @@ function runOrBegin(
   principal: Principal,
   request: DecodedRequest,
   deps: ResponseRouteDeps,
-): Eventual<Answer> {
+): MaybePromise<Answer> {
   if (!request.background) return runFor(exchange, principal, request, deps, runResponse);
   return beginInBackground(exchange, principal, request, deps);
 }
@@ -184,7 +184,7 @@ function connect(exchange: Exchange, opener: Principal, deps: ResponseRouteDeps)
     deps,
     opener,
     message: (lender) => exchange.message("websocket", lender),
-    holder: req.holder,
+    memoryAccount: req.memoryAccount,
     tagHeader: req.headers.get(tagHeader),
     priorityHeader: req.headers.get(priorityHeader),
     cacheHeader: req.headers.get(cacheHeader),

@@ -1,7 +1,7 @@
 // The WebSocket of Responses: each message asks for a response, whose events come back as messages.
 
-import { nowhere } from "../../../base/bag.ts";
-import type { Holder } from "../../../base/bytes/held-bytes.ts";
+import { noIndex } from "../../../base/bag.ts";
+import type { MemoryAccount } from "../../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { type ErrorCode, GatewayError, invalidRequest } from "../../../base/errors.ts";
@@ -44,7 +44,7 @@ export interface ResponseSocketOptions {
   principal(): Principal | Promise<Principal>;
   /** Resolves where the credential still permits the connection; rejects where it does not. */
   holds(): Promise<void>;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   /** `x-headrace-tags` of the request that opened the connection. */
   tagHeader: string | null;
   priorityHeader: string | null;
@@ -71,7 +71,7 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
         role: "server",
         kind: "text",
         maxMessageBytes,
-        holder: options.holder,
+        memoryAccount: options.memoryAccount,
         listen: (link) => socket.begin(link),
       });
     },
@@ -81,7 +81,7 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
 
 /** One response after the other, in the order in which they are asked for. */
 class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
-  inBag = nowhere;
+  setIndex = noIndex;
   #link!: WebSocketLink;
   readonly #options: ResponseSocketOptions;
   readonly #left = new Cancellation();
@@ -97,7 +97,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
 
   constructor(options: ResponseSocketOptions) {
     this.#options = options;
-    this.#held = new HeldResponses(options.holder);
+    this.#held = new HeldResponses(options.memoryAccount);
     const { deps, opener } = options;
     this.#connection = deps.longConnections.open({
       kind: "responseSocket",
@@ -125,7 +125,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
   takePlace(): OpenPlace | undefined {
     if (this.#isPlaceLent || this.#left.cancelled) return undefined;
     this.#isPlaceLent = true;
-    return { holder: this.#place.holder, release: () => this.#placeReturned() };
+    return { memoryAccount: this.#place.memoryAccount, release: () => this.#placeReturned() };
   }
 
   returnPlace(place: OpenPlace): void {
@@ -140,7 +140,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
   message(bytes: Buffer): void {
     this.#connection.touch();
     const refusal =
-      this.#waiting.length >= maxWaiting ? tooManyWait() : this.#options.holder.take("requests", bytes.length);
+      this.#waiting.length >= maxWaiting ? tooManyWait() : this.#options.memoryAccount.take("requests", bytes.length);
     if (refusal) {
       this.#fail(refusal, undefined);
       return;
@@ -158,7 +158,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
     if (this.#left.cancelled) return;
     this.#connection.release();
     this.#options.deps.stopping.remove(this);
-    for (const { length } of this.#waiting.splice(0)) this.#options.holder.release("requests", length);
+    for (const { length } of this.#waiting.splice(0)) this.#options.memoryAccount.release("requests", length);
     this.#left.cancel();
     // The relay says nothing to a client that has left.
     this.#stream?.over();
@@ -192,7 +192,7 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
     this.#busy = true;
     const { deps } = this.#options;
     void this.#answer(bytes).finally(() => {
-      this.#options.holder.release("requests", bytes.length);
+      this.#options.memoryAccount.release("requests", bytes.length);
       this.#busy = false;
       this.#stream = undefined;
       this.#connection.touch();
@@ -209,13 +209,13 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
     let streamId: string | undefined;
     try {
       principal = await this.#options.principal();
-      const holder = exchange.by(principal);
+      const memoryAccount = exchange.by(principal);
       const message = parseMessage(bytes);
       streamId = streamIdOf(message);
       const fault = await answerMessage(
         readMessage(message),
         {
-          ...{ exchange, principal, holder, streamId, tagHeader, priorityHeader, cacheHeader },
+          ...{ exchange, principal, memoryAccount, streamId, tagHeader, priorityHeader, cacheHeader },
           ...{ left: this.#left, held: this.#held, link: this.#link },
           begun: (stream) => {
             this.#stream = stream;

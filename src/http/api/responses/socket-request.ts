@@ -2,7 +2,7 @@
 
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
-import type { Holder } from "../../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { maskKeys } from "../../../domain/api-key.ts";
@@ -39,7 +39,7 @@ export const maxUnsentBytes = 256 * 1024;
 export interface SocketRequestOptions {
   exchange: MessageRequest;
   principal: Principal;
-  holder: Holder;
+  memoryAccount: MemoryAccount;
   left: Cancellation;
   held: HeldResponses;
   link: WebSocketLink;
@@ -172,8 +172,8 @@ class SocketCall implements InferenceCall<void> {
     return this.#options.left;
   }
 
-  get holder(): Holder {
-    return this.#options.holder;
+  get memoryAccount(): MemoryAccount {
+    return this.#options.memoryAccount;
   }
 
   get trace(): RequestTrace | undefined {

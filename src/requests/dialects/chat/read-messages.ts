@@ -7,12 +7,12 @@ import type {
   Cache,
   CallKind,
   CallPart,
+  ConversationMessage,
   FilePart,
   MediaSource,
   Part,
   Place,
   ResultTurn,
-  Turn,
 } from "../conversation/conversation.ts";
 import { isObject, type Json, listOf, objectOf, textOf } from "./json-value.ts";
 import { tellReasoning, thinkingText, wholeReasoning } from "./reasoning.ts";
@@ -22,7 +22,7 @@ const dataUrl = /^data:([^;,]*)(?:;[^;,]*)*;base64,/i;
 const thoughtTypes = new Set(["thinking", "redacted_thinking"]);
 
 /** Throws `invalid_request` for roles and parts that nobody knows, naming them. */
-export function readMessages(messages: readonly unknown[]): Turn[] {
+export function readMessages(messages: readonly unknown[]): ConversationMessage[] {
   const reader = new MessageReader();
   return messages.map((message, index) => reader.read(objectOf(message), `messages[${index}]`));
 }
@@ -32,7 +32,7 @@ class MessageReader {
   /** Calls of the `function_call` of old, which have no id, by their function's name. */
   readonly #olderCalls = new Map<string, string>();
 
-  read(message: Json, place: Place): Turn {
+  read(message: Json, place: Place): ConversationMessage {
     const { role } = message;
     switch (role) {
       case "system":
@@ -58,7 +58,7 @@ class MessageReader {
     }
   }
 
-  #assistant(message: Json, place: Place): Turn {
+  #assistant(message: Json, place: Place): ConversationMessage {
     if (isObject(message["audio"])) {
       throw fieldError(
         `${place}.audio`,

@@ -4,13 +4,13 @@ import type { EngineTools } from "../conversation/call-names.ts";
 import type {
   AssistantTurn,
   CallPart,
+  ConversationMessage,
   FilePart,
   ImagePart,
   InstructionTurn,
   Part,
   ReasoningPart,
   ResultTurn,
-  Turn,
   UserTurn,
 } from "../conversation/conversation.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
@@ -28,7 +28,7 @@ const reasoningNames = ["reasoning_content", "reasoning"];
  * in the words of the next user. Users that follow each other are one message, as many templates want the roles to take
  * turns. Throws `invalid_request`, naming the place, for files that cannot be sent along.
  */
-export function writeMessages(turns: readonly Turn[], tools: EngineTools): Json[] {
+export function writeMessages(turns: readonly ConversationMessage[], tools: EngineTools): Json[] {
   const leading = turns.findIndex(({ role }) => role !== "system" && role !== "developer");
   const count = leading < 0 ? turns.length : leading;
   const messages = new MessageWriter(tools);
@@ -56,7 +56,7 @@ class MessageWriter {
     if (text !== "") this.#messages.push({ role: "system", content: text });
   }
 
-  add(turn: Turn): void {
+  add(turn: ConversationMessage): void {
     if (turn.role === "assistant") {
       this.#endUser();
       this.#assistant.push(turn);

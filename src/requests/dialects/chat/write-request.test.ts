@@ -2,13 +2,13 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { GatewayError } from "../../../base/errors.ts";
-import type { Conversation, Part, Thinking, Tool, Turn } from "../conversation/conversation.ts";
+import type { Conversation, ConversationMessage, Part, Thinking, Tool } from "../conversation/conversation.ts";
 import { readChatRequest } from "./read-request.ts";
 import { writeChatRequest } from "./write-request.ts";
 
 type Json = Record<string, unknown>;
 const text = (value: string) => [{ type: "text" as const, text: value }];
-const user: Turn = { role: "user", parts: text("Hello"), place: "input[0]" };
+const user: ConversationMessage = { role: "user", parts: text("Hello"), place: "input[0]" };
 const parameters = { type: "object", properties: { x: { type: "string" } } };
 const search: Tool = { kind: "function", name: "search", namespace: "web", parameters, place: "tools[0]" };
 const patch: Tool = { kind: "custom", name: "patch", place: "tools[1]" };
@@ -19,7 +19,7 @@ function write(more: Partial<Conversation>, model = "qwen3") {
   return { ...rest, body: JSON.parse(body) as Json };
 }
 
-function messagesOf(...turns: Turn[]): unknown {
+function messagesOf(...turns: ConversationMessage[]): unknown {
   return write({ turns }).body["messages"];
 }
 
@@ -42,7 +42,7 @@ test("the least conversation is a model and its messages", () => {
 });
 
 test("instructions that lead are one system message; later ones are told with the words of the next user", () => {
-  const system = (role: "system" | "developer", value: string): Turn => ({
+  const system = (role: "system" | "developer", value: string): ConversationMessage => ({
     role,
     parts: text(value),
     place: "input[0]",
@@ -69,7 +69,7 @@ test("users that follow each other are one message, with a paragraph for each; p
 });
 
 test("the turns of the assistant are one message with thoughts and calls, and results follow at once", () => {
-  const turns: Turn[] = [
+  const turns: ConversationMessage[] = [
     user,
     { role: "assistant", parts: [{ type: "reasoning", text: "Hm.", isSummary: false }], place: "a" },
     { role: "assistant", parts: [...text("I "), ...text("look.")], place: "b" },
@@ -155,7 +155,7 @@ test("images of results come behind all results, with the next words of the user
 });
 
 test("files are sent as text where they are text, as data where they are not, and refused by name as ids and addresses", () => {
-  const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): Turn => ({
+  const file = (source: Extract<Part, { type: "file" }>["source"], name?: string): ConversationMessage => ({
     role: "user",
     parts: [{ type: "file", source, name, place: "input[3].content[1]" }],
     place: "input[3]",
@@ -177,7 +177,7 @@ test("files are sent as text where they are text, as data where they are not, an
 
 test("proofs of thoughts go back as OpenRouter has them", () => {
   const proof = { kind: "signature", data: "sig" } as const;
-  const turn: Turn = {
+  const turn: ConversationMessage = {
     role: "assistant",
     parts: [{ type: "reasoning", text: "Hm.", isSummary: false, proof }, ...text("Yes")],
     place: "a",
@@ -333,7 +333,7 @@ const toldConversation = fc.record({
 test("whatever chat completions can say is read again as it was written", () => {
   fc.assert(
     fc.property(toldConversation, ({ exchanges, system, tools, more, sampling, stream }) => {
-      const turns: Turn[] = [{ role: "system", parts: text(system), place }];
+      const turns: ConversationMessage[] = [{ role: "system", parts: text(system), place }];
       for (const [parts, answer, thought, calls] of exchanges) {
         turns.push({ role: "user", parts, place });
         const thoughts = thought === null ? [] : [{ type: "reasoning" as const, text: thought, isSummary: false }];

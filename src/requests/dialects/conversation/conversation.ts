@@ -5,7 +5,7 @@ export type Place = string;
 
 export interface Conversation {
   /** In the order in which they were said; instructions among them. */
-  readonly turns: readonly Turn[];
+  readonly turns: readonly ConversationMessage[];
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice | undefined;
   /** Whether one answer may hold several calls; undefined: as the model server has it. */
@@ -26,7 +26,7 @@ export interface Conversation {
   readonly others: Readonly<Record<string, unknown>>;
 }
 
-export type Turn = InstructionTurn | UserTurn | AssistantTurn | ResultTurn;
+export type ConversationMessage = InstructionTurn | UserTurn | AssistantTurn | ResultTurn;
 
 export interface InstructionTurn {
   readonly role: "system" | "developer";

@@ -6,7 +6,7 @@ import { chatFormat } from "../chat/format.ts";
 import { messageFormat } from "../message/format.ts";
 import { responseFormat } from "../response/format.ts";
 import { CollectedReply } from "./collected-reply.ts";
-import type { AnswerPart, Conversation, Part, Tool, Turn } from "./conversation.ts";
+import type { AnswerPart, Conversation, ConversationMessage, Part, Tool } from "./conversation.ts";
 import type { ConversationFormat } from "./format.ts";
 import type { ReplyEnd, ReplyHead, ReplySink, ReplyUsage } from "./reply.ts";
 
@@ -82,9 +82,9 @@ const round = fc.record({
 });
 
 /** Users and assistants take turns, and each call has its result. */
-function turnsOf(rounds: readonly Round[], withThoughts: boolean): Turn[] {
+function turnsOf(rounds: readonly Round[], withThoughts: boolean): ConversationMessage[] {
   let calls = 0;
-  return rounds.flatMap(({ asked, thought, said, calls: called }): Turn[] => {
+  return rounds.flatMap(({ asked, thought, said, calls: called }): ConversationMessage[] => {
     const numbered = called.map((one) => ({ ...one, callId: `call_${calls++}` }));
     const parts: AnswerPart[] = [
       ...(thought !== undefined && withThoughts
@@ -99,11 +99,11 @@ function turnsOf(rounds: readonly Round[], withThoughts: boolean): Turn[] {
         input,
       })),
     ];
-    const user: Turn = { role: "user", parts: asked, place };
+    const user: ConversationMessage = { role: "user", parts: asked, place };
     if (!said && numbered.length === 0)
       return [{ ...user }, { role: "assistant", parts: [...parts, { type: "text", text: "." }], place }];
     const results = numbered.map(
-      ({ callId, result }): Turn => ({
+      ({ callId, result }): ConversationMessage => ({
         role: "tool",
         kind: "function",
         callId,

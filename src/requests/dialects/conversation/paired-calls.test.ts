@@ -1,10 +1,10 @@
 // Every call is followed by its result, and nothing that a client sent is lost on the way.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { AnswerPart, ResultTurn, Turn } from "./conversation.ts";
+import type { AnswerPart, ConversationMessage, ResultTurn } from "./conversation.ts";
 import { pairedCalls } from "./paired-calls.ts";
 
-function calling(...ids: string[]): Turn {
+function calling(...ids: string[]): ConversationMessage {
   const parts = ids.map((callId): AnswerPart => ({ type: "call", callId, kind: "function", name: "f", input: "{}" }));
   return { role: "assistant", parts, place: "messages[1]" };
 }
@@ -13,10 +13,10 @@ function result(callId: string, text = `result of ${callId}`): ResultTurn {
   return { role: "tool", callId, kind: "function", parts: [{ type: "text", text }], place: "messages[2]" };
 }
 
-const user: Turn = { role: "user", parts: [{ type: "text", text: "Go on." }], place: "messages[3]" };
+const user: ConversationMessage = { role: "user", parts: [{ type: "text", text: "Go on." }], place: "messages[3]" };
 
 /** Turns in short: the ids of calls, the results, and the words. */
-function short(turns: readonly Turn[]): string[] {
+function short(turns: readonly ConversationMessage[]): string[] {
   return turns.map((turn) => {
     const texts = turn.parts.map((part) =>
       part.type === "call" ? part.callId : part.type === "text" ? part.text : part.type,

@@ -1,5 +1,5 @@
 // Brings calls and their results together, as model servers want them: clients leave results out, and send some late.
-import type { AssistantTurn, CallPart, ResultTurn, TextPart, Turn, UserTurn } from "./conversation.ts";
+import type { AssistantTurn, CallPart, ConversationMessage, ResultTurn, TextPart, UserTurn } from "./conversation.ts";
 
 const noResult: TextPart = { type: "text", text: "[no result was given]" };
 
@@ -22,8 +22,8 @@ interface OpenCall {
  *
  * A result belongs to the last call before it with its id that has none yet: some models use the same ids again and again.
  */
-export function pairedCalls(turns: readonly Turn[]): Turn[] {
-  const sequence: (Turn | Run)[] = [];
+export function pairedCalls(turns: readonly ConversationMessage[]): ConversationMessage[] {
+  const sequence: (ConversationMessage | Run)[] = [];
   const open = new Map<string, OpenCall[]>();
   let run: Run | undefined;
   for (const turn of turns) {

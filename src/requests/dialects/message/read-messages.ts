@@ -4,11 +4,11 @@ import type { Seal } from "../../../domain/seal.ts";
 import type {
   AnswerPart,
   CallPart,
+  ConversationMessage,
   Part,
   Place,
   ReasoningPart,
   ResultTurn,
-  Turn,
 } from "../conversation/conversation.ts";
 import { cacheOf, contentParts, partsOf, unknownBlock } from "./blocks.ts";
 import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
@@ -20,7 +20,7 @@ import { isObject, type Json, objectOf, objectsOf, textOf } from "./json.ts";
 const attribution = /^x-anthropic-billing-header:[^\n]*\n*/;
 
 export interface ReadTurns {
-  readonly turns: readonly Turn[];
+  readonly turns: readonly ConversationMessage[];
   /** Tools that a `tool_reference` names: of those that are not loaded at once, only they are offered. */
   readonly loaded: ReadonlySet<string>;
   /**
@@ -39,7 +39,7 @@ export function readTurns(body: Json, seal: Seal): ReadTurns {
 }
 
 class TurnReading implements ReadTurns {
-  readonly turns: Turn[] = [];
+  readonly turns: ConversationMessage[] = [];
   readonly loaded = new Set<string>();
   readonly leftOut: Record<string, Place> = {};
   readonly #seal: Seal;

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { messageRequest } from "../../../wire/messages.ts";
-import type { Conversation, Turn } from "../conversation/conversation.ts";
+import type { Conversation, ConversationMessage } from "../conversation/conversation.ts";
 import { messageFormat } from "./format.ts";
 
 const seal = { seal: () => "", open: () => undefined };
@@ -69,13 +69,15 @@ const result = fc.record({
   cache,
 });
 
-const user = fc.array(part, { minLength: 1, maxLength: 3 }).map((parts): Turn => ({ role: "user", parts, place }));
+const user = fc
+  .array(part, { minLength: 1, maxLength: 3 })
+  .map((parts): ConversationMessage => ({ role: "user", parts, place }));
 /** What the assistant says, with a result for each of its calls. */
 const assistant = fc
   .tuple(fc.array(answer, { minLength: 1, maxLength: 4 }), fc.array(result, { minLength: 4, maxLength: 4 }))
-  .map(([parts, results]): Turn[] => [
+  .map(([parts, results]): ConversationMessage[] => [
     { role: "assistant", parts, place },
-    ...parts.flatMap((one, at): Turn[] => {
+    ...parts.flatMap((one, at): ConversationMessage[] => {
       const given = results[at];
       return one.type === "call" && given
         ? [{ role: "tool", callId: one.callId, kind: "function", ...given, place }]
@@ -89,7 +91,7 @@ const rounds = fc.array(fc.tuple(user, assistant), { maxLength: 3 }).filter((sai
 });
 const turns = fc
   .tuple(fc.option(words, { nil: undefined }), rounds, user)
-  .map(([system, said, last]): Turn[] => [
+  .map(([system, said, last]): ConversationMessage[] => [
     ...(system === undefined
       ? []
       : [{ role: "system" as const, parts: [{ type: "text" as const, text: system }], place }]),

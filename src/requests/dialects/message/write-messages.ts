@@ -1,7 +1,7 @@
 // The turns of a conversation as `system` and `messages`, in which users and assistants take turns.
 import { fieldError } from "../../../base/errors.ts";
 import type { EngineTools } from "../conversation/call-names.ts";
-import type { Conversation, InstructionTurn, ResultTurn, Turn } from "../conversation/conversation.ts";
+import type { Conversation, ConversationMessage, InstructionTurn, ResultTurn } from "../conversation/conversation.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
 import { type Json, textOf } from "./json.ts";
 import { answerBlocks, CallIds, marked, promptBlocks, textBlock, withoutBlanks } from "./write-blocks.ts";
@@ -50,12 +50,12 @@ class Messages {
   readonly #ids: CallIds;
   readonly #tools: EngineTools;
 
-  constructor(turns: readonly Turn[], tools: EngineTools) {
+  constructor(turns: readonly ConversationMessage[], tools: EngineTools) {
     this.#ids = new CallIds(turns.flatMap(callIdsOf));
     this.#tools = tools;
   }
 
-  add(turn: Turn): void {
+  add(turn: ConversationMessage): void {
     if (turn.role === "tool") {
       this.#of("user").results.push(this.#result(turn));
       return;
@@ -64,7 +64,7 @@ class Messages {
     for (const block of this.#blocksOf(turn)) message.blocks.push(block);
   }
 
-  #blocksOf(turn: Exclude<Turn, ResultTurn>): Json[] {
+  #blocksOf(turn: Exclude<ConversationMessage, ResultTurn>): Json[] {
     if (turn.role === "assistant") return answerBlocks(turn.parts, this.#ids, this.#tools);
     const blocks = promptBlocks(turn.parts);
     return isInstruction(turn) ? blocks.map(reminder) : blocks;
@@ -102,17 +102,17 @@ class Messages {
   }
 }
 
-function callIdsOf(turn: Turn): readonly string[] {
+function callIdsOf(turn: ConversationMessage): readonly string[] {
   if (turn.role === "tool") return [turn.callId];
   if (turn.role !== "assistant") return [];
   return turn.parts.flatMap((part) => (part.type === "call" ? [part.callId] : []));
 }
 
-function isInstruction(turn: Turn): turn is InstructionTurn {
+function isInstruction(turn: ConversationMessage): turn is InstructionTurn {
   return turn.role === "system" || turn.role === "developer";
 }
 
-/** Claude Code marks instructions within the words of a user so, and Claude knows them by it. */
+/** Claude Code facts instructions within the words of a user so, and Claude knows them by it. */
 function reminder(block: Json): Json {
   const text = textOf(block["text"]);
   return text === undefined ? block : { ...block, text: `<system-reminder>\n${text}\n</system-reminder>` };
@@ -125,7 +125,7 @@ function shortest(blocks: readonly Json[]): string | readonly Json[] {
   return text ?? blocks;
 }
 
-/** Texts without marks are one text: not every server takes blocks there. */
+/** Texts without facts are one text: not every server takes blocks there. */
 function joined(system: readonly Json[]): string | readonly Json[] {
   return system.every(isPlainText) ? system.map(({ text }) => text).join("\n\n") : system;
 }

@@ -1,12 +1,12 @@
 // A conversation is put to a server that speaks Messages as Anthropic takes it, and what would be lost is refused by name.
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
-import type { Conversation, Part, Turn } from "../conversation/conversation.ts";
+import type { Conversation, ConversationMessage, Part } from "../conversation/conversation.ts";
 import { standardMaxTokens, writeRequest } from "./write-request.ts";
 
 type Json = Record<string, unknown>;
 
-const asked: Turn = { role: "user", parts: [{ type: "text", text: "Hi" }], place: "messages[0]" };
+const asked: ConversationMessage = { role: "user", parts: [{ type: "text", text: "Hi" }], place: "messages[0]" };
 const standard: Conversation = { turns: [asked], tools: [], sampling: {}, stream: false, hints: {}, others: {} };
 
 function written(conversation: Partial<Conversation>, model = "claude-opus-5") {
@@ -28,17 +28,21 @@ function refusalOf(conversation: Partial<Conversation>): GatewayError {
 }
 
 const text = (words: string): Part => ({ type: "text", text: words });
-const says = (role: "system" | "developer" | "user", ...parts: Part[]): Turn => ({ role, parts, place: "messages[9]" });
+const says = (role: "system" | "developer" | "user", ...parts: Part[]): ConversationMessage => ({
+  role,
+  parts,
+  place: "messages[9]",
+});
 const call = (callId: string, input = "{}", name = "look") =>
   ({ type: "call", callId, kind: "function", name, input }) as const;
-const gave = (callId: string, ...parts: Part[]): Turn => ({
+const gave = (callId: string, ...parts: Part[]): ConversationMessage => ({
   role: "tool",
   callId,
   kind: "function",
   parts,
   place: "p",
 });
-const calls = (...parts: ReturnType<typeof call>[]): Turn => ({ role: "assistant", parts, place: "p" });
+const calls = (...parts: ReturnType<typeof call>[]): ConversationMessage => ({ role: "assistant", parts, place: "p" });
 const ephemeral = { type: "ephemeral" };
 const tool = { kind: "function", name: "look", description: "Looks", place: "tools[0]" } as const;
 
@@ -96,7 +100,11 @@ describe("instructions", () => {
 
 describe("messages", () => {
   test("of one role are one, and such of which nothing is left are none", () => {
-    const empty: Turn = { role: "assistant", parts: [{ type: "reasoning", text: "Hm", isSummary: false }], place: "p" };
+    const empty: ConversationMessage = {
+      role: "assistant",
+      parts: [{ type: "reasoning", text: "Hm", isSummary: false }],
+      place: "p",
+    };
     const turns = [asked, says("user", text("Ho")), empty, says("user", text("Ha"), text(""))];
     const content = ["Hi", "Ho", "Ha"].map((words) => ({ type: "text", text: words }));
     expect(written({ turns })).toMatchObject({
@@ -111,7 +119,7 @@ describe("messages", () => {
       source: { kind: "data", mediaType: "image/png", data: "AA==" },
       place: "p",
     } as const;
-    const failed: Turn = {
+    const failed: ConversationMessage = {
       role: "tool",
       callId: "b",
       kind: "function",
@@ -229,7 +237,11 @@ describe("messages", () => {
   });
 
   test("have no blanks where there is no other text, as Anthropic refuses them", () => {
-    const said: Turn = { role: "assistant", parts: [{ type: "text", text: "\n\n" }, call("a")], place: "p" };
+    const said: ConversationMessage = {
+      role: "assistant",
+      parts: [{ type: "text", text: "\n\n" }, call("a")],
+      place: "p",
+    };
     const turns = [says("system", text(" ")), asked, said, gave("a", text("\n")), says("user", text(" "), text("b"))];
     expect(bodyOf({ turns })).toEqual({
       model: "claude-opus-5",
@@ -250,7 +262,10 @@ describe("messages", () => {
   });
 
   test("begin with the user, as Anthropic takes none that begin with the assistant", () => {
-    const turns: Turn[] = [{ role: "assistant", parts: [{ type: "text", text: "Hello!" }], place: "p" }, asked];
+    const turns: ConversationMessage[] = [
+      { role: "assistant", parts: [{ type: "text", text: "Hello!" }], place: "p" },
+      asked,
+    ];
     expect(bodyOf({ turns })["messages"]).toEqual([
       { role: "user", content: "[You began this conversation:]" },
       { role: "assistant", content: "Hello!" },
@@ -325,7 +340,7 @@ describe("tools", () => {
       { kind: "custom", name: "patch", place: "p" },
       { ...tool, namespace: "mcp__a" },
     ] as const;
-    const turns: Turn[] = [
+    const turns: ConversationMessage[] = [
       asked,
       {
         role: "assistant",
@@ -481,7 +496,7 @@ describe("what Messages has nothing for", () => {
     const hints = { user: "u", serviceTier: "flex", promptCacheKey: "k", metadata: { a: 1 } };
     const source = { kind: "url", url: "https://a.test/b.png" } as const;
     const image = { type: "image", source, detail: "low", place: "p" } as const;
-    const named: Turn = { ...asked, name: "Ann", parts: [image, { ...image, detail: "auto" }] };
+    const named: ConversationMessage = { ...asked, name: "Ann", parts: [image, { ...image, detail: "auto" }] };
     const { body, leftOut } = written({
       hints,
       turns: [named],

@@ -2,7 +2,7 @@
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
-import type { AnswerPart, ResultTurn, Turn, UserTurn } from "../conversation/conversation.ts";
+import type { AnswerPart, ConversationMessage, ResultTurn, UserTurn } from "../conversation/conversation.ts";
 import { compactionTurn, isToCompact } from "./compaction.ts";
 import { callAndOutput } from "./hosted/hosted-items.ts";
 import { isObject, type Json, objectsOf, textOf } from "./json.ts";
@@ -22,7 +22,7 @@ const outputs: ReadonlySet<unknown> = new Set([
 ]);
 
 export interface ReadItems {
-  turns: Turn[];
+  turns: ConversationMessage[];
   /** Tools that came among the items. */
   tools: readonly { tools: unknown; place: string }[];
   /** Places of items that say nothing to another model, such as what a hosted tool did. */
@@ -48,7 +48,7 @@ export function readItems(input: unknown, seal: Seal): ReadItems {
 
 class ItemReader {
   readonly #seal: Seal;
-  readonly #turns: Turn[] = [];
+  readonly #turns: ConversationMessage[] = [];
   readonly #tools: { tools: unknown; place: string }[] = [];
   readonly #leftOut: string[] = [];
   /** What the assistant said and called since anybody else spoke: all of it is one turn. */
@@ -133,7 +133,7 @@ class ItemReader {
     this.#said.push(part);
   }
 
-  #add(turn: Turn): void {
+  #add(turn: ConversationMessage): void {
     this.#endSaid();
     this.#turns.push(turn);
   }

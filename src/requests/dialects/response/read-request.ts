@@ -2,7 +2,13 @@
 import { fieldError } from "../../../base/errors.ts";
 import type { Seal } from "../../../domain/seal.ts";
 import { cacheOf } from "../conversation/cache-marks.ts";
-import type { Conversation, OutputForm, Sampling, Thinking, Turn } from "../conversation/conversation.ts";
+import type {
+  Conversation,
+  ConversationMessage,
+  OutputForm,
+  Sampling,
+  Thinking,
+} from "../conversation/conversation.ts";
 import { isToCompact } from "./compaction.ts";
 import { isObject, type Json, numberOf, textOf } from "./json.ts";
 import { readItems } from "./read-items.ts";
@@ -56,7 +62,7 @@ export function readRequest(body: Json, seal: Seal): Conversation {
   };
 }
 
-function instructions(text: unknown): Turn[] {
+function instructions(text: unknown): ConversationMessage[] {
   if (typeof text !== "string" || text === "") return [];
   return [{ role: "system", parts: [{ type: "text", text }], place: "instructions" }];
 }

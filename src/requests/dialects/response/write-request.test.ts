@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { responseRequest } from "../../../wire/responses.ts";
-import type { AnswerPart, Conversation, Part, Tool, Turn } from "../conversation/conversation.ts";
+import type { AnswerPart, Conversation, ConversationMessage, Part, Tool } from "../conversation/conversation.ts";
 import { writeRequest } from "./write-request.ts";
 
 type Json = Record<string, unknown>;
@@ -18,9 +18,9 @@ function bodyOf(more: Partial<Conversation>): Json {
 }
 
 const leftOutOf = (more: Partial<Conversation>) => writeRequest({ ...empty, ...more }, "m").leftOut;
-const inputOf = (...turns: Turn[]) => bodyOf({ turns })["input"] as Json[];
-const assistant = (...parts: AnswerPart[]): Turn => ({ role: "assistant", parts, place });
-const user = (...parts: Part[]): Turn => ({ role: "user", parts, place });
+const inputOf = (...turns: ConversationMessage[]) => bodyOf({ turns })["input"] as Json[];
+const assistant = (...parts: AnswerPart[]): ConversationMessage => ({ role: "assistant", parts, place });
+const user = (...parts: Part[]): ConversationMessage => ({ role: "user", parts, place });
 const call = (more: Partial<Extract<AnswerPart, { type: "call" }>> = {}): AnswerPart => {
   return { type: "call", callId: "c1", kind: "function", name: "look", input: "{}", ...more };
 };
@@ -50,7 +50,7 @@ describe("turns", () => {
       call({ input: "" }),
       call({ callId: "c2", kind: "custom", name: "patch", input: "***", namespace: "files" }),
     );
-    const results: Turn[] = [
+    const results: ConversationMessage[] = [
       { role: "tool", kind: "custom", callId: "c2", parts: [], place },
       { role: "tool", kind: "function", callId: "c1", parts: [{ type: "text", text: "r" }], failed: true, place },
     ];
@@ -168,7 +168,7 @@ describe("members", () => {
 
   test("that the server refuses, and that mean nothing to the model, are left out by their names", () => {
     const long = "u".repeat(65);
-    const turns: Turn[] = [{ role: "user", name: "ada", parts: [], place }];
+    const turns: ConversationMessage[] = [{ role: "user", name: "ada", parts: [], place }];
     const hints = { user: long, promptCacheKey: long, serviceTier: "gold" };
     expect(leftOutOf({ turns, hints, cache: { type: "ephemeral" }, others: { top_a: 1 } })).toEqual([
       ...["name", "cache_control", "user", "prompt_cache_key", "service_tier", "top_a"],

@@ -5,6 +5,7 @@ import { toolSchema } from "../../../domain/tools/tool-schema.ts";
 import type {
   AnswerPart,
   Conversation,
+  ConversationMessage,
   MediaSource,
   OutputForm,
   Part,
@@ -13,7 +14,6 @@ import type {
   Thinking,
   Tool,
   ToolChoice,
-  Turn,
   WrittenRequest,
 } from "../conversation/conversation.ts";
 import { pairedCalls } from "../conversation/paired-calls.ts";
@@ -96,7 +96,7 @@ function requireSayable({ sampling, choices }: Conversation): void {
   }
 }
 
-function itemsOf(turn: Turn): Json[] {
+function itemsOf(turn: ConversationMessage): Json[] {
   switch (turn.role) {
     case "assistant":
       return turn.parts.length === 0 ? [] : saidItems(turn.parts);

@@ -1,5 +1,5 @@
 // Brings content that is kept to its store off the request path: a bounded queue, written in batches, kept while the store is away.
-import { heldBytes } from "../../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../../base/bytes/held-bytes.ts";
 import type { Log } from "../../../base/log.ts";
 
 export interface ContentQueueOptions<Content> {
@@ -60,7 +60,7 @@ export class ContentQueue<Content> {
     if (
       this.#closed ||
       this.#pending.length >= maxPending ||
-      this.#pendingSize + size > Math.min(maxPendingSize, heldBytes.maxBytes * maxPendingPart)
+      this.#pendingSize + size > Math.min(maxPendingSize, bufferedBytes.maxBytes * maxPendingPart)
     ) {
       this.#dropped++;
     } else {
@@ -89,7 +89,7 @@ export class ContentQueue<Content> {
 
   #count(size: number): void {
     this.#pendingSize += size;
-    heldBytes.add("chats", size);
+    bufferedBytes.add("chats", size);
   }
 
   async #onTimer(): Promise<void> {

@@ -1,9 +1,9 @@
 // The people who want no mail of notices.
-import type { NoticeMutes } from "../../../domain/notifications/mutes.ts";
+import type { NotificationMutes } from "../../../domain/notifications/mutes.ts";
 import type { Database } from "../../sql/database.ts";
 import { added, available } from "../../sql/outage.ts";
 
-export class SqlNoticeMutes implements NoticeMutes {
+export class SqlNotificationMutes implements NotificationMutes {
   readonly #db: Database;
 
   constructor(db: Database) {

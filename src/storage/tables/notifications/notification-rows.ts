@@ -1,15 +1,15 @@
 // The rows of notices, webhooks and deliveries as the code has them.
 
 import type { Incident } from "../../../domain/notifications/incident.ts";
-import type { Notice } from "../../../domain/notifications/notification.ts";
+import type { Notification } from "../../../domain/notifications/notification.ts";
 import type { Delivery, Webhook, WebhookSecret } from "../../../domain/notifications/webhook.ts";
 import { flag, integer, json, table, text, words } from "../../sql/table.ts";
 
-interface NoticeRow extends Omit<Notice, "data"> {
+interface NotificationRow extends Omit<Notification, "data"> {
   data: unknown;
 }
 
-export const notices = table<NoticeRow>({
+export const notices = table<NotificationRow>({
   id: text,
   at: integer,
   type: text,

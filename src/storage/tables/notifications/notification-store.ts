@@ -1,9 +1,9 @@
 // Notices in the database, each with the deliveries that it makes, in one transaction: told to all, or not yet.
 import {
-  type Notice,
-  type NoticeReach,
-  type NoticeStore,
-  noticeTypes,
+  type Notification,
+  type NotificationReach,
+  type NotificationStore,
+  notificationTypes,
 } from "../../../domain/notifications/notification.ts";
 import { ownerOf } from "../../../domain/notifications/webhook.ts";
 import type { Database } from "../../sql/database.ts";
@@ -13,7 +13,7 @@ import { deliveries, notices, type QueuedDelivery, webhooks } from "./notificati
 const daySeconds = 86_400;
 const deliveriesKeptSeconds = 30 * daySeconds;
 /** Longer than a window is by which something is told once; what is still so afterwards is told again. */
-const noticesKeptSeconds = 100 * daySeconds;
+const keptNotificationSeconds = 100 * daySeconds;
 /** Deliveries that wait for one webhook: more are not made while it is away. */
 const maxWaiting = 10_000;
 /** How long it is known how many those are: to count them takes a while where they are many. */
@@ -26,7 +26,7 @@ const hourSeconds = 3_600;
 /** Where a notice goes. */
 type Target = Pick<QueuedDelivery, "webhookId" | "personId" | "target">;
 
-export class SqlNoticeStore implements NoticeStore {
+export class SqlNotificationStore implements NotificationStore {
   readonly #db: Database;
   /** Deliveries that wait, by target, as of a moment ago. */
   readonly #waiting = new Map<string, { count: number; at: number }>();
@@ -35,7 +35,7 @@ export class SqlNoticeStore implements NoticeStore {
     this.#db = db;
   }
 
-  async add(notice: Notice, reach: NoticeReach): Promise<number | undefined> {
+  async add(notice: Notification, reach: NotificationReach): Promise<number | undefined> {
     // Most of what is seen was told before: that is known without a turn at writing.
     const known: unknown[] = await available(this.#db`SELECT id FROM notices WHERE once = ${notice.once}`);
     if (known.length > 0) return undefined;
@@ -50,10 +50,10 @@ export class SqlNoticeStore implements NoticeStore {
     });
   }
 
-  async find(id: string): Promise<Notice | undefined> {
+  async find(id: string): Promise<Notification | undefined> {
     const found = await available(notices.first(this.#db`SELECT * FROM notices WHERE id = ${id}`));
     // A type of a later version is nothing that this one could tell.
-    return found && noticeTypes.includes(found.type) ? (found as Notice) : undefined;
+    return found && notificationTypes.includes(found.type) ? (found as Notification) : undefined;
   }
 
   async deleteExpired(nowSeconds: number, limit: number): Promise<number> {
@@ -65,13 +65,13 @@ export class SqlNoticeStore implements NoticeStore {
         RETURNING id`;
       const told: unknown[] = await tx`
         DELETE FROM notices WHERE id IN (
-          SELECT id FROM notices WHERE at < ${nowSeconds - noticesKeptSeconds} ORDER BY at LIMIT ${limit})
+          SELECT id FROM notices WHERE at < ${nowSeconds - keptNotificationSeconds} ORDER BY at LIMIT ${limit})
         RETURNING id`;
       return Math.max(delivered.length, told.length);
     });
   }
 
-  async #webhooksFor(tx: Database, notice: Notice, reach: NoticeReach): Promise<Target[]> {
+  async #webhooksFor(tx: Database, notice: Notification, reach: NotificationReach): Promise<Target[]> {
     const targets: Target[] = [];
     for (const id of await webhookIdsFor(tx, notice, reach)) {
       const waiting = await this.#waitingFor(tx, id, notice.at);
@@ -96,7 +96,7 @@ export class SqlNoticeStore implements NoticeStore {
   }
 }
 
-function deliveryOf(notice: Notice, target: Target): QueuedDelivery {
+function deliveryOf(notice: Notification, target: Target): QueuedDelivery {
   return {
     ...target,
     id: `dlv_${Bun.randomUUIDv7()}`,
@@ -112,7 +112,7 @@ function deliveryOf(notice: Notice, target: Target): QueuedDelivery {
   };
 }
 
-async function webhookIdsFor(tx: Database, notice: Notice, { webhookId }: NoticeReach): Promise<string[]> {
+async function webhookIdsFor(tx: Database, notice: Notification, { webhookId }: NotificationReach): Promise<string[]> {
   const { accountId, environment, type } = notice;
   const found = await webhooks.all(
     webhookId === undefined
@@ -130,8 +130,8 @@ async function webhookIdsFor(tx: Database, notice: Notice, { webhookId }: Notice
 /** Owners and admins of the account, or operators, but for those who want no mail. */
 async function peopleFor(
   tx: Database,
-  { accountId, at }: Notice,
-  { mails, webhookId }: NoticeReach,
+  { accountId, at }: Notification,
+  { mails, webhookId }: NotificationReach,
 ): Promise<Target[]> {
   if (!mails || webhookId !== undefined) return [];
   const since = at - hourSeconds;
