@@ -55,11 +55,31 @@ afterEach(async () => {
   await opened.close();
 });
 
+async function booked(): Promise<string[]> {
+  const found: { request_id: string }[] = await opened.db`SELECT request_id FROM usage_records ORDER BY request_id`;
+  return found.map(({ request_id }) => request_id);
+}
+
 test("keeps no more records in memory than it may while the spool has them", async () => {
   const entries = ["a", "b", "c"].map((requestId) => journal.begin({ ...usageBegin, requestId }, 0));
   await Promise.all(entries.map(({ begun }) => begun));
   await Promise.all(entries.map((entry) => entry.settle(end)));
   expect(drain.pending).toBe(1);
+  await drain.drain();
+  expect(await booked()).toEqual(["a", "b", "c"]);
+});
+
+test("counts a record that the spool has after all among those in memory alone no more", async () => {
+  const entry = journal.begin({ ...usageBegin, requestId: "a" }, 0);
+  await entry.begun;
+  isDiskFull = true;
+  await entry.settle(end);
+  expect(drain.unspooled).toBe(1);
+  isDiskFull = false;
+  drain.respool();
+  expect(drain.unspooled).toBe(0);
+  await drain.drain();
+  expect([drain.unspooled, await booked()]).toEqual([0, ["a"]]);
 });
 
 test("keeps a record that the full disk refused, beyond what memory has room for, until the database has it", async () => {
@@ -69,8 +89,7 @@ test("keeps a record that the full disk refused, beyond what memory has room for
   await Promise.all(entries.map((entry) => entry.settle(end)));
   expect([drain.pending, drain.unspooled]).toEqual([3, 3]);
   await drain.drain();
-  const found = await opened.db`SELECT request_id FROM usage_records ORDER BY request_id`;
-  expect(found.map((row: { request_id: string }) => row.request_id)).toEqual(["a", "b", "c"]);
+  expect(await booked()).toEqual(["a", "b", "c"]);
   expect(drain.waiting).toBe(0);
 });
 

@@ -1154,6 +1154,14 @@ onEachDatabase((databases) => {
     await until(async () => (await count()) === before + 1, "the next one is booked");
   });
 
+  test("carries a request over once its segment is old enough, though nothing else happens", async () => {
+    const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 1_500 });
+    const running = ledger.begin(beginOf("silent"));
+    await running.begun;
+    await until(() => !readdirSync(directory).includes("00000001.spool"), "it is carried over");
+    await running.settle(endOf());
+  });
+
   test("a request that runs on and says nothing is carried over once, and then the ledger rests", async () => {
     const ledger = await open({ segmentAgeMs: 20, carryAfterMs: 0 });
     const running = ledger.begin(beginOf("silent"));

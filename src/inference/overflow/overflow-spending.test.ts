@@ -33,3 +33,26 @@ test("where the store fails nothing is set aside, nothing is given back twice, a
   clock.advance(1_000);
   expect(spending.isUntold).toBe(false);
 });
+
+test("tries to write once in each pause, however many corrections fail in it", async () => {
+  let [fails, tries] = [false, 0];
+  const store = {
+    async change(changes: readonly SpendChange[]) {
+      tries++;
+      if (fails) throw new Error("The disk is full.");
+      return changes.map(() => ({ made: true, spentNanoUsd: 0 }));
+    },
+    spent: async () => 0,
+  };
+  const spending = new OverflowSpending({ store, clock: manualClock(), log: { warn() {} } });
+  const taken = await Promise.all(Array.from({ length: 5 }, () => spending.setAside("m", spend, 100)));
+  fails = true;
+  for (const one of taken) {
+    if (one) spending.settle(one, 150);
+    await Bun.sleep(30);
+  }
+  const before = tries;
+  await Bun.sleep(1_300);
+  expect(tries).toBe(before + 1);
+  await spending.close();
+});
