@@ -231,7 +231,7 @@ export const layers: Layers = {
     may: ["src/base", "src/domain", "src/inference", "src/requests", "src/requests/dialects"],
     because: "what looks at texts does not depend on who asks and who serves.",
   },
-  "src/mcp/front": {
+  "src/mcp/server": {
     may: ["src/base", "src/domain", "src/policy"],
     packages: ["@modelcontextprotocol/server", "node:async_hooks"],
     because: "what clients of tools see reaches servers, stores and models through ports.",
@@ -241,16 +241,16 @@ export const layers: Layers = {
     packages: ["@modelcontextprotocol/client", "node:crypto"],
     because: "accounts of people at servers are reached through ports, whoever asks with them.",
   },
-  "src/mcp/servers": {
-    may: ["src/base", "src/domain", "src/mcp/front", "src/policy", "src/wire"],
+  "src/mcp/registry": {
+    may: ["src/base", "src/domain", "src/mcp/server", "src/policy", "src/wire"],
     because: "what is known of MCP servers does not depend on who uses them.",
   },
-  "src/mcp/links": {
+  "src/mcp/client": {
     may: ["src/base", "src/domain", "src/http1", "src/egress", "src/processes"],
     packages: ["@modelcontextprotocol/client", "node:*"],
     because: "how an MCP server is reached does not depend on who asks it for what.",
   },
-  "src/mcp/uses": {
+  "src/mcp/accounting": {
     may: ["src/base", "src/domain", "src/inference", "src/policy", "src/requests"],
     because: "what a call costs, and who may make it, does not depend on how it gets to its server.",
   },
@@ -279,8 +279,8 @@ export const layers: Layers = {
         "inference",
         "installation",
         "mcp/connections",
-        "mcp/front",
-        "mcp/servers",
+        "mcp/server",
+        "mcp/registry",
         "nodes",
         "nodes/tunnel",
         "notifications",
@@ -330,10 +330,10 @@ export const layers: Layers = {
       ].map((name) => `src/${name}`),
       ...[
         "mcp/connections",
-        "mcp/front",
-        "mcp/links",
-        "mcp/servers",
-        "mcp/uses",
+        "mcp/server",
+        "mcp/client",
+        "mcp/registry",
+        "mcp/accounting",
         "metrics",
         "nodes",
         "notifications",

@@ -180,7 +180,7 @@ const others = {
     idleMs: 10 * minute,
     maxMs: undefined,
     ends: { credential: atMcp, owner: withKey, server: "ended" },
-    files: ["src/mcp/front/sessions.ts"],
+    files: ["src/mcp/server/sessions.ts"],
   },
   mcpStream: {
     name: "Notification stream of an MCP client",
@@ -189,7 +189,7 @@ const others = {
     idle: "none: it waits for notifications; 60 s in which the client takes nothing",
     maxMs: undefined,
     ends: { credential: atMcp, owner: withKey, server: "ended" },
-    files: ["src/mcp/front/endpoint.ts", "src/mcp/front/standing.ts", "src/http/api/mcp/web-request.ts"],
+    files: ["src/mcp/server/endpoint.ts", "src/mcp/server/session-revoker.ts", "src/http/api/mcp/web-request.ts"],
   },
   mcpTask: {
     name: "Task of an MCP server",
@@ -198,7 +198,7 @@ const others = {
     idle: "none: its server keeps it as long as it says",
     maxMs: day,
     ends: { credential: "stays, out of reach, until its age", owner: withKey, server: "forgotten" },
-    files: ["src/mcp/front/tasks.ts"],
+    files: ["src/mcp/server/tasks.ts"],
   },
   mcpHeldCall: {
     name: "MCP call that waits for its client",
@@ -206,7 +206,7 @@ const others = {
     idleMs: 5 * minute,
     maxMs: undefined,
     ends: { credential: "stays, out of reach, until its idle limit", owner: withKey, server: "cancelled" },
-    files: ["src/mcp/front/held-calls.ts"],
+    files: ["src/mcp/server/suspended-calls.ts"],
   },
   mcpLink: {
     name: "Connection to an MCP server",
@@ -218,7 +218,7 @@ const others = {
       owner: withKey,
       server: "closed",
     },
-    files: ["src/mcp/links/links.ts", "src/mcp/links/offered-servers.ts", "src/mcp/front/server-lists.ts"],
+    files: ["src/mcp/client/sessions.ts", "src/mcp/client/offered-servers.ts", "src/mcp/server/server-lists.ts"],
   },
   mcpProcess: {
     name: "Process of an MCP server",

@@ -1,7 +1,7 @@
 // One line of a batch on its way: the same way as that of a live request, but for its place, its price and its charge.
 import { Cancellation } from "../base/cancellation.ts";
+import { Deferred } from "../base/deferred.ts";
 import { GatewayError } from "../base/errors.ts";
-import { Deferred } from "../base/later.ts";
 import type { LineUsage } from "../domain/batches/batch.ts";
 import type { Ledger, LedgerEntry, UsageBegin, UsageEnd } from "../domain/usage/usage.ts";
 import type { InferenceDeps } from "../inference/call.ts";

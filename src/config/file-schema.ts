@@ -1,7 +1,7 @@
 // The shape of headrace.yaml: the one schema behind validation, the published JSON schema and the reference page.
 
 import * as z from "zod";
-import { defaultMaxHeldBytes } from "../base/bytes/held-bytes.ts";
+import { defaultMaxHeldBytes } from "../base/bytes/buffered-bytes.ts";
 import { logLevels } from "../base/log.ts";
 import { parseHttpUrl } from "../base/text/http-url.ts";
 import { defaultTierEnvironments } from "../domain/account.ts";

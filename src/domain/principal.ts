@@ -10,7 +10,7 @@ import type { Priority } from "./models/policies/priority.ts";
 import type { Person } from "./people/person.ts";
 import type { Role } from "./people/role.ts";
 import type { Scope } from "./scope.ts";
-import type { ToolAccess } from "./tools/tool-reach.ts";
+import type { ToolAccess } from "./tools/tool-access.ts";
 
 export interface Principal {
   account: Account;

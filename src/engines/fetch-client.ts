@@ -1,8 +1,9 @@
 // Sends requests with the runtime's `fetch`: the way out where our own client and a model server do not get on.
-import { type IndexedItem, IndexedSet, noIndex } from "../base/bag.ts";
+
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { Cancellation } from "../base/cancellation.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../base/indexed-set.ts";
 import {
   type AnswerTimeouts,
   ClientError,

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { withinMs } from "../../tests/support/long.ts";
 import { readAll } from "../base/bytes/body-source.ts";
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";

@@ -1,8 +1,8 @@
 // Sends requests to a model server over HTTP: paths, headers and time limits.
 import { BodyTooLongError, readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
+import type { MaybePromise } from "../base/deferred.ts";
 import { GatewayError } from "../base/errors.ts";
-import type { MaybePromise } from "../base/later.ts";
 import { trimSlashes } from "../base/text/http-url.ts";
 import type { EngineRequest, EngineResponse } from "../domain/models/engine.ts";
 import {

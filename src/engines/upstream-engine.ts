@@ -1,7 +1,7 @@
 // A model server that is reached over HTTP as an engine: Ollama, vLLM, SGLang, llama-server, LM Studio, LocalAI, or a cloud API.
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { Cancellation } from "../base/cancellation.ts";
-import type { MaybePromise } from "../base/later.ts";
+import type { MaybePromise } from "../base/deferred.ts";
 import type {
   ChatContinuation,
   CountRequest,

@@ -8,7 +8,7 @@ import {
   question,
   type ServerPlan,
 } from "../../tests/support/continuing-servers.ts";
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import { rulesOf } from "../domain/secret-rules/secret-rules.ts";

@@ -1,6 +1,7 @@
 // The guardrails of the configuration, ready to look at requests and answers.
+
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { fieldError, GatewayError } from "../base/errors.ts";
 import { PatternSet } from "../base/patterns/pattern-set.ts";
 import { scanObject } from "../base/text/json-text.ts";

@@ -1,8 +1,8 @@
 // The messages between the HTTP/1.1 server or client and the rest of the program: heads, requests, replies.
 import type { BodySource } from "../base/bytes/body-source.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { PausableChannel } from "./byte-channel.ts";

@@ -1,6 +1,6 @@
 // Calls of the gateway's own are bounded in number and in bytes, and whatever is refused takes nothing.
 import { expect, test } from "bun:test";
-import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { InferenceDeps } from "./call.ts";
 import { GatewayCalls, type Operator } from "./gateway-calls.ts";

@@ -1,5 +1,5 @@
 // The port of guardrails: what looks at a request before its model gets it, and at the answer before its client does.
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Model } from "../domain/models/model.ts";

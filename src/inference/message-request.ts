@@ -1,5 +1,5 @@
 // The port by which a request that is no HTTP exchange of its own is logged, traced and counted.
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { LogFields } from "../base/log.ts";
 import type { Principal } from "../domain/principal.ts";

@@ -1,11 +1,12 @@
 // A request from its admission to its end, and what comes of it; every way out of it settles, once.
-import { noIndex } from "../base/bag.ts";
+
 import type { BodySource } from "../base/bytes/body-source.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { ByteSpan, Bytes } from "../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import { type CancelListener, Cancellation } from "../base/cancellation.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
-import { Deferred, type MaybePromise, whenSettled } from "../base/later.ts";
+import { noIndex } from "../base/indexed-set.ts";
 import type { Lease } from "../domain/limits/limits.ts";
 import type { Deployment, Model } from "../domain/models/model.ts";
 import type { KeptAnswer } from "../domain/models/policies/answer-store.ts";

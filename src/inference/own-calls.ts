@@ -1,5 +1,5 @@
 // Calls of models that the gateway makes for itself: judges, embeddings of its cache, shadows; metered to the operator.
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { Operation } from "../domain/models/operation.ts";
 import type { Priority } from "../domain/models/policies/priority.ts";

@@ -1,6 +1,6 @@
 // The way of an inference request: authorize, admit, and from there on the request takes itself (open-request.ts).
 
-import type { MaybePromise } from "../base/later.ts";
+import type { MaybePromise } from "../base/deferred.ts";
 import type { Model } from "../domain/models/model.ts";
 import { keyOf } from "../domain/principal.ts";
 import { askedTag } from "../domain/usage/comparison.ts";

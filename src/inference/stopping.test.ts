@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { noIndex } from "../base/bag.ts";
+import { noIndex } from "../base/indexed-set.ts";
 import { type Stoppable, Stopping } from "./stopping.ts";
 
 class Open implements Stoppable {

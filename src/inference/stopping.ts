@@ -1,6 +1,7 @@
 // Tells everything that is open that the server ends and can wait for it no longer.
-import { type IndexedItem, IndexedSet } from "../base/bag.ts";
+
 import { GatewayError } from "../base/errors.ts";
+import { type IndexedItem, IndexedSet } from "../base/indexed-set.ts";
 
 /** What is open. */
 export interface Stoppable extends IndexedItem {

@@ -1,6 +1,6 @@
 // Writes down what is tried for a request once it takes more than one model server that answers.
 
-import { NoRoomError } from "../base/bytes/held-bytes.ts";
+import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../base/errors.ts";
 import { maxCompared, withoutEcho } from "../base/text/echo.ts";
 import type { Engine } from "../domain/models/engine.ts";

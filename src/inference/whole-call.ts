@@ -1,6 +1,7 @@
 // A call that nobody holds a connection for, such as a line of a batch: its answer is the JSON of the whole of it.
+
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { systemClock } from "../base/clock.ts";
+import { whenSettled } from "../base/deferred.ts";
 import { errorCodes } from "../base/errors.ts";
-import { whenSettled } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { maxReasonLength, maxSteps, stepResults } from "../domain/usage/trail.ts";
 import {

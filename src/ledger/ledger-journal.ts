@@ -1,7 +1,7 @@
 // The ledger's journal: what is said of all requests in one turn of the event loop goes to the spool in one write.
 import type { Clock } from "../base/clock.ts";
+import { Deferred, type MaybePromise } from "../base/deferred.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
-import { Deferred, type MaybePromise } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import { atTurnEnd } from "../base/turn-end.ts";
 import type { Trail } from "../domain/usage/trail.ts";

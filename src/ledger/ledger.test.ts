@@ -21,8 +21,8 @@ import { onEachDatabase, refuseRecord, type TestDatabase } from "../../tests/sup
 import { withinMs } from "../../tests/support/long.ts";
 import { manualClock } from "../../tests/support/manual-clock.ts";
 import { systemClock } from "../base/clock.ts";
+import { whenSettled } from "../base/deferred.ts";
 import { GatewayError, StartError } from "../base/errors.ts";
-import { whenSettled } from "../base/later.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { Trail } from "../domain/usage/trail.ts";
 import type { LedgerEntry, UsageBegin, UsageEnd, UsageTotals } from "../domain/usage/usage.ts";

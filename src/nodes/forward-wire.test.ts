@@ -1,6 +1,6 @@
 // A request as one replica passes it to another: all that counts there, also for one of an earlier version.
 import { expect, test } from "bun:test";
-import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { aboutText, readAbout } from "./forward-wire.ts";
 
 const ledger = new BufferedBytes(1_000_000);

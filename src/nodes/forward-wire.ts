@@ -1,6 +1,6 @@
 // The form in which one replica sends another a request for a node, and in which the answer says what came of it.
 import { z } from "zod";
-import { NoRoomError } from "../base/bytes/held-bytes.ts";
+import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { errorCodes, GatewayError } from "../base/errors.ts";
 import { priorities } from "../domain/models/policies/priority.ts";
 import { passedToolHeaders, toolMethods } from "../domain/tools/node-tools.ts";

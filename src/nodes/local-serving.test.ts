@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { RecordingSink, requestOf, ScriptedBody } from "../../tests/support/tunnel/tunnel-fixture.ts";
 import { type BodySource, bodyOf, readAll } from "../base/bytes/body-source.ts";
+import { AccountMemory, BufferedBytes, NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountMemory, BufferedBytes, NoRoomError } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import { GatewayError } from "../base/errors.ts";

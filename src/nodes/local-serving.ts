@@ -2,12 +2,12 @@
 // tunnel.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { bodyOf } from "../base/bytes/body-source.ts";
+import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
-import { AccountMemory, bufferedBytes } from "../base/bytes/held-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import type { Clock } from "../base/clock.ts";
+import type { MaybePromise } from "../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";
-import type { MaybePromise } from "../base/later.ts";
 import type { Log } from "../base/log.ts";
 import type { ChatContinuation, Engine } from "../domain/models/engine.ts";
 import type { Model } from "../domain/models/model.ts";

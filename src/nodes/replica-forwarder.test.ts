@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { startTestServer } from "../../tests/support/http1/server-fixture.ts";
 import { RecordingSink, requestOf, until } from "../../tests/support/tunnel/tunnel-fixture.ts";
-import { NoRoomError } from "../base/bytes/held-bytes.ts";
+import { NoRoomError } from "../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { systemClock } from "../base/clock.ts";
 import { BlamelessError, GatewayError } from "../base/errors.ts";

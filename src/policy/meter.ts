@@ -1,6 +1,6 @@
 // Follows what one admitted request consumes, and accounts for it once, however it ends: ledger, limits, quotas.
 import type { Clock } from "../base/clock.ts";
-import type { MaybePromise } from "../base/later.ts";
+import type { MaybePromise } from "../base/deferred.ts";
 import type { Granted, Lease } from "../domain/limits/limits.ts";
 import type { Price } from "../domain/models/price.ts";
 import type { Trail } from "../domain/usage/trail.ts";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { accountFor, keyRecordFor, principalFor } from "../../tests/support/principal.ts";
-import { BufferedBytes } from "../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { OpenRequests } from "./open-requests.ts";
 
 const ledger = new BufferedBytes(1_000_000);

@@ -7,7 +7,7 @@ import {
   type HolderIds,
   type KeyBytes,
   type MemoryAccount,
-} from "../base/bytes/held-bytes.ts";
+} from "../base/bytes/buffered-bytes.ts";
 import { type Chained, ChainedMap } from "../base/chained-map.ts";
 import { GatewayError } from "../base/errors.ts";
 import type { Principal } from "../domain/principal.ts";

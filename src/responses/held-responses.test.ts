@@ -1,6 +1,6 @@
 // What a connection holds of its own responses is bounded, on the account of its key, and given back.
 import { expect, test } from "bun:test";
-import { BufferedBytes } from "../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { HeldResponses } from "./held-responses.ts";
 
 const item = (text: string) => ({ type: "message", id: `msg_${text}`, content: text });

@@ -1,5 +1,5 @@
 // Responses that a connection alone holds, as they are not kept: what is asked next over it may go on from them.
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { StoredItem } from "../domain/models/stored-response.ts";
 
 /** The last few: a client goes on from the last, or from one that it forks from. */

@@ -1,7 +1,7 @@
 // Memory that is full for a while is told from a burst, and there is room again as soon as there is.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../tests/support/manual-clock.ts";
-import { AccountMemory, BufferedBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 
 test("only what was full at each look for three seconds is full for long, and no more once there is room", () => {

@@ -1,6 +1,6 @@
 // Whether so much is held in memory that everybody is refused, and has been for longer than a burst takes.
 
-import type { BufferedBytes } from "../base/bytes/held-bytes.ts";
+import type { BufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 
 /** Clients are told to come again after 2 seconds. */

@@ -9,7 +9,7 @@ import { errorAnswer } from "../http/exchange/errors.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import type { Router } from "../inference/routing/route.ts";
-import { OfferedServers } from "../mcp/links/offered-servers.ts";
+import { OfferedServers } from "../mcp/client/offered-servers.ts";
 import { NodeAcceptor } from "../nodes/accept.ts";
 import { Enrolment } from "../nodes/enrol.ts";
 import { ForwardVerifier } from "../nodes/forward-signature.ts";

@@ -1,6 +1,6 @@
 // Opens what tells how the server does: whether it is ready, metrics, figures for operators, traces.
 
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Config, TracingConfig } from "../config/config.ts";

@@ -1,7 +1,7 @@
 // The composition root: the only file that knows all adapters. A test starts it on port 0 with a temporary directory.
 import { join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { AccountMemory, bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { BatchTimes } from "../batches/batch-runner.ts";
@@ -21,8 +21,8 @@ import type { Http1Limits } from "../http1/server/server-limits.ts";
 import type { Catalog } from "../inference/models/catalog.ts";
 import { ModelProcesses } from "../inference/models/manage-model-processes.ts";
 import { PulledModels } from "../inference/models/manage-pulled-models.ts";
+import { PoliciesWithoutEffect } from "../inference/models/policies-without-effect.ts";
 import { UpstreamTests } from "../inference/models/upstream-test.ts";
-import { PoliciesWithoutEffect } from "../inference/models/vain-policies.ts";
 import type { OwnCalls } from "../inference/own-calls.ts";
 import type { Capacity } from "../inference/routing/capacity.ts";
 import { Shadows } from "../inference/shadow/shadows.ts";

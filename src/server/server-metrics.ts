@@ -1,6 +1,6 @@
 // The metrics for Prometheus: what was asked and answered, and how the parts do at the moment. It never asks a store.
 
-import { bufferedBytes, heldBounds, heldKinds } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes, heldBounds, heldKinds } from "../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { usdOf } from "../base/money.ts";
 import { type BatchFigures, lineEnds } from "../batches/batch-runner.ts";

@@ -1,5 +1,5 @@
 // The client's connection below a WebSocket: its socket, with what the kernel has not taken of it yet.
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { ConnectionOutput } from "../http1/server/connection-output.ts";
 import type { ClientSocket } from "./client-socket.ts";

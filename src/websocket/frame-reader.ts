@@ -1,6 +1,6 @@
 // Takes messages out of the bytes of a WebSocket, strictly: what RFC 6455 does not allow fails the connection.
 import { isUtf8 } from "node:buffer";
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import {
   applyMask,
   closeCodes,

@@ -1,5 +1,5 @@
 // One WebSocket after its handshake, at either end: messages over a connection, and its end as RFC 6455 has it.
-import type { MemoryAccount } from "../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../base/bytes/message-link.ts";
 import type { ByteChannelListener, PausableChannel } from "../http1/byte-channel.ts";
 import { closeCodes, FrameError, maxControlBytes, mayBeSent, opcodes } from "./frame-format.ts";

@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { openRaw, raw } from "../../tests/hostile/raw-client.ts";
 import { echo, get, post, until } from "../../tests/support/http1/server-fixture.ts";
 import { startWorkerFront } from "../../tests/support/http1/worker-front.ts";
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import type { ByteChannel } from "../http1/byte-channel.ts";
 import type { IncomingRequest, Reply } from "../http1/message.ts";
 import { startHttp1Server } from "../http1/server/server.ts";

@@ -1,11 +1,11 @@
 // One request that is handed over: sent on as it came, its answer brought back as it comes, broken off on one side where it is on the other.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
+import { bufferedBytes } from "../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { ClientStream } from "../base/bytes/client-stream.ts";
-import { bufferedBytes } from "../base/bytes/held-bytes.ts";
 import type { CancelListener } from "../base/cancellation.ts";
 import { exactMs } from "../base/clock.ts";
-import { whenSettled } from "../base/later.ts";
+import { whenSettled } from "../base/deferred.ts";
 import type { Http1Client } from "../http1/client/client.ts";
 import {
   ClientError,

@@ -1,8 +1,8 @@
 // What a worker hands over is answered as if there were no worker: the same bytes for the client, the same request for the handler.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { type PassableRequest, type Reply, RequestBodyError } from "../../src/http1/message.ts";
 import { openRaw } from "../hostile/raw-client.ts";
 import { get, startTestServer, type TestHttp1Server, until } from "../support/http1/server-fixture.ts";

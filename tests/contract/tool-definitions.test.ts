@@ -1,10 +1,10 @@
 // What servers say of their tools, held to what was approved, in a real database.
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import type { JsonObject } from "../../src/domain/tools/client-session.ts";
 import type { ToolApproval } from "../../src/domain/tools/mcp-server.ts";
 import type { ToolDefinition } from "../../src/domain/tools/tool-definition.ts";
-import type { JsonObject } from "../../src/domain/tools/tool-link.ts";
-import { digestOf } from "../../src/mcp/servers/definition-record.ts";
-import { Definitions } from "../../src/mcp/servers/definitions.ts";
+import { digestOf } from "../../src/mcp/registry/definition-record.ts";
+import { Definitions } from "../../src/mcp/registry/definitions.ts";
 import { SqlDefinitionStore } from "../../src/storage/tables/tools/definition-store.ts";
 import { silentLog } from "../support/data-directory.ts";
 import { onEachDatabase, type TestDatabase } from "../support/databases.ts";

@@ -1,7 +1,7 @@
 // What is set aside for a request and what is booked in the end: all that a model is shown, and nothing that cannot be.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { Router } from "../../src/inference/routing/route.ts";
 import { run } from "../../src/inference/run.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { SQL } from "bun";
 import OpenAI from "openai";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { type BookedUsage, bookedUsage } from "../support/booked-usage.ts";
 import { openaiClient } from "../support/clients.ts";
 import { type GatedUpstream, startGatedUpstream } from "../support/gated-upstream.ts";

@@ -432,7 +432,7 @@ describe("what was found", () => {
 });
 
 test("the events of a stream that guardrails hold are on the account of their key, and off it at the end", async () => {
-  const { bufferedBytes } = await import("../../src/base/bytes/held-bytes.ts");
+  const { bufferedBytes } = await import("../../src/base/bytes/buffered-bytes.ts");
   let open: ServerResponse | undefined;
   answers = (_, res) => {
     open = res;

@@ -1,6 +1,6 @@
 // Answers that are longer than one key may hold reach their client as they come; what has to be read as a whole is refused once.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { openRaw } from "../hostile/raw-client.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type Script, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";

@@ -1,6 +1,6 @@
 // Who knows the nodes: connections come, go and are replaced, here and elsewhere, also while the database is away.
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";
 import type { NodeConnection, NodeStore } from "../../src/domain/models/node.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { createServer } from "node:net";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { AccountMemory, bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { bodyDigest, signForward } from "../../src/nodes/forward-signature.ts";
 import { aboutText, forwardHeaders, readError } from "../../src/nodes/forward-wire.ts";

@@ -1,6 +1,6 @@
 // Calls of the gateway's own: metered, tagged, and on nobody's bill but the operator's.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { OwnCall } from "../../src/inference/own-calls.ts";
 import { startHeadrace, type TestServer } from "../support/headrace.ts";

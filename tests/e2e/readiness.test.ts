@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SQL } from "bun";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { maxClockOffsetSeconds } from "../../src/base/clock.ts";
 import { openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { startCutLink } from "../support/cut-link.ts";

@@ -1,6 +1,6 @@
 // The WebSocket of Responses: events as messages, errors that leave the connection open, and what ends it.
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { saidIn } from "../support/response-script.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml, usage } from "../support/scripted-upstream.ts";

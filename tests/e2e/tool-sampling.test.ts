@@ -1,6 +1,6 @@
 // MCP servers that ask a model: one of the gateway's own, as a chat request of whoever called the tool.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import type { Principal } from "../../src/domain/principal.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { json, type Script, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";

@@ -1,7 +1,7 @@
 // The tunnel to a node, both ends of it: messages of any type, for any stream, with any payload.
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import type { MessageLink } from "../../src/base/bytes/message-link.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";

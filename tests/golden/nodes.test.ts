@@ -1,8 +1,8 @@
 // Messages between a gateway and its nodes, and between replicas for a node: both ends may be of different versions.
 import { expect, test } from "bun:test";
 import { bodyOf } from "../../src/base/bytes/body-source.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, NoRoomError } from "../../src/base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { AccountMemory, BufferedBytes, bufferedBytes, NoRoomError } from "../../src/base/bytes/held-bytes.ts";
 import type { MessageLink, MessageLinkListener } from "../../src/base/bytes/message-link.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { GatewayError } from "../../src/base/errors.ts";

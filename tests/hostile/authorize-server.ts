@@ -2,7 +2,7 @@
 
 import { expect } from "bun:test";
 import { createHash } from "node:crypto";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import type { App, PublishedApp } from "../../src/domain/people/app.ts";
 import type { AuthorizationCode, DeviceCode } from "../../src/domain/people/oauth.ts";
 import type { Person } from "../../src/domain/people/person.ts";

@@ -1,6 +1,6 @@
 // Each kind of bytes that the process holds for others: counted while it is held, shown in the metrics, and given back.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { bufferedBytes, defaultMaxHeldBytes, type HeldKind, heldKinds } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes, defaultMaxHeldBytes, type HeldKind, heldKinds } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace, until } from "../support/headrace.ts";
 import { type Gateway, startGateway } from "../support/nodes.ts";
 import { head, openRaw, type RawConnection, type RawExchange } from "./raw-client.ts";

@@ -1,6 +1,6 @@
 // What is read of kept responses is on the account of who asks for it, before it is read: a short request may name megabytes.
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { chatScript, type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 

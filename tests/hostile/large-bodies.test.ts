@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { defaultMaxHeldBytes } from "../../src/base/bytes/held-bytes.ts";
+import { defaultMaxHeldBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace } from "../support/headrace.ts";
 import { chatScript, type ScriptedUpstream, startUpstream } from "../support/scripted-upstream.ts";
 import { startWatchedServer, type WatchedServer } from "../support/watched-server.ts";

@@ -1,6 +1,6 @@
 // MCP servers that mean harm, or are broken, behind the gateway beside a good one: whoever asks them is told so in time, and nobody else notices.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { until } from "../support/headrace.ts";
 import { hostileProcess, processWrongs } from "../support/mcp/hostile-process.ts";
 import {

@@ -1,6 +1,6 @@
 // Clients of tools that mean harm, or are broken: what is somebody else's is not there for them, and what they take is bounded.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { setUp } from "../support/browser.ts";
 import { until } from "../support/headrace.ts";
 import { shiftedClock } from "../support/manual-clock.ts";

@@ -4,7 +4,7 @@ import { heapStats } from "bun:jsc";
 import { afterEach, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { McpServer } from "@modelcontextprotocol/server";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import type { Garbage } from "../fixtures/watched-server.ts";
 import { until } from "../support/headrace.ts";
 import { long, withinMs } from "../support/long.ts";

@@ -1,7 +1,7 @@
 // A client of the WebSocket of Responses that sends on and reads nothing cannot have the server hold answers for it.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { startHeadrace, type TestServer, until } from "../support/headrace.ts";
 import { type ScriptedUpstream, startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 

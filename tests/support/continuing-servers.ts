@@ -1,8 +1,8 @@
 // Model servers in memory that write one known answer, token by token, behind whatever was sent of it, and break off as planned.
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { GatewayError } from "../../src/base/errors.ts";

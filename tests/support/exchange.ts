@@ -1,10 +1,10 @@
 // A request as a route gets it, and its answer as a web Response: for tests of routes without a server.
 import { bodyOf as sourceOf } from "../../src/base/bytes/body-source.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan, type Bytes } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
-import type { MaybePromise } from "../../src/base/later.ts";
+import type { MaybePromise } from "../../src/base/deferred.ts";
 import { errorAnswer } from "../../src/http/exchange/errors.ts";
 import type { Answer, Exchange } from "../../src/http/exchange/route.ts";
 import type { IncomingRequest } from "../../src/http1/message.ts";

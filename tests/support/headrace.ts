@@ -7,7 +7,7 @@ import { type Config, loadConfig, type ReloadableConfig, readConfigFile } from "
 import { StreamLog } from "../../src/logging/logging.ts";
 import { logSettings } from "../../src/logging/settings.ts";
 import { type RunningServer, type ServeOptions, serve } from "../../src/server/serve.ts";
-import { nothingIsHeld, nothingIsHeldBy, serverBegan, serverEnded } from "./held-bytes.ts";
+import { nothingIsHeld, nothingIsHeldBy, serverBegan, serverEnded } from "./buffered-bytes.ts";
 import { withinMs } from "./long.ts";
 
 export interface TestServer extends RunningServer {

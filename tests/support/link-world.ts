@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import type { Principal } from "../../src/domain/principal.ts";
+import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/client-session.ts";
 import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../src/domain/tools/node-tools.ts";
 import type { ToolConnections } from "../../src/domain/tools/tool-connection.ts";
-import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/tool-link.ts";
-import { ServerSessions, type SessionBounds } from "../../src/mcp/links/links.ts";
+import { ServerSessions, type SessionBounds } from "../../src/mcp/client/sessions.ts";
 import { silentLog } from "./data-directory.ts";
 import { manualClock } from "./manual-clock.ts";
 import { keyRecordFor, principalFor } from "./principal.ts";

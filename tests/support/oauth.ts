@@ -1,7 +1,7 @@
 // An authorization server on a real socket and database, with people, apps and a clock that a test controls.
 
 import { createHash, randomBytes } from "node:crypto";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import type { App } from "../../src/domain/people/app.ts";
 import type { DeviceCode } from "../../src/domain/people/oauth.ts";
 import { membershipCredentialId } from "../../src/domain/people/person.ts";

@@ -3,7 +3,7 @@
 import { expect } from "bun:test";
 import { OneTimeLinks } from "../../src/accounts/links.ts";
 import { OwnAccount } from "../../src/accounts/own-account.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { commandLineAppId } from "../../src/domain/people/app.ts";
 import type { MailMessage } from "../../src/domain/people/mail.ts";
 import { type Membership, membershipCredentialId, type Person } from "../../src/domain/people/person.ts";

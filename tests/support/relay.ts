@@ -1,9 +1,9 @@
 // A relay between an engine and a client that a test drives by hand.
 
 import type { BodySink, BodySource } from "../../src/base/bytes/body-source.ts";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
 import type { ClientStream } from "../../src/base/bytes/client-stream.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { exactMs } from "../../src/base/clock.ts";
 import type { Engine } from "../../src/domain/models/engine.ts";

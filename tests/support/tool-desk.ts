@@ -1,12 +1,12 @@
 // MCP servers that live in the test: what they list and answer is said by it, and what they are asked is kept.
-import { AccountMemory, BufferedBytes } from "../../src/base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../src/base/cancellation.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import type { Principal } from "../../src/domain/principal.ts";
+import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/client-session.ts";
 import type { McpServer } from "../../src/domain/tools/mcp-server.ts";
-import type { ClientSession, JsonObject, ToolAnswer, ToolExchange } from "../../src/domain/tools/tool-link.ts";
-import type { ClientRequest } from "../../src/mcp/front/client-call.ts";
-import { RequestHandler, type RequestHandlerDeps } from "../../src/mcp/front/desk.ts";
+import type { ClientRequest } from "../../src/mcp/server/client-call.ts";
+import { RequestHandler, type RequestHandlerDeps } from "../../src/mcp/server/request-handler.ts";
 import { silentLog } from "./data-directory.ts";
 import { principalFor } from "./principal.ts";
 

@@ -1,7 +1,7 @@
 // Long streams of a node, and clients that do not read them: for what they hold, and whose streams that ends.
 import { expect } from "bun:test";
+import { bufferedBytes } from "../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../src/base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../src/base/bytes/held-bytes.ts";
 import { head, openRaw, type RawConnection } from "../hostile/raw-client.ts";
 import { EndlessBody } from "./endless-body.ts";
 import { until } from "./headrace.ts";

@@ -1,8 +1,8 @@
 // What comes in one go and is long to read is read in slices, over as many turns of the event loop as that takes.
 import { afterEach, expect, test } from "bun:test";
 import { until } from "../../../tests/support/headrace.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes } from "./buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "./bulk-input.ts";
-import { AccountMemory, BufferedBytes, bufferedBytes } from "./held-bytes.ts";
 
 const before = bufferedBytes.byKind.received;
 afterEach(() => expect(bufferedBytes.byKind.received).toBe(before));

@@ -1,7 +1,7 @@
 // What comes in one go and is long to read: read a slice at a time, no longer in a turn of the event loop than all may take together.
 import { exactMs } from "../clock.ts";
 import type { GatewayError } from "../errors.ts";
-import { bufferedBytes, type MemoryAccount } from "./held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "./buffered-bytes.ts";
 
 /** Whoever receives and reads. */
 export interface BulkTaker {

@@ -1,9 +1,9 @@
 // Pieces of a body are put together in memory that is counted, and does not keep what they were received with.
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { BufferedBytes } from "./buffered-bytes.ts";
 import { ByteCollector } from "./byte-collector.ts";
 import { ByteSpan } from "./byte-span.ts";
-import { BufferedBytes } from "./held-bytes.ts";
 
 test("whatever the cuts, all pieces come out in order, what is counted covers them, and nothing is held after release", () => {
   fc.assert(

@@ -1,9 +1,9 @@
 // Puts the pieces of a body together as they come, on somebody's account.
 
 import type { GatewayError } from "../errors.ts";
+import type { HeldKind, MemoryAccount } from "./buffered-bytes.ts";
 import { ByteSpan, noBytes } from "./byte-span.ts";
 import { freeBytes } from "./free-bytes.ts";
-import type { HeldKind, MemoryAccount } from "./held-bytes.ts";
 
 const minBlockBytes = 16 * 1024;
 /** Room that is taken at once, and may be more than came. */

@@ -1,11 +1,11 @@
 // The port behind which every model runs: an engine is anything that answers an OpenAI-shaped HTTP request.
 
 import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { Environment } from "../api-key.ts";
 import type { TraceHeaders } from "../usage/trace-headers.ts";
 import type { Capabilities } from "./capabilities.ts";

@@ -1,6 +1,7 @@
 // MCP servers at nodes of the network: what a node offers of its own, and one exchange with such a server.
+
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
 import type { McpServer, ToolPlace } from "./mcp-server.ts";

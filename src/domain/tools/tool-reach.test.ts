@@ -8,7 +8,7 @@ import {
   reachesServer,
   reachesTool,
   toolEntryPattern,
-} from "./tool-reach.ts";
+} from "./tool-access.ts";
 
 test("a tool is reached where each list names it or its server, and none by an empty list", () => {
   const reach = {

@@ -1,6 +1,6 @@
 // The port by which each call of a tool is admitted, and put on the ledger with what became of it.
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { Principal } from "../principal.ts";
 import type { RequestTrace } from "../usage/trace.ts";
 import type { McpServer } from "./mcp-server.ts";

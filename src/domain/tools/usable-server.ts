@@ -1,7 +1,7 @@
 // The check whether a caller may use an MCP server, made wherever a server is listed, asked or connected.
 import type { Principal } from "../principal.ts";
 import type { McpServer } from "./mcp-server.ts";
-import { reachesServer } from "./tool-reach.ts";
+import { reachesServer } from "./tool-access.ts";
 
 export function mayUseServer(
   server: McpServer,

@@ -1,6 +1,6 @@
 // The consumption of one inference request, and the ledger that no death of the process makes lose or double it.
 
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { Environment } from "../api-key.ts";
 import type { BookedOperation } from "../models/operation.ts";
 import type { Trail } from "./trail.ts";

@@ -1,7 +1,7 @@
 // A command as an engine: its models are on offer whether it runs or not, and requests go to the server that runs.
 import { existsSync } from "node:fs";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { Log } from "../../base/log.ts";
 import type {
   ChatContinuation,

@@ -1,10 +1,10 @@
 // How a request for a model is answered by HTTP: its body is checked once, handed over to `run`, and answered with text or a stream.
 
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
 import { maskKeys } from "../../domain/api-key.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Operation } from "../../domain/models/operation.ts";

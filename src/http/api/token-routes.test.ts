@@ -5,7 +5,7 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { audience, type Credentials, issuer, openCredentials, testEvent } from "../../../tests/support/credentials.ts";
 import { noSessions } from "../../../tests/support/principal.ts";
 import { anyAddress } from "../../../tests/support/unlimited.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { invalidApiKeyMessage } from "../../base/invalid-api-key.ts";
 import { generateApiKey } from "../../domain/api-key.ts";
 import { OpenRequests } from "../../policy/open-requests.ts";

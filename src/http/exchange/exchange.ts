@@ -1,8 +1,8 @@
 // One request from its head to its answer: found in the table, authenticated, handled, answered, told in the log.
 
 import { elapsedMs } from "../../base/clock.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { HttpEnd } from "../../domain/usage/observer.ts";

@@ -1,8 +1,9 @@
 // A request that another replica passes on, as this process holds the node's connection: checked, sent, streamed back.
+
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { byteTextOf } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { forbidden, GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { bodyDigest, type ForwardVerifier } from "../../nodes/forward-signature.ts";

@@ -1,6 +1,6 @@
 // One request that came as a message over an upgraded connection, or goes on in the background: its place, log line and trace.
 
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { elapsedMs } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";

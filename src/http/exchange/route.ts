@@ -3,8 +3,8 @@
 import type { z } from "zod";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import { type ErrorCode, forbidden, type GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
 import type { LogFields } from "../../base/log.ts";
 import type { Principal, SignedInPerson } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";

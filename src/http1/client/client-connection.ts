@@ -2,11 +2,11 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import type { Socket } from "bun";
-import { type IndexedItem, noIndex } from "../../base/bag.ts";
 import type { BodySource } from "../../base/bytes/body-source.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs, monotonicMs } from "../../base/clock.ts";
+import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import { HeadError } from "../head.ts";
 import { ClientError, type ClientFault } from "./client-contract.ts";
 import type { Carrier, ClientExchange } from "./client-exchange.ts";

@@ -1,9 +1,9 @@
 // The contract of an HTTP client, whether it is our own or `fetch`.
 import type { BodySource } from "../../base/bytes/body-source.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { FieldLines } from "../head.ts";
 import type { HeaderFields, HeaderLines } from "../message.ts";
 

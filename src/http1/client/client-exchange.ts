@@ -1,10 +1,10 @@
 // One request of the client on its way: its answer is told, then pushed to whoever takes it.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
-import { Deferred } from "../../base/later.ts";
+import { Deferred } from "../../base/deferred.ts";
 import type { FieldLines, ResponseHead } from "../head.ts";
 import type { HeaderLines } from "../message.ts";
 import type { AnswerTimeouts, ClientErrorMap, PassedResponse, RequestContent } from "./client-contract.ts";

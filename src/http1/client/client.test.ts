@@ -13,10 +13,10 @@ import {
 } from "../../../tests/support/http1/raw-upstream.ts";
 import { withinMs } from "../../../tests/support/long.ts";
 import { bodyOf, readAll } from "../../base/bytes/body-source.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { whenSettled } from "../../base/later.ts";
+import { whenSettled } from "../../base/deferred.ts";
 import { Http1Client, type Http1ClientOptions } from "./client.ts";
 import { type AnswerTimeouts, ClientError, type ClientRequest, type ClientResponse } from "./client-contract.ts";
 

@@ -1,10 +1,10 @@
 // Our own HTTP/1.1 client for one origin: keeps connections, spreads requests over them, and ends what takes too long.
 
 import type { SocketHandler } from "bun";
-import { IndexedSet } from "../../base/bag.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { duringEvent, monotonicMs } from "../../base/clock.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
+import { IndexedSet } from "../../base/indexed-set.ts";
 import { longLived } from "../../base/long-lived.ts";
 import type { HeaderFields } from "../message.ts";
 import { ClientConnection, type ConnectionOwner } from "./client-connection.ts";

@@ -2,8 +2,8 @@
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { echo, get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { type IncomingRequest, type Reply, RequestBodyError } from "../message.ts";
 import { ConnectionBody } from "./connection-body.ts";
 

@@ -2,8 +2,8 @@
 import { expect, test } from "bun:test";
 import { startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { noBytes } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { RequestBodyError } from "../message.ts";
 
 const head = (length: number | string) => `POST / HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`;

@@ -1,6 +1,6 @@
 // What a slow client's socket does not take at once leaves later, all of it and in order.
 import { expect, test } from "bun:test";
-import { BufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { ConnectionOutput } from "./connection-output.ts";
 import { scratch } from "./outgoing.ts";
 import { gatheredBytes } from "./turn-output.ts";

@@ -1,5 +1,5 @@
 // Bytes sent to a socket for which the kernel has no room yet.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { isReused } from "./outgoing.ts";
 

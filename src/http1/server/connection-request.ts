@@ -1,7 +1,7 @@
 // One request of a connection, as the rest of the program sees it; of no effect on the connection once it was answered.
 import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
+import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes, lastingRefusal, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { FieldLines, HttpVersion, RequestHead } from "../head.ts";

@@ -1,9 +1,10 @@
 // One client's connection: takes requests out of its bytes, one at a time, and ends it when its time is over.
-import { type IndexedItem, noIndex } from "../../base/bag.ts";
+
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { freeBytes } from "../../base/bytes/free-bytes.ts";
-import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { ExactClock } from "../../base/clock.ts";
 import type { GatewayError } from "../../base/errors.ts";
+import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { PausableChannel } from "../byte-channel.ts";
 import { HeadError, Http2PrefaceError, type RequestHead } from "../head.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../message.ts";

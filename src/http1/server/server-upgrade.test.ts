@@ -1,7 +1,7 @@
 // A connection that is handed over: nothing read is lost, nothing of the server touches it any more, its owner ends it.
 import { afterEach, expect, test } from "bun:test";
 import { get, post, startTestServer, until } from "../../../tests/support/http1/server-fixture.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { ByteChannel } from "../byte-channel.ts";
 import type { IncomingRequest, Reply } from "../message.ts";
 import type { Http1Limits } from "./server-limits.ts";

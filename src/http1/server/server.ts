@@ -1,6 +1,7 @@
 // The HTTP/1.1 server: accepts connections, watches their deadlines with one timer, stops in order.
-import { IndexedSet } from "../../base/bag.ts";
+
 import { duringEvent, type ExactClock, systemClock } from "../../base/clock.ts";
+import { IndexedSet } from "../../base/indexed-set.ts";
 import type { HeaderFields, PassableRequest, Reply } from "../message.ts";
 import { Connection, type ConnectionServer, type ServerConnection } from "./connection.ts";
 import { defaultLimits, type Http1Limits } from "./server-limits.ts";

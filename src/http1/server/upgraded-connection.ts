@@ -1,9 +1,9 @@
 // A client's connection after its upgrade: bytes both ways, for whoever took it over and has to end it.
 
-import { type IndexedItem, noIndex } from "../../base/bag.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { BulkInput, type BulkTaker, sliceBytes } from "../../base/bytes/bulk-input.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { exactMs } from "../../base/clock.ts";
+import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { ByteChannelListener, PausableChannel } from "../byte-channel.ts";
 import type { ConnectionOutput } from "./connection-output.ts";
 import type { Http1Limits } from "./server-limits.ts";

@@ -3,8 +3,8 @@
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 import { WholeBody } from "./answer-body.ts";

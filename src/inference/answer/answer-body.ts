@@ -1,12 +1,12 @@
 // Takes the body of a whole answer from its engine, within the bounds of size.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { ByteCollector, mostBlockBytes as maxBlockBytes } from "../../base/bytes/byte-collector.ts";
 import { type ByteSpan, noBytes } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes, type MemoryAccount, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
+import { Deferred } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Deferred } from "../../base/later.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { defaultAnswerBytes, maxAnswerBytes } from "../../requests/dialects/answer-bound.ts";
 import type { Dispatched } from "../routing/attempt.ts";

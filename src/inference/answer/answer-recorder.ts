@@ -1,6 +1,6 @@
 // What is recorded of an answer, as the client gets it, until it is known whether it is kept.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { TokenUsage, UsageOutcome } from "../../domain/usage/usage.ts";
 import type { AnswerCollector, KeptAnswers } from "../../requests/dialects/answer.ts";
 

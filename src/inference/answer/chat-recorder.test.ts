@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
-import { BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { dialects } from "../../requests/dialects/dialects.ts";

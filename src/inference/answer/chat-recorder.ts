@@ -1,5 +1,5 @@
 // Records a chat completion that shall be kept, as the client gets it.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ChatWriter, NewChat } from "../../domain/models/stored-chat.ts";
 import { keyOf, type Principal } from "../../domain/principal.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";

@@ -1,11 +1,12 @@
 // An answer that goes to the client as it comes, and is held by nobody: bytes that are no JSON, or a long list.
-import { noIndex } from "../../base/bag.ts";
+
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
 import type { ByteSpan } from "../../base/bytes/byte-span.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { CancelListener } from "../../base/cancellation.ts";
+import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { type MaybePromise, whenSettled } from "../../base/later.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import type { TokenUsage } from "../../domain/usage/usage.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import { publicFault, toldFault } from "../../requests/dialects/engine-fault.ts";

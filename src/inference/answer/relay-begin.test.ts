@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { Client, comment, done, event, Source, settled, start } from "../../../tests/support/relay.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
+import { Deferred } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Deferred } from "../../base/later.ts";
 import type { Dispatched } from "../routing/attempt.ts";
 
 /** A relay whose client comes once it is asked for; `later`: and not in the same call. */

@@ -1,11 +1,11 @@
 // What a relay is given, and whom it tells.
 
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { AnswerNames, StopMark, StreamObservation } from "../../requests/dialects/answer.ts";
 import type { TextGuard } from "../../requests/dialects/texts/text-guard.ts";

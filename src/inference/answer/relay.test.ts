@@ -11,7 +11,7 @@ import {
   start,
   untold,
 } from "../../../tests/support/relay.ts";
-import { BufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { BufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 
 test("a client of a stream that waits is told where it stands, at once and through its silence, until an engine has it", async () => {

@@ -1,13 +1,14 @@
 // Passes a stream of events from an engine to the client: watches usage and the end, keeps a silent stream alive.
-import { noIndex } from "../../base/bag.ts";
+
 import type { BodySink } from "../../base/bytes/body-source.ts";
 import { ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { byteTextOf, decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import { SseReader } from "../../base/text/sse.ts";
 import type { AnswerStream, Serving } from "../../requests/dialects/answer.ts";
 import { toldFault } from "../../requests/dialects/engine-fault.ts";

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { keyRecordFor, principalFor } from "../../../tests/support/principal.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { StoredResponse } from "../../domain/models/stored-response.ts";
 import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import { recorderFor } from "./recorder.ts";

@@ -1,5 +1,5 @@
 // Records a response that shall be kept, with the items of its request: whoever goes on from it needs both.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { ResponseKeeper } from "../../domain/models/response-keeper.ts";
 import type { ResponseStatus, StoredResponse } from "../../domain/models/stored-response.ts";
 import { keyOf, makerOf, type Principal } from "../../domain/principal.ts";

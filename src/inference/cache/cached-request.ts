@@ -1,6 +1,7 @@
 // One request for which a kept answer is looked for, and whose own may be kept.
+
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Model } from "../../domain/models/model.ts";

@@ -1,7 +1,7 @@
 // Kept answers in memory: within their bound, shared fairly, until their time is over or they are forgotten.
 import { expect, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { MemoryAnswers } from "./memory-answers.ts";
 
 const usage = { promptTokens: 1, completionTokens: 1, estimated: false };

@@ -1,5 +1,5 @@
 // Kept answers in the memory of this process, within one bound for all accounts.
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type {
   AnswerPlace,

@@ -1,7 +1,7 @@
 // Requests that mean the same: found by their vectors, bounded, and missed where no vector comes in time.
 import { afterEach, expect, jest, test } from "bun:test";
 import { manualClock } from "../../../tests/support/manual-clock.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { OwnCall, OwnCalls } from "../own-calls.ts";
 import { SimilarRequests } from "./similar-requests.ts";

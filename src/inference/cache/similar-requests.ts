@@ -1,5 +1,5 @@
 // Requests that differ in their last message alone, told apart by what that means: vectors of an embedding model.
-import { bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerPlace } from "../../domain/models/policies/answer-store.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../tests/support/continuing-servers.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
 import { seeded } from "../../../tests/support/seeded.ts";
-import { bufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import type { Operation } from "../../domain/models/operation.ts";
 
 /** An answer, split as a tokenizer may split it: words with their space, signs, characters of several bytes, JSON. */

@@ -1,6 +1,7 @@
 // Goes on with a streamed answer at another deployment where its model server broke off, exactly behind what was delivered.
+
+import { type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { BlamelessError, GatewayError } from "../../base/errors.ts";
-import { type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { Engine, EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { isConversation } from "../../domain/models/operation.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../../tests/support/continuing-servers.ts";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { seeded } from "../../../tests/support/seeded.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { StopLease } from "../../domain/limits/limits.ts";
 import type { OverflowPolicy } from "../../domain/models/policies/overflow.ts";

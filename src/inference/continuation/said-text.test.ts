@@ -1,6 +1,6 @@
 // The text of an answer is kept as it was said, within its bound, on the account of its request.
 import { expect, test } from "bun:test";
-import { AccountMemory, BufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { SaidText } from "./said-text.ts";
 
 function keeping(maxBytes = 64 * 1024 * 1024) {

@@ -1,5 +1,5 @@
 // The text of an answer as far as it was delivered, kept so that another server can go on from there.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { SaidListener } from "../../requests/dialects/answer.ts";
 

@@ -1,5 +1,5 @@
 // The port to MCP servers, for calls of models whose tools the gateway runs itself.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { MadeCall } from "../../domain/tools/approved-call.ts";

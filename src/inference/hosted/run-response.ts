@@ -1,14 +1,14 @@
 // Runs a response whose tools are of servers that the gateway knows: the model's turns, and its calls between them.
 
-import { noIndex } from "../../base/bag.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import { fieldError, GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { UsageEnd, UsageOutcome } from "../../domain/usage/usage.ts";
 import { requireModel, requireScope } from "../../policy/authorize.ts";

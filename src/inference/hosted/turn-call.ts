@@ -1,5 +1,5 @@
 // One turn of a response whose tools the gateway runs: a call of a model like any other, on the ledger by itself.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";

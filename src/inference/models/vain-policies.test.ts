@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import type { Model } from "../../domain/models/model.ts";
 import type { ModelPolicies } from "../../domain/models/policies/model-policies.ts";
-import { PoliciesWithoutEffect } from "./vain-policies.ts";
+import { PoliciesWithoutEffect } from "./policies-without-effect.ts";
 
 function modelOf(id: string, policies: ModelPolicies = {}): Model {
   return {

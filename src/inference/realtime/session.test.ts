@@ -1,7 +1,7 @@
 // The bounds of a realtime session: its age and its silence, what is said before the client is there, and what of a server's account nobody is told.
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { AccountMemory, bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";

@@ -1,8 +1,9 @@
 // A realtime session: events both ways between a client and the server of a model, until either ends, or it has to.
-import { noIndex } from "../../base/bag.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener, PausableLink } from "../../base/bytes/message-link.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import type { UsageOutcome } from "../../domain/usage/usage.ts";
 import { isHeartbeat } from "../../requests/dialects/keep-alive.ts";
 import type { InferenceDeps } from "../call.ts";

@@ -1,10 +1,10 @@
 // One deployment being asked, and, once it took the request, its part in the answer.
 
-import { noIndex } from "../../base/bag.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { type CancelListener, Cancellation } from "../../base/cancellation.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import type { EngineRequest, EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import { generates, isConversation, type Operation } from "../../domain/models/operation.ts";

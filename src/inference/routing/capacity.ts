@@ -1,8 +1,9 @@
 // Gives requests their places at engines; when all are taken, lets them wait in a bounded, fair queue with a deadline.
-import { IndexedSet, noIndex } from "../../base/bag.ts";
+
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { IndexedSet, noIndex } from "../../base/indexed-set.ts";
 import type { Engine, OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";

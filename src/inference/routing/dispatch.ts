@@ -1,7 +1,7 @@
 // Sends one request to the first deployment that takes it, of the model that was asked for or of one that stands in.
 import type { Clock } from "../../base/clock.ts";
+import { Deferred, type MaybePromise, whenSettled } from "../../base/deferred.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { Deferred, type MaybePromise, whenSettled } from "../../base/later.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import type { Deployment, Model } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";

@@ -1,6 +1,7 @@
 // Counts what is in flight at one engine, or at one model of an engine that says how much each takes.
-import type { IndexedItem } from "../../base/bag.ts";
+
 import type { Clock } from "../../base/clock.ts";
+import type { IndexedItem } from "../../base/indexed-set.ts";
 import type { OnDemand } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Operation } from "../../domain/models/operation.ts";

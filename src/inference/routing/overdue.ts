@@ -1,5 +1,5 @@
 // Finds requests whose deployment takes far longer to begin an answer than it ever did, so that another one can be asked.
-import { type IndexedItem, IndexedSet } from "../../base/bag.ts";
+import { type IndexedItem, IndexedSet } from "../../base/indexed-set.ts";
 
 /** Answers of a kind that have to be known before any request of that kind is overdue. */
 const fewestAnswers = 16;

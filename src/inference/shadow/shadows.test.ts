@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { decodedRequest } from "../../../tests/support/decoded-request.ts";
 import { principalFor } from "../../../tests/support/principal.ts";
-import { AccountMemory, bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { OwnCall } from "../own-calls.ts";

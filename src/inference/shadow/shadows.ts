@@ -1,5 +1,5 @@
 // A share of a model's requests goes to a second model as well: beside the client's own, unseen, and on idle places alone.
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Model } from "../../domain/models/model.ts";

@@ -1,5 +1,5 @@
 // A reservation that the shared store keeps, or this process alone while nobody could be asked.
-import { type IndexedItem, noIndex } from "../../base/bag.ts";
+import { type IndexedItem, noIndex } from "../../base/indexed-set.ts";
 import type { Lease } from "../../domain/limits/limits.ts";
 import type { LimitPlan } from "../limit-plan.ts";
 import type { SharedStop } from "./shared-stop.ts";

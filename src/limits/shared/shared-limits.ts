@@ -1,7 +1,8 @@
 // Rate limits and quotas that replicas share by Valkey or Redis: one script decides over all of a request's, by the server's clock.
-import { IndexedSet } from "../../base/bag.ts";
+
 import type { Clock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { IndexedSet } from "../../base/indexed-set.ts";
 import type { Log } from "../../base/log.ts";
 import { unreadUsageRefusal } from "../../domain/limits/limit-refusal.ts";
 import type {

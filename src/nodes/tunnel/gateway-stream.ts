@@ -1,6 +1,6 @@
 // One request on its way to a node and back: the promise of its answer, its body, its time limits.
 
-import { type MemoryAccount, NoRoomError } from "../../base/bytes/held-bytes.ts";
+import { type MemoryAccount, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";

@@ -9,7 +9,7 @@ import {
   textOf,
   until,
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";

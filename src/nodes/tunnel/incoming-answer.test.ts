@@ -2,7 +2,7 @@
 // for them.
 import { afterEach, expect, test } from "bun:test";
 import { RecordingSink } from "../../../tests/support/tunnel/tunnel-fixture.ts";
-import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/held-bytes.ts";
+import { AccountMemory, BufferedBytes, bufferedBytes, type MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { IncomingAnswer } from "./incoming-answer.ts";
 
 const { maxBytes } = bufferedBytes;

@@ -1,8 +1,8 @@
 // The body of a node's answer at the gateway: given on at once, or held, never more of it than was granted.
 
 import type { BodySink, BodySource } from "../../base/bytes/body-source.ts";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { exactMs } from "../../base/clock.ts";
 
 export interface AnswerOwner {

@@ -1,6 +1,7 @@
 // A request's body on its way to the node's engine: collected as far as it was announced, within what the node holds at most.
+
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { GatheredBytes } from "../../base/bytes/gathered-bytes.ts";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
 import { ProtocolError } from "./messages.ts";
 
 /** Bytes that all requests of a node together hold. */

@@ -13,8 +13,8 @@ import {
   until,
 } from "../../../tests/support/tunnel/tunnel-fixture.ts";
 import { bodyOf } from "../../base/bytes/body-source.ts";
+import { bufferedBytes, NoRoomError } from "../../base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
-import { bufferedBytes, NoRoomError } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { tunnelCloseCodes } from "./contract.ts";

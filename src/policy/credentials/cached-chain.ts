@@ -8,7 +8,7 @@ import { defaultPriority, lowestPriority, type Priority } from "../../domain/mod
 import { commandLineAppId } from "../../domain/people/app.ts";
 import type { ChainKey, ModelAccess, Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import type { ToolAccess } from "../../domain/tools/tool-reach.ts";
+import type { ToolAccess } from "../../domain/tools/tool-access.ts";
 import { type AccountLimits, ChainLimits } from "../limits-of.ts";
 import { EqualParts } from "./equal-parts.ts";
 import { KeptKey, type KeyTerms, termsOf } from "./kept-key.ts";

@@ -8,7 +8,7 @@ import type { ResponseCache } from "../../domain/models/policies/cache.ts";
 import { defaultPriority, isWithinPriority, type Priority } from "../../domain/models/policies/priority.ts";
 import { type ChainKey, type KeyChain, type KeyChanges, keyOf, type Principal } from "../../domain/principal.ts";
 import type { Scope } from "../../domain/scope.ts";
-import { commonTools, coversTools } from "../../domain/tools/tool-reach.ts";
+import { commonTools, coversTools } from "../../domain/tools/tool-access.ts";
 import { requireScope } from "../authorize.ts";
 
 /** Keys one behind the other, from one that nobody bounds to the last. */

@@ -1,12 +1,12 @@
 // One response in the background: its call of a model, which no client's leaving ends, and who hears what comes of it.
 
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import { decodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
-import type { MemoryAccount } from "../../base/bytes/held-bytes.ts";
 import { Cancellation } from "../../base/cancellation.ts";
 import type { Clock } from "../../base/clock.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { MaybePromise } from "../../base/later.ts";
 import type { LimitStatus } from "../../domain/limits/limits.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type {

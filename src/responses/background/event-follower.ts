@@ -1,9 +1,9 @@
 // Sends a client the events of a response in the background: those that were, and those that come.
 
-import { noIndex } from "../../base/bag.ts";
 import { encodeByteText } from "../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../base/bytes/client-stream.ts";
 import type { CancelListener, Cancellation } from "../../base/cancellation.ts";
+import { noIndex } from "../../base/indexed-set.ts";
 import type { BackgroundStore, EventBatch } from "../../domain/models/stored-response.ts";
 import type { Stoppable, Stopping } from "../../inference/stopping.ts";
 import { comment } from "../../requests/dialects/keep-alive.ts";

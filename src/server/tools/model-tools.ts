@@ -3,14 +3,14 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { trimSlashes } from "../../base/text/http-url.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { JsonObject } from "../../domain/tools/client-session.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
-import type { JsonObject } from "../../domain/tools/tool-link.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import type { AskedServer, CallResult, HostedTool, ModelTools, ToolAsker } from "../../inference/hosted/model-tools.ts";
-import { accountToolName } from "../../mcp/front/account-tool.ts";
-import type { ClientCall } from "../../mcp/front/client-call.ts";
-import type { RequestHandler } from "../../mcp/front/desk.ts";
+import { accountToolName } from "../../mcp/server/account-tool.ts";
+import type { ClientCall } from "../../mcp/server/client-call.ts";
+import type { RequestHandler } from "../../mcp/server/request-handler.ts";
 import { errorTable } from "../../wire/errors.ts";
 
 /** JSON-RPC 2.0, 5.1. */

@@ -5,9 +5,9 @@ import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/too
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
-import { ModelSampler } from "../../mcp/uses/model-sampler.ts";
-import { ServerPlaces } from "../../mcp/uses/server-places.ts";
-import { MeteredUses, type MeteredUsesOptions } from "../../mcp/uses/tool-uses.ts";
+import { ModelSampler } from "../../mcp/accounting/model-sampler.ts";
+import { ServerPlaces } from "../../mcp/accounting/server-places.ts";
+import { MeteredUses, type MeteredUsesOptions } from "../../mcp/accounting/tool-uses.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import { renderError } from "../../wire/errors.ts";
 import type { Governance } from "../governance.ts";

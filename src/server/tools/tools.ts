@@ -8,15 +8,15 @@ import type { Principal } from "../../domain/principal.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolNodes } from "../../domain/tools/node-tools.ts";
 import type { RoutingWatcher } from "../../inference/routing/routing-watcher.ts";
+import { ServerSessions, type ServerSessionsDeps } from "../../mcp/client/sessions.ts";
 import type { Revocations } from "../../mcp/connections/revocations.ts";
-import type { ClientRequest } from "../../mcp/front/client-call.ts";
-import type { RequestHandler } from "../../mcp/front/desk.ts";
-import type { Endpoint } from "../../mcp/front/endpoint.ts";
-import { ServerSessions, type ServerSessionsDeps } from "../../mcp/links/links.ts";
-import { Definitions } from "../../mcp/servers/definitions.ts";
-import { ManagedServers } from "../../mcp/servers/managed-servers.ts";
-import { NodeWatch } from "../../mcp/servers/node-watch.ts";
-import { ServerTests } from "../../mcp/servers/server-tests.ts";
+import { Definitions } from "../../mcp/registry/definitions.ts";
+import { ManagedServers } from "../../mcp/registry/managed-servers.ts";
+import { NodeWatch } from "../../mcp/registry/node-watch.ts";
+import { ServerTests } from "../../mcp/registry/server-tests.ts";
+import type { ClientRequest } from "../../mcp/server/client-call.ts";
+import type { Endpoint } from "../../mcp/server/endpoint.ts";
+import type { RequestHandler } from "../../mcp/server/request-handler.ts";
 import type { IncidentWatch } from "../../notifications/watch/incident-watch.ts";
 import { waitingTools } from "../../notifications/watch/waiting-tools.ts";
 import type { Database } from "../../storage/sql/database.ts";
@@ -84,8 +84,8 @@ export async function openTools(options: ToolsOptions) {
   /** The packages of the protocol are loaded with the first request. */
   const open = async () => {
     const [handlerModule, endpointModule] = await Promise.all([
-      import("../../mcp/front/desk.ts"),
-      import("../../mcp/front/endpoint.ts"),
+      import("../../mcp/server/request-handler.ts"),
+      import("../../mcp/server/endpoint.ts"),
     ]);
     const handler = new handlerModule.RequestHandler({
       ...{ servers: mcpServers, links, definitions: toolDefinitions, onChange, clock, log },

@@ -1,6 +1,6 @@
 // A worker process: serves requests for models that are served over plain HTTP, and hands all others over to the primary one.
 import { dirname, join } from "node:path";
-import { bufferedBytes } from "../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";

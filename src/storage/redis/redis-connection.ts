@@ -1,8 +1,8 @@
 // A connection to Valkey or Redis that is either up or known to be away: a deadline for each answer, new tries by itself.
 
 import { RedisClient } from "bun";
-import { type IndexedItem, IndexedSet, noIndex } from "../../base/bag.ts";
 import { exactMs } from "../../base/clock.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../../base/indexed-set.ts";
 import type { Log } from "../../base/log.ts";
 
 export interface RedisConnectionOptions {

@@ -1,9 +1,9 @@
 // Connections to PostgreSQL that outlive its restarts, and that no request waits for without end.
 
 import { SQL } from "bun";
-import { type IndexedItem, IndexedSet, noIndex } from "../../base/bag.ts";
 import { exactMs } from "../../base/clock.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { type IndexedItem, IndexedSet, noIndex } from "../../base/indexed-set.ts";
 import { isLostConnection, isStaleStatement, postgresCode } from "./postgres-errors.ts";
 import { WriteTurns } from "./write-turns.ts";
 

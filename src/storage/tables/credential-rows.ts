@@ -3,7 +3,7 @@ import type { Account } from "../../domain/account.ts";
 import { byName, keyAmounts } from "../../domain/limits/amounts.ts";
 import type { App } from "../../domain/people/app.ts";
 import type { ApiKeyRecord, KeyChain } from "../../domain/principal.ts";
-import { commonTools } from "../../domain/tools/tool-reach.ts";
+import { commonTools } from "../../domain/tools/tool-access.ts";
 import type { Database } from "../sql/database.ts";
 import { flag, integer, json, named, table, text, words } from "../sql/table.ts";
 

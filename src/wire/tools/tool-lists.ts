@@ -1,6 +1,6 @@
 // The shape of lists that say which tools a key, a person, an app or an account may use.
 import { z } from "zod";
-import { maxToolEntries, maxToolEntryLength, toolEntryPattern } from "../../domain/tools/tool-reach.ts";
+import { maxToolEntries, maxToolEntryLength, toolEntryPattern } from "../../domain/tools/tool-access.ts";
 
 export const givenTools = z
   .array(z.string().min(1).max(maxToolEntryLength).regex(toolEntryPattern))

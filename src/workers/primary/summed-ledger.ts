@@ -1,7 +1,7 @@
 // What an owner has used over all processes of this server, at one moment: the database, and what each of them has settled and not written there.
 import { isCounted, isQuotaOf } from "../../domain/limits/quota-filter.ts";
 import type { Ledger, SpanTotals, TotalsOwner } from "../../domain/usage/usage.ts";
-import type { SettledLease } from "./worker-desk.ts";
+import type { SettledLease } from "./rpc-server.ts";
 
 export interface SummedLedgerOptions {
   ledger: Pick<Ledger, "readTotals" | "flush">;

@@ -15,7 +15,7 @@ import {
   type RpcMessages,
   RpcServer,
   type RpcServerOptions,
-} from "./worker-desk.ts";
+} from "./rpc-server.ts";
 
 export interface WorkerProcessesOptions {
   count: number;

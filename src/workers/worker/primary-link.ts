@@ -1,5 +1,5 @@
 // A worker's way to the primary process: tells it things, and asks it questions.
-import { Deferred } from "../../base/later.ts";
+import { Deferred } from "../../base/deferred.ts";
 import type { Reservation } from "../../domain/limits/limits.ts";
 import { type Figures, grantAt, grantKind, putAdmit, putUse } from "../link/figures.ts";
 import type { FrameLink, Words } from "../link/frame-link.ts";

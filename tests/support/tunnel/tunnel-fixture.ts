@@ -1,8 +1,8 @@
 // A gateway's endpoint for nodes on a real server, and nodes that connect to it: for the tests of this folder.
 
 import { type BodySink, type BodySource, bodyOf, readAll } from "../../../src/base/bytes/body-source.ts";
+import { bufferedBytes } from "../../../src/base/bytes/buffered-bytes.ts";
 import { ByteSpan } from "../../../src/base/bytes/byte-span.ts";
-import { bufferedBytes } from "../../../src/base/bytes/held-bytes.ts";
 import { Cancellation } from "../../../src/base/cancellation.ts";
 import type { LogFields } from "../../../src/base/log.ts";
 import type { EngineRequest, EngineResponse } from "../../../src/domain/models/engine.ts";

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { invalidRequest } from "../../../base/errors.ts";
 import { definitionKinds, type ToolDefinition } from "../../../domain/tools/tool-definition.ts";
-import { digestOf } from "../../../mcp/servers/definition-record.ts";
-import type { Definitions } from "../../../mcp/servers/definitions.ts";
-import type { ManagedServers } from "../../../mcp/servers/managed-servers.ts";
-import type { ServerTests } from "../../../mcp/servers/server-tests.ts";
+import { digestOf } from "../../../mcp/registry/definition-record.ts";
+import type { Definitions } from "../../../mcp/registry/definitions.ts";
+import type { ManagedServers } from "../../../mcp/registry/managed-servers.ts";
+import type { ServerTests } from "../../../mcp/registry/server-tests.ts";
 import {
   createMcpServerRequest,
   type DefinitionWire,

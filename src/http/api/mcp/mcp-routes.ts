@@ -4,7 +4,7 @@ import { Cancellation } from "../../../base/cancellation.ts";
 import { forbidden, invalidRequest } from "../../../base/errors.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { messageNames } from "../../../domain/tools/message-names.ts";
-import type { ClientRequest } from "../../../mcp/front/client-call.ts";
+import type { ClientRequest } from "../../../mcp/server/client-call.ts";
 import { readJsonBody } from "../../content/body.ts";
 import type { Answer, Exchange, RouteDoc, ScopedRoute } from "../../exchange/route.ts";
 import { answerOf, webRequest } from "./web-request.ts";

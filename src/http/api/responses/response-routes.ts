@@ -1,9 +1,9 @@
 // OpenAI's Responses: a model is asked.
 import { z } from "zod";
 import { encodeByteText } from "../../../base/bytes/byte-text.ts";
+import type { MaybePromise } from "../../../base/deferred.ts";
 import { GatewayError } from "../../../base/errors.ts";
 import { invalidApiKey } from "../../../base/invalid-api-key.ts";
-import type { MaybePromise } from "../../../base/later.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import { tagHeader } from "../../../domain/usage/request-tags.ts";
 import { cacheHeader } from "../../../inference/cache/answer-cache.ts";

@@ -1,10 +1,10 @@
 // The WebSocket of Responses: each message asks for a response, whose events come back as messages.
 
-import { noIndex } from "../../../base/bag.ts";
-import type { MemoryAccount } from "../../../base/bytes/held-bytes.ts";
+import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import type { MessageLinkListener } from "../../../base/bytes/message-link.ts";
 import { Cancellation } from "../../../base/cancellation.ts";
 import { type ErrorCode, GatewayError, invalidRequest } from "../../../base/errors.ts";
+import { noIndex } from "../../../base/indexed-set.ts";
 import type { Principal } from "../../../domain/principal.ts";
 import type { MessageRequest } from "../../../inference/message-request.ts";
 import type { Stoppable } from "../../../inference/stopping.ts";

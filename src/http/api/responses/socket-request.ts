@@ -1,8 +1,8 @@
 // One response that is asked for over a WebSocket: its call of a model, and its events as messages.
 
+import type { MemoryAccount } from "../../../base/bytes/buffered-bytes.ts";
 import { decodeByteText, encodeByteText } from "../../../base/bytes/byte-text.ts";
 import type { ClientStream } from "../../../base/bytes/client-stream.ts";
-import type { MemoryAccount } from "../../../base/bytes/held-bytes.ts";
 import type { Cancellation } from "../../../base/cancellation.ts";
 import type { ErrorCode, GatewayError } from "../../../base/errors.ts";
 import { maskKeys } from "../../../domain/api-key.ts";

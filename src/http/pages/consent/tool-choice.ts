@@ -6,7 +6,7 @@ import { membershipCredentialId, type OwnMembership } from "../../../domain/peop
 import type { KeyStore } from "../../../domain/principal.ts";
 import type { Scope } from "../../../domain/scope.ts";
 import type { McpServer, McpServers } from "../../../domain/tools/mcp-server.ts";
-import { reachesServer } from "../../../domain/tools/tool-reach.ts";
+import { reachesServer } from "../../../domain/tools/tool-access.ts";
 import { mayUseServer } from "../../../domain/tools/usable-server.ts";
 import { apiResource, toolsResource } from "../../../policy/credentials/resources.ts";
 import { type Html, html } from "../html.ts";

@@ -1,5 +1,5 @@
 // Brings content that is kept to its store off the request path: a bounded queue, written in batches, kept while the store is away.
-import { bufferedBytes } from "../../../base/bytes/held-bytes.ts";
+import { bufferedBytes } from "../../../base/bytes/buffered-bytes.ts";
 import type { Log } from "../../../base/log.ts";
 
 export interface ContentQueueOptions<Content> {

@@ -3,7 +3,7 @@ import { commandLineAppId, commandLineName, commandLinePublisher } from "../../.
 import type { AllowedApp } from "../../../domain/people/oauth.ts";
 import { publisherOf } from "../../../domain/people/outside-client.ts";
 import { scopes } from "../../../domain/scope.ts";
-import { eitherTools } from "../../../domain/tools/tool-reach.ts";
+import { eitherTools } from "../../../domain/tools/tool-access.ts";
 import type { Database } from "../../sql/database.ts";
 import { integer, json, jsonList, table, text, words } from "../../sql/table.ts";
 

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Deferred, whenSettled } from "./deferred.ts";
+
+const never = () => expect.unreachable();
+
+describe("Later", () => {
+  test("a Later tells its listeners in the call that settles it, in their order", () => {
+    const later = new Deferred<number>();
+    const told: string[] = [];
+    for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
+    later.resolve(1);
+    expect(told).toEqual(["a1", "b1", "c1"]);
+  });
+
+  test("a Later tells at once what came before, and only what came first", () => {
+    const later = new Deferred<number>();
+    later.reject(new Error("first"));
+    later.resolve(2);
+    const told: unknown[] = [];
+    later.whenSettled(never, (error) => told.push(error));
+    expect(told).toEqual([new Error("first")]);
+  });
+
+  test("a Later tells each error listener as well", () => {
+    const later = new Deferred<number>();
+    const told: unknown[] = [];
+    for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
+    later.reject("no");
+    expect(told).toEqual([
+      ["a", "no"],
+      ["b", "no"],
+    ]);
+  });
+
+  test("a Later can be awaited, settled before or after", async () => {
+    const before = new Deferred<number>();
+    before.resolve(1);
+    expect(await before).toBe(1);
+    const after = new Deferred<number>();
+    queueMicrotask(() => after.reject(new Error("late")));
+    expect(async () => await after).toThrow("late");
+  });
+
+  test("a Later gives each listener its owner", () => {
+    const later = new Deferred<number>();
+    const told: string[] = [];
+    const listener = (value: number, owner: string) => void told.push(owner + value);
+    later.whenSettled(listener, never, "a");
+    later.whenSettled(listener, never, "b");
+    later.resolve(1);
+    later.whenSettled(listener, never, "c");
+    expect(told).toEqual(["a1", "b1", "c1"]);
+    const failed = new Deferred<number>();
+    const errors: unknown[] = [];
+    for (const owner of ["a", "b"]) failed.whenSettled(never, (error, whose) => errors.push([error, whose]), owner);
+    failed.reject("no");
+    expect(errors).toEqual([
+      ["no", "a"],
+      ["no", "b"],
+    ]);
+  });
+
+  test("a Later tells the other listeners, and its settler nothing, where one of them throws", () => {
+    const program = `
+      import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
+      process.on("uncaughtException", (error) => console.log("uncaught", error.message));
+      for (const way of ["resolve", "reject"]) {
+        const later = new ${Deferred.name}();
+        const fail = () => { throw new Error(way); };
+        for (let i = 0; i < 2; i++) later.whenSettled(fail, fail);
+        later.whenSettled((value) => console.log("told", value), (error) => console.log("told", error));
+        later[way](1);
+        console.log("settled");
+      }`;
+    const { stdout } = Bun.spawnSync([process.execPath, "-e", program]);
+    const once = ["told 1", "settled"];
+    const uncaught = ["resolve", "resolve", "reject", "reject"].map((way) => `uncaught ${way}`);
+    expect(String(stdout).trim().split("\n")).toEqual([...once, ...once, ...uncaught]);
+  });
+
+  test("a listener that listens again is told as well", () => {
+    const later = new Deferred<number>();
+    const told: number[] = [];
+    later.whenSettled((value) => later.whenSettled((again) => told.push(value, again), never), never);
+    later.resolve(3);
+    expect(told).toEqual([3, 3]);
+  });
+});
+
+test("a promise is listened to in the same words", async () => {
+  const told: unknown[] = [];
+  whenSettled(Promise.resolve(1), (value) => told.push(value), never);
+  whenSettled(Promise.reject(new Error("no")), never, (error) => told.push(error));
+  await Bun.sleep(1);
+  whenSettled(Promise.resolve(2), (value, owner) => told.push(owner + value), never, "own");
+  await Bun.sleep(1);
+  expect(told).toEqual([1, new Error("no"), "own2"]);
+});

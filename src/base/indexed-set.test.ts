@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import { type IndexedItem, IndexedSet, noIndex } from "./indexed-set.ts";
+
+interface One extends IndexedItem {
+  readonly number: number;
+}
+
+const one = (number: number): One => ({ setIndex: noIndex, number });
+const numbersIn = (bag: IndexedSet<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
+
+test("a bag holds what came and did not go, in whatever order, however often something goes", () => {
+  const bag = new IndexedSet<One>();
+  const [a, b, c, d] = [one(1), one(2), one(3), one(4)];
+  for (const each of [a, b, c, d]) bag.add(each);
+  bag.delete(b);
+  bag.delete(b);
+  expect(numbersIn(bag)).toEqual([1, 3, 4]);
+  bag.add(b);
+  bag.delete(a);
+  bag.delete(c);
+  expect(numbersIn(bag)).toEqual([2, 4]);
+  bag.delete(d);
+  bag.delete(b);
+  expect(bag.size).toBe(0);
+});
+
+test("a bag gives each of those that stay, while whoever looks at one deletes any of them and adds others", () => {
+  for (let seed = 1; seed <= 200; seed++) {
+    const bag = new IndexedSet<One>();
+    const all = Array.from({ length: 20 }, (_, number) => one(number));
+    for (const each of all) bag.add(each);
+    const seen = new Set<One>();
+    let random = seed;
+    for (const each of bag) {
+      seen.add(each);
+      random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
+      const victim = all[(random >>> 8) % 20];
+      if (victim && random % 3 > 0) bag.delete(victim);
+      if (random % 5 === 0) bag.add(one(100 + seen.size));
+    }
+    expect(all.filter((each) => each.setIndex !== noIndex && !seen.has(each))).toEqual([]);
+  }
+});

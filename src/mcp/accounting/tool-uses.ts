@@ -1,0 +1,240 @@
+// Admits each call of a tool, puts it on the ledger as any request is, and settles it once, however it ends.
+
+import type { Clock } from "../../base/clock.ts";
+import type { MaybePromise } from "../../base/deferred.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { usdOf } from "../../base/money.ts";
+import type { Lease } from "../../domain/limits/limits.ts";
+import type { Price } from "../../domain/models/price.ts";
+import { keyOf, type Principal, partyOf } from "../../domain/principal.ts";
+import { redactCredentials } from "../../domain/redaction.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
+import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
+import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
+import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
+import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
+import { type Stopping, stoppingError } from "../../inference/stopping.ts";
+import type { Admitter } from "../../policy/admit.ts";
+import type { RefusalCounts } from "../../policy/records/refusal-counts.ts";
+import type { Throttle } from "../../policy/throttle.ts";
+import { bookedName, isBooked, toldName } from "./use-name.ts";
+
+export interface MeteredUsesOptions {
+  admitter: Pick<Admitter, "admit" | "refuseSpent">;
+  throttle: Pick<Throttle, "require">;
+  ledger: Pick<Ledger, "begin">;
+  refusalCounts: Pick<RefusalCounts, "count">;
+  /** Notes a call that was refused, as those for models are; `model`: the server and the tool. */
+  noteRefused(use: ToolUse, model: string, error: GatewayError, durationMs: number): void;
+  /** Told of each call that has settled: what its limits have left is looked at later. */
+  quotaWatch: { used(principal: Principal): void };
+  observer: ToolObserver;
+  places: ToolPlaces;
+  contents: ToolContentWriter;
+  stopping: Stopping;
+  clock: Clock;
+}
+
+type End = Parameters<OpenToolUse["ended"]>[0];
+
+/** No call has tokens; its price is that of the call. */
+const nothingUsed: TokenUsage = { promptTokens: 0, completionTokens: 0, estimated: false };
+/** Characters of what is kept; somebody looks at it, and a whole file is no help. */
+const maxKeptLength = 65_536;
+const daySeconds = 86_400;
+const noLimitsTold = { onLimits: () => {} };
+
+export class MeteredUses implements ToolUses {
+  readonly #options: MeteredUsesOptions;
+  /** What is worked out of a price is kept beside it. */
+  readonly #prices = new WeakMap<McpServer, Price>();
+
+  constructor(options: MeteredUsesOptions) {
+    this.#options = options;
+  }
+
+  async permit(asked: Parameters<ToolUses["permit"]>[0]): Promise<void> {
+    const { clock, admitter, throttle } = this.#options;
+    const { principal, method, server } = asked;
+    const startedMs = clock.monotonicMs();
+    try {
+      await admitter.refuseSpent(principal, noLimitsTold);
+      if (!isBooked(method)) await throttle.require("tools", principal);
+    } catch (error) {
+      if (server) this.#refused({ content: () => "", ...asked, server }, startedMs, error);
+      throw error;
+    }
+  }
+
+  async begin(use: ToolUse): Promise<OpenToolUse> {
+    const { clock, stopping } = this.#options;
+    if (stopping.begun) throw stoppingError();
+    const startedMs = clock.monotonicMs();
+    try {
+      return isBooked(use.method) ? await this.#book(use, startedMs) : await this.#ask(use, startedMs);
+    } catch (error) {
+      this.#refused(use, startedMs, error);
+      throw error;
+    }
+  }
+
+  /** Lists and the like cost nothing, and have a bound of their own, to which they are held before. */
+  async #ask(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
+    const release = await this.#place(use);
+    const told = this.#traced(use, startedMs);
+    return {
+      rest: release,
+      ended: async (end) => {
+        release();
+        told(end);
+      },
+    };
+  }
+
+  async #book(use: ToolUse, startedMs: number): Promise<OpenToolUse> {
+    const { principal, server, requestId } = use;
+    const { admitter, clock } = this.#options;
+    const nanoUsd = server.nanoUsdPerCall ?? 0;
+    const model = { id: bookedName(use), context: undefined, price: this.#priceOf(server) };
+    const size = { model, promptTokens: 0, maxCompletionTokens: 0, width: 1, tags: principal.tags, requestId };
+    const { lease } = await admitter.admit(principal, size, noLimitsTold);
+    let release = () => {};
+    try {
+      release = await this.#place(use);
+      const queueMs = clock.monotonicMs() - startedMs;
+      const entry = await this.#onLedger(use, model.id, startedMs);
+      // The server may be asked from here on: what a death of the process leaves undone is charged as well.
+      if (nanoUsd > 0) entry.progress(nothingUsed, nanoUsd);
+      const told = this.#traced(use, startedMs);
+      const booked = { use, entry, lease, nanoUsd, startedMs, queueMs };
+      return { rest: release, ended: (end) => this.#settle(booked, end, [release, () => told(end)]) };
+    } catch (error) {
+      release();
+      lease.settle(0, 0);
+      throw error;
+    }
+  }
+
+  /** Limits set aside what a call costs as they do for a model that has a price for each request. */
+  #priceOf(server: McpServer): Price | undefined {
+    const nanoUsd = server.nanoUsdPerCall ?? 0;
+    if (nanoUsd === 0) return undefined;
+    let price = this.#prices.get(server);
+    if (!price) {
+      price = { input: 0, output: 0, request: usdOf(nanoUsd) };
+      this.#prices.set(server, price);
+    }
+    return price;
+  }
+
+  async #place({ server, principal, cancellation, trace }: ToolUse): Promise<() => void> {
+    const goesOn = trace?.waits("queue");
+    try {
+      return await this.#options.places.take({ server, party: partyOf(principal), cancellation });
+    } finally {
+      goesOn?.();
+    }
+  }
+
+  /** Rejects where the ledger cannot promise to keep it. */
+  async #onLedger({ principal, requestId }: ToolUse, model: string, startedMs: number): Promise<LedgerEntry> {
+    const { ledger, clock } = this.#options;
+    const begin: UsageBegin = {
+      requestId,
+      at: clock.nowSeconds(),
+      accountId: principal.account.id,
+      keyId: keyOf(principal).id,
+      appId: principal.appId,
+      environment: principal.environment,
+      operation: "tool",
+      model,
+      stream: false,
+      tags: principal.tags,
+    };
+    const entry = ledger.begin(begin, startedMs);
+    await entry.begun;
+    return entry;
+  }
+
+  /** It goes to its server; gives what tells of its end. */
+  #traced(use: ToolUse, startedMs: number): (end: End) => void {
+    const { observer, clock } = this.#options;
+    const { server, method, trace } = use;
+    const traced = trace?.calls({ server: server.name, method, name: toldName(use) });
+    return (end) => {
+      const durationMs = clock.monotonicMs() - startedMs;
+      observer.toolEnded({ server: server.name, method, outcome: outcomeOf(end), durationMs });
+      traced?.(end.outcome === "failed" ? (end.code ?? "internal_error") : end.isError ? "tool_error" : null);
+    };
+  }
+
+  #settle(booked: BookedUse, end: End, others: readonly (() => void)[]): MaybePromise<void> {
+    const { use, entry, lease, startedMs, queueMs } = booked;
+    const { clock, quotaWatch } = this.#options;
+    for (const tell of others) tell();
+    // Whoever got no answer pays nothing; who left while the server worked does.
+    const nanoUsd = end.outcome === "failed" ? 0 : booked.nanoUsd;
+    lease.settle(0, nanoUsd);
+    const [bytesIn, bytesOut] = [Buffer.byteLength(use.content()), Buffer.byteLength(end.content())];
+    const details = { bytesIn, bytesOut, ...(end.isError && { toolErrors: 1 }) };
+    const kept = entry.settle({
+      ...nothingUsed,
+      parts: { cachedTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0, details },
+      outcome: end.outcome,
+      errorCode: end.code,
+      nanoUsd,
+      capped: false,
+      upstream: use.server.name,
+      durationMs: clock.monotonicMs() - startedMs,
+      firstTokenMs: null,
+      queueMs,
+    });
+    if (this.#options.contents.retentionDays > 0) this.#keep(use, end);
+    quotaWatch.used(use.principal);
+    return kept;
+  }
+
+  #keep({ requestId, principal, content }: ToolUse, end: End): void {
+    const { contents, clock } = this.#options;
+    const [asked, result] = [keptText(content()), keptText(end.content())];
+    const { account, environment, appId } = principal;
+    contents.add(
+      {
+        ...{ requestId, accountId: account.id, environment, appId, personId: keyOf(principal).personId },
+        ...{ expiresAt: clock.nowSeconds() + contents.retentionDays * daySeconds, arguments: asked, result },
+      },
+      asked.length + result.length,
+    );
+  }
+
+  #refused(use: ToolUse, startedMs: number, error: unknown): void {
+    const { refusalCounts, observer, clock, noteRefused } = this.#options;
+    const { server, method, principal, cancellation } = use;
+    const durationMs = clock.monotonicMs() - startedMs;
+    const isLeft = cancellation?.cancelled === true && cancellation.reason === error;
+    observer.toolEnded({ server: server.name, method, outcome: isLeft ? "cancelled" : "refused", durationMs });
+    if (isLeft) return;
+    const model = bookedName(use);
+    refusalCounts.count(principal, model, error);
+    if (error instanceof GatewayError) noteRefused(use, model, error, durationMs);
+  }
+}
+
+interface BookedUse {
+  use: ToolUse;
+  entry: LedgerEntry;
+  lease: Lease;
+  nanoUsd: number;
+  startedMs: number;
+  queueMs: number;
+}
+
+/** Neither with credentials in it nor endless; PostgreSQL keeps no half characters. */
+function keptText(text: string): string {
+  const cut = text.length > maxKeptLength ? `${text.slice(0, maxKeptLength)}…` : text;
+  return redactCredentials(cut.toWellFormed());
+}
+
+function outcomeOf({ outcome, isError }: End): ToolOutcome {
+  return outcome === "completed" && isError ? "tool_error" : outcome;
+}

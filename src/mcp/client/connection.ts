@@ -1,0 +1,487 @@
+// A connection to an MCP server by the protocol's own client, past which requests and answers go as they are.
+import {
+  Client,
+  isJSONRPCErrorResponse,
+  isJSONRPCNotification,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+  type JSONRPCMessage,
+  type MessageExtraInfo,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  SUPPORTED_PROTOCOL_VERSIONS,
+} from "@modelcontextprotocol/client";
+import { GatewayError } from "../../base/errors.ts";
+import {
+  asksTooOften,
+  type JsonObject,
+  maxAskedBack,
+  type ToolAnswer,
+  type ToolExchange,
+} from "../../domain/tools/client-session.ts";
+import type { ToolProtocolVersion } from "../../domain/tools/mcp-server.ts";
+import { Call, type CallBounds, currentCall } from "./call.ts";
+import { ServerNotifications } from "./server-notifications.ts";
+import { type Line, SessionLost, unsupportedRevision } from "./transport.ts";
+
+export interface ConnectionOptions {
+  readonly bounds: CallBounds;
+  /** Version of the gateway. */
+  readonly version: string;
+  /** Wait until it is ready, and for an answer to the question which revision it speaks. */
+  readonly connectMs: number;
+  readonly probeMs: number;
+  /** Nobody wants it any more. */
+  readonly signal: AbortSignal;
+  /** It is known to speak no revision without sessions. */
+  readonly isLegacy: boolean;
+  /** The only revision that may be spoken with it; null or left out: the newest that both know. */
+  readonly protocolVersion?: ToolProtocolVersion | null | undefined;
+  /** What it tells beside any request. */
+  readonly onNews: (method: string, params: JsonObject) => void;
+}
+
+export const connectTimeoutMs = 30_000;
+/** Wait for the answer to a ping of a session that may be forgotten. */
+const pingMs = 5_000;
+/** Questions of a server in the middle of one call that wait for the client. */
+const maxAsking = 16;
+const [methodNotFound, internalError] = [-32_601, -32_603];
+/** What the gateway and its clients can be asked for in the middle of a call; a session says it once for all. */
+const capabilities = { elicitation: { form: {} }, sampling: {} };
+const meta = (name: string) => `io.modelcontextprotocol/${name}`;
+
+export class Connection {
+  readonly isLegacy: boolean;
+  readonly revision: string;
+  readonly capabilities: JsonObject;
+  readonly serverInfo: JsonObject;
+  readonly instructions: string | undefined;
+  readonly news: ServerNotifications | undefined;
+  readonly #line: Line;
+  readonly #client: Client;
+  readonly #options: ConnectionOptions;
+  readonly #clientInfo: { name: string; version: string };
+  readonly #calls = new Map<string | number, Call>();
+  #lastId = 0;
+  /** Requests that have not come to their end, be it that nothing is under way for them. */
+  #open = 0;
+  #hasEnded = false;
+  #isRetired = false;
+  /** Under way for all calls whose refusal may mean that the session is forgotten. */
+  #pinging: Promise<boolean> | undefined;
+
+  /** Rejects with a GatewayError, the line closed. */
+  static async open(line: Line, options: ConnectionOptions): Promise<Connection> {
+    const clientInfo = { name: "headrace", version: options.version };
+    const { protocolVersion } = options;
+    const probe = { timeoutMs: options.probeMs };
+    const client = new Client(clientInfo, { capabilities, ...negotiationOf(protocolVersion, probe) });
+    const prior = options.isLegacy && !protocolVersion ? { prior: { kind: "legacy" } as const } : {};
+    // Before the client has it, the line is all that can be ended.
+    const stop = () => void line.close();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      stop();
+    }, options.connectMs);
+    options.signal.addEventListener("abort", stop);
+    let refusal: unknown;
+    // The client keeps to itself how a server refused to be asked for one revision.
+    if (protocolVersion)
+      line.transport.onerror = (error) => {
+        refusal = error;
+      };
+    try {
+      options.signal.throwIfAborted();
+      await client.connect(line.transport, { timeout: options.connectMs, ...prior });
+      const agreed = client.getNegotiatedProtocolVersion();
+      if (protocolVersion && agreed !== protocolVersion) throw refusesRevision(options, { agreed });
+      return new Connection(line, client, clientInfo, options);
+    } catch (error) {
+      const { server } = options.bounds;
+      const found = protocolVersion ? revisionFault(error, refusal, options) : faultOf(error, server);
+      const fault = isLate ? notReady(server) : (line.fault() ?? found);
+      // The fault above is what is told.
+      await client.close().catch(() => {});
+      await line.close();
+      throw fault;
+    } finally {
+      clearTimeout(timer);
+      options.signal.removeEventListener("abort", stop);
+    }
+  }
+
+  private constructor(
+    line: Line,
+    client: Client,
+    clientInfo: { name: string; version: string },
+    options: ConnectionOptions,
+  ) {
+    this.#line = line;
+    this.#client = client;
+    this.#clientInfo = clientInfo;
+    this.#options = options;
+    this.isLegacy = client.getProtocolEra() !== "modern";
+    this.revision = client.getNegotiatedProtocolVersion() ?? "";
+    this.capabilities = { ...client.getServerCapabilities() };
+    this.serverInfo = { ...client.getServerVersion() };
+    this.instructions = client.getInstructions();
+    this.news = this.isLegacy ? undefined : new ServerNotifications(client, this.capabilities);
+    const { transport } = line;
+    const inner = transport.onmessage;
+    transport.onmessage = (message: JSONRPCMessage, extra?: MessageExtraInfo) => {
+      if (!this.#took(message)) inner?.(message, extra);
+    };
+    client.onclose = () => this.#end();
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded || this.#isRetired;
+  }
+
+  /** Rejects with a SessionLost where the server has forgotten the session, else as `ToolLink` says. */
+  async request(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    if (this.hasEnded) throw this.#lost();
+    this.#open++;
+    try {
+      let answer = await this.#round(method, params, exchange);
+      for (;;) {
+        const next = "result" in answer ? await exchange.next?.(answer.result) : undefined;
+        if (!next) return answer;
+        answer = await this.#round(next.method, next.params, exchange).catch((error: unknown) => {
+          // Something of it was done: it must not be begun anew in another session.
+          throw error instanceof SessionLost ? this.#lost() : error;
+        });
+      }
+    } finally {
+      this.#open--;
+      if (this.#isRetired) this.retire();
+    }
+  }
+
+  async #round(method: string, params: JsonObject, exchange: ToolExchange): Promise<ToolAnswer> {
+    exchange.cancellation.throwIfCancelled();
+    if (this.#hasEnded) throw this.#lost();
+    const subscribed = this.news?.answer(method, params);
+    if (subscribed) return subscribed;
+    const id = `call-${++this.#lastId}`;
+    const abort = new AbortController();
+    const { _meta } = params;
+    const given = isObject(_meta) ? _meta : {};
+    const { progressToken } = given;
+    const call = new Call(exchange, this.#options.bounds, { method, progressToken }, (isAnswered) => {
+      this.#calls.delete(id);
+      if (!isAnswered) {
+        this.#cancel(id);
+        abort.abort();
+      }
+    });
+    this.#calls.set(id, call);
+    const sent = { ...params, _meta: this.#metaOf(given, exchange, id) };
+    currentCall.run(call, () => void this.#send(call, { jsonrpc: "2.0", id, method, params: sent }, abort.signal));
+    return await call.answered;
+  }
+
+  /** Takes nothing more, and closes once nothing is under way. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#open === 0 && !this.#hasEnded) void this.close();
+  }
+
+  /** Fails what is under way. Never rejects. */
+  async close(): Promise<void> {
+    this.#end();
+    await this.#line.close();
+    // The line is closed by then; the client library may complain of that.
+    await this.#client.close().catch(() => {});
+  }
+
+  #metaOf(given: JsonObject, { clientCapabilities = {}, notified }: ToolExchange, id: string): JsonObject {
+    // A token of our own: those of clients are not unique here, and without one there is no progress to see that it works.
+    const own = notified ? { ...given, progressToken: id } : given;
+    if (this.isLegacy) return own;
+    return {
+      [meta("protocolVersion")]: this.revision,
+      [meta("clientInfo")]: this.#clientInfo,
+      [meta("clientCapabilities")]: clientCapabilities,
+      ...own,
+    };
+  }
+
+  async #send(call: Call, message: JSONRPCMessage, requestSignal: AbortSignal): Promise<void> {
+    const { transport } = this.#line;
+    const headers = call.exchange.headers;
+    try {
+      await transport.send(message, {
+        requestSignal,
+        onRequestStreamEnd: () => call.fail(this.#lost()),
+        ...(headers && { headers }),
+      });
+      // All of the answer was read by then, and it was none to this.
+      if (transport.hasPerRequestStream && !call.isStreamed && !call.isOver) call.fail(this.#lost());
+    } catch (error) {
+      await this.#notSent(call, error);
+    }
+  }
+
+  async #notSent(call: Call, error: unknown): Promise<void> {
+    const { status, text } = error instanceof SdkHttpError ? refusalIn(error) : {};
+    const said = errorIn(text);
+    const answer = said && { error: said.error };
+    const isCertain = status === 404 || status === 410;
+    const mayBeLost =
+      this.isLegacy && this.#line.transport.sessionId !== undefined && forgetsSession(status, text, said?.id);
+    // Clients share the session: a call that its server only dislikes must not end it.
+    if (mayBeLost && (isCertain || this.#isRetired || !(await this.#knowsSession()))) {
+      // Other calls under way are refused likewise.
+      this.#isRetired = true;
+      call.fail(new SessionLost(isCertain ? undefined : (answer ?? faultOf(error, this.#options.bounds.server))));
+    } else if (answer) call.answer(answer);
+    else call.fail(faultOf(error, this.#options.bounds.server));
+  }
+
+  /** Resolves with whether the server answers a ping of the session. Never rejects. */
+  #knowsSession(): Promise<boolean> {
+    this.#pinging ??= currentCall
+      .exit(() => this.#client.ping({ timeout: pingMs }))
+      .then(
+        () => true,
+        // A server without pings says so to a session that it knows.
+        (error: unknown) => error instanceof ProtocolError,
+      )
+      .finally(() => {
+        this.#pinging = undefined;
+      });
+    return this.#pinging;
+  }
+
+  /** Nobody wants its answer any more. */
+  #cancel(requestId: string): void {
+    if (this.#hasEnded || (!this.isLegacy && this.#line.transport.hasPerRequestStream)) return;
+    const params = { requestId, reason: "The caller left, or waited for too long." };
+    this.#tell({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+  }
+
+  /** Says something for which nothing is waited. */
+  #tell(message: JSONRPCMessage): void {
+    // A line that is broken fails the calls that wait for it.
+    currentCall.exit(() => void this.#line.transport.send(message).catch(() => {}));
+  }
+
+  /** Whether it is none that the protocol's client has to see. */
+  #took(message: JSONRPCMessage): boolean {
+    if (isJSONRPCResultResponse(message)) return this.#answered(message.id, { result: message.result });
+    if (isJSONRPCErrorResponse(message)) return this.#answered(message.id, { error: message.error });
+    const params: JsonObject = message.params ?? {};
+    if (isJSONRPCRequest(message)) {
+      if (message.method === "ping") return false;
+      if (this.isLegacy) void this.#asked(message.id, message.method, params);
+      return true;
+    }
+    if (!isJSONRPCNotification(message)) return true;
+    const { method } = message;
+    if (method === "notifications/progress") this.#progressed(params);
+    else if (method === "notifications/message") this.#tellCaller(this.#callOfMessage(), method, params);
+    else {
+      if (!own.has(method)) this.#options.onNews(method, params);
+      return false;
+    }
+    return true;
+  }
+
+  #answered(id: string | number | undefined, answer: ToolAnswer): boolean {
+    const call = id === undefined ? undefined : this.#calls.get(id);
+    call?.answer(answer);
+    return call !== undefined;
+  }
+
+  #progressed(params: JsonObject): void {
+    const token = params["progressToken"];
+    const call = typeof token === "string" ? this.#calls.get(token) : undefined;
+    if (!call) return;
+    call.prolong();
+    const { progressToken } = call;
+    if (progressToken !== undefined) this.#tellCaller(call, "notifications/progress", { ...params, progressToken });
+  }
+
+  #tellCaller(call: Call | undefined, method: string, params: JsonObject): void {
+    if (!call) return;
+    // Over HTTP the bytes of its stream are counted as they come.
+    const isCounted = this.#line.transport.hasPerRequestStream === true;
+    const refusal = isCounted ? undefined : call.hold(JSON.stringify(params).length);
+    if (refusal) call.fail(refusal);
+    else call.exchange.notified?.(method, params);
+  }
+
+  /** The call on whose stream it came, or the only one there is: what could be for several is for nobody. */
+  #callOfMessage(): Call | undefined {
+    const call = currentCall.getStore();
+    if (call) return call.isOver ? undefined : call;
+    const [only] = this.#calls.values();
+    return this.#calls.size === 1 ? only : undefined;
+  }
+
+  async #asked(id: string | number, method: string, params: JsonObject): Promise<void> {
+    const call = this.#callOfMessage();
+    const ask = call?.exchange.asked;
+    if (!call || !ask || call.asking >= maxAsking) {
+      const message = call ? "The client cannot be asked that." : "It cannot be told by which call this is asked.";
+      this.#tell({ jsonrpc: "2.0", id, error: { code: methodNotFound, message } });
+      return;
+    }
+    if (++call.asked > maxAskedBack) {
+      call.fail(asksTooOften(this.#options.bounds.server));
+      return;
+    }
+    call.asking++;
+    call.prolong();
+    try {
+      this.#tell({ jsonrpc: "2.0", id, result: { ...(await ask(method, params)) } });
+    } catch (error) {
+      this.#tell({ jsonrpc: "2.0", id, error: rpcErrorOf(error) });
+    } finally {
+      call.asking--;
+      call.prolong();
+    }
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.news?.close();
+    for (const call of [...this.#calls.values()]) call.fail(this.#lost());
+  }
+
+  #lost(): GatewayError {
+    const { server } = this.#options.bounds;
+    const message = `The MCP server "${server}" ended the connection without an answer.`;
+    // Over HTTP each request has an own way to fail.
+    const fault = this.#line.transport.hasPerRequestStream ? undefined : this.#line.fault();
+    return fault ?? new GatewayError("upstream_error", message);
+  }
+}
+
+/** What only the protocol's client needs. */
+const own = new Set(["notifications/cancelled", "notifications/subscriptions/acknowledged"]);
+
+function notReady(server: string): GatewayError {
+  return new GatewayError("upstream_timeout", `The MCP server "${server}" did not become ready in time.`);
+}
+
+/** A revision with sessions is offered first; the server may still answer with another one. */
+function negotiationOf(only: ToolProtocolVersion | null | undefined, probe: { timeoutMs: number }) {
+  if (!only) return { versionNegotiation: { mode: "auto" as const, probe } };
+  if (!SUPPORTED_PROTOCOL_VERSIONS.includes(only)) return { versionNegotiation: { mode: { pin: only }, probe } };
+  return {
+    versionNegotiation: { mode: "legacy" as const },
+    supportedProtocolVersions: [only, ...SUPPORTED_PROTOCOL_VERSIONS.filter((version) => version !== only)],
+  };
+}
+
+/** The fault of a server that is set to one revision: that it does not speak it, or what kept it from saying so. */
+function revisionFault(error: unknown, refusal: unknown, options: ConnectionOptions): GatewayError {
+  const { server } = options.bounds;
+  const isFailed = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
+  // The client names a status of 5xx or a cause; for every other answer it says alike that the revision was not offered.
+  const isNotOffered = isFailed && !(error instanceof SdkHttpError) && error.cause === undefined;
+  if (isNotOffered && saysNothingOfRevision(refusal)) return faultOf(refusal, server);
+  return isNotOffered || deniesRevision(error) ? refusesRevision(options, { error }) : faultOf(error, server);
+}
+
+function deniesRevision(error: unknown): boolean {
+  const told = error instanceof SdkHttpError ? errorIn(refusalIn(error).text)?.error : error;
+  return isObject(told) && (told["code"] === unsupportedRevision || told["code"] === methodNotFound);
+}
+
+/** Reports whether a refusal is of any request: for now, or as nothing of the protocol is at the address. */
+function saysNothingOfRevision(refusal: unknown): boolean {
+  if (!(refusal instanceof SdkHttpError)) return false;
+  const { status, text } = refusalIn(refusal);
+  return status === 408 || status === 425 || status === 429 || (status === 404 && errorIn(text) === undefined);
+}
+
+function refusesRevision(
+  { bounds, protocolVersion }: ConnectionOptions,
+  { agreed, error }: { agreed?: string | undefined; error?: unknown },
+): GatewayError {
+  const what = `The MCP server "${bounds.server}" does not speak revision ${protocolVersion}`;
+  const instead = agreed === undefined ? "" : `: it answers in ${agreed}`;
+  return new GatewayError("upstream_error", `${what}${instead}. Change protocol_version, or leave it out.`, {
+    ...(error !== undefined && { detail: detailOf(error) }),
+  });
+}
+
+function detailOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 500);
+}
+
+function faultOf(error: unknown, server: string): GatewayError {
+  if (error instanceof GatewayError) return error;
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
+    return notReady(server);
+  }
+  const status = error instanceof SdkHttpError ? error.data.status : undefined;
+  const what =
+    status === undefined
+      ? "could not be reached, or gave no answer of the protocol"
+      : status === 401 || status === 403
+        ? `refuses the credentials of this gateway with status ${status}`
+        : `answered with status ${status}`;
+  return new GatewayError("upstream_error", `The MCP server "${server}" ${what}.`, {
+    detail: detailOf(error),
+  });
+}
+
+function refusalIn({ data }: SdkHttpError): { status: number | undefined; text: string | undefined } {
+  const text = data["text"];
+  return { status: data.status, text: typeof text === "string" ? text : undefined };
+}
+
+/**
+ * Reports whether a refusal may mean that the server has forgotten the session. The protocol has 404 for that (Transports,
+ * "Session Management"). Other servers answer 400, whose body is then no answer to the request, or name the session in the
+ * text of another 4xx.
+ */
+function forgetsSession(status: number | undefined, text: string | undefined, answeredId: unknown): boolean {
+  if (status === undefined || status < 400 || status > 499) return false;
+  if (status === 404 || status === 410) return true;
+  return (status === 400 && typeof answeredId !== "string") || /session/i.test(text ?? "");
+}
+
+/** Returns the JSON-RPC error in the body of a refusal; undefined if the body has none. */
+function errorIn(text: string | undefined): { id?: unknown; error: RpcError } | undefined {
+  try {
+    const message: unknown = text === undefined ? undefined : JSON.parse(text);
+    if (isJSONRPCErrorResponse(message)) return message;
+    // Refusals of whole requests have the id null, which the protocol's own shape does not take.
+    const { error } = isObject(message) ? message : {};
+    return isObject(error) && isRpcError(error) ? { error } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+interface RpcError {
+  readonly code: number;
+  readonly message: string;
+}
+
+function isRpcError(error: JsonObject): error is JsonObject & RpcError {
+  return Number.isInteger(error["code"]) && typeof error["message"] === "string";
+}
+
+function rpcErrorOf(error: unknown): { code: number; message: string; data?: unknown } {
+  if (!isObject(error) || !Number.isInteger(error["code"]) || typeof error["message"] !== "string") {
+    // Whatever went wrong here is not the server's to know.
+    return { code: internalError, message: "The client could not answer." };
+  }
+  const { code, message, data } = error;
+  return { code: Number(code), message, ...(data !== undefined && { data }) };
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,50 @@
+// A process of a node as the gateway hears it: whatever it said last, nothing of it is held once nobody listens.
+import { expect, test } from "bun:test";
+import type { BodySink } from "../../base/bytes/body-source.ts";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import { sessionField } from "../../domain/tools/node-tools.ts";
+import { NodeProcessTransport } from "./node-process-transport.ts";
+
+const before = bufferedBytes.byKind.answers;
+
+/** One that has been started, and the end at which its node says something. */
+async function startLine() {
+  const said = Promise.withResolvers<BodySink>();
+  const body = { flow: said.resolve, pause() {}, resume() {}, cancel() {} };
+  const send = async () => ({ status: 200, headers: new Headers({ [sessionField]: "process_1" }), body });
+  const line = new NodeProcessTransport({
+    name: "own",
+    at: { nodes: { send }, nodeId: "node_1", server: "own" },
+    maxLineBytes: 100_000,
+  });
+  await line.start();
+  const sink = await said.promise;
+  return { line, say: (text: string) => sink.data(ByteSpan.of(Buffer.from(text))), sink };
+}
+
+test("a line that has only begun is held until the connection is closed", async () => {
+  const { line, say } = await startLine();
+  say(`{"jsonrpc":"2.0","method":"notifications/x","params":{"text":"`);
+  say("x".repeat(10_000));
+  expect(bufferedBytes.byKind.answers - before).toBeGreaterThan(10_000);
+  await line.close();
+  expect(bufferedBytes.byKind.answers).toBe(before);
+});
+
+test("what came behind a message whose taker closed the connection is not held", async () => {
+  const { line, say } = await startLine();
+  line.onmessage = () => void line.close();
+  say(`{"jsonrpc":"2.0","method":"notifications/x"}\n{"jsonrpc":`);
+  expect(bufferedBytes.byKind.answers).toBe(before);
+});
+
+test("the end of its exchange lets go of a line that has only begun, however that end came", async () => {
+  for (const end of [(sink: BodySink) => sink.end(), (sink: BodySink) => sink.fail(new Error("lost"))]) {
+    const { line, say, sink } = await startLine();
+    say(`{"jsonrpc":`);
+    end(sink);
+    expect(bufferedBytes.byKind.answers).toBe(before);
+    expect(line.fault()?.message).toStartWith('The process of the MCP server "own" at its node');
+  }
+});

@@ -1,0 +1,337 @@
+// MCP servers that this machine, as a node, offers to its gateway: asked over HTTP, or started, for as long as the gateway listens.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { type BodySink, type BodySource, bodyOf } from "../../base/bytes/body-source.ts";
+import { AccountMemory, bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { ByteSpan } from "../../base/bytes/byte-span.ts";
+import type { Cancellation } from "../../base/cancellation.ts";
+import { wallMs } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { parseOnceRead } from "../../base/text/json-object.ts";
+import { bodyMass } from "../../base/text/json-text.ts";
+import type { EngineResponse } from "../../domain/models/engine.ts";
+import { type McpServer, offersTool, type ToolPlace } from "../../domain/tools/mcp-server.ts";
+import { messageNames } from "../../domain/tools/message-names.ts";
+import {
+  maxOfferedMcpServers,
+  type NodeToolRequest,
+  type OfferedMcpServer,
+  type OfferedTools,
+  sessionField,
+} from "../../domain/tools/node-tools.ts";
+import { Http1Client, originOf } from "../../http1/client/client.ts";
+import { ClientError } from "../../http1/client/client-contract.ts";
+import { Output } from "../../processes/output.ts";
+import type { ProcessTransport } from "./process-transport.ts";
+
+export interface OfferedServersOptions {
+  /** All of this machine's configuration, as it is now. */
+  servers(): readonly McpServer[];
+  readonly dataDir: string;
+  /** Whatever of it every program needs goes along to processes. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly stopMs?: number | undefined;
+}
+
+type Request = Omit<NodeToolRequest, "memoryAccount">;
+type At<Kind extends ToolPlace["kind"]> = McpServer & { readonly place: ToolPlace & { readonly kind: Kind } };
+
+const [maxProcesses, maxOfServer] = [64, 16];
+const mostConnections = 512;
+/** The protocol's client follows as many. */
+const maxRedirects = 5;
+/** Those of the tunnel: the gateway has closer ones for each call. */
+const timeouts = { firstByteTimeoutMs: 600_000, idleTimeoutMs: 900_000 };
+/** A process may say nothing for hours; the tunnel ends what is silent for too long. */
+const aliveMs = 60_000;
+/** Within the data directory: a directory for each process. */
+const offeredRoom = "offered-tool-processes";
+/** JSON-RPC 2.0, 5.1. */
+const [parseError, invalidRequest, invalidParams] = [-32_700, -32_600, -32_602];
+/** Levels of a message; what a client sends has half as many. */
+const maxDepth = 128;
+
+export class OfferedServers implements OfferedTools {
+  readonly #options: OfferedServersOptions;
+  readonly #memoryAccount = bufferedBytes.memoryAccount(new AccountMemory());
+  readonly #clients = new Map<string, { url: string; client: Http1Client }>();
+  readonly #processes = new Map<string, OfferedProcess>();
+  #hasRoom = false;
+  #isClosed = false;
+
+  constructor(options: OfferedServersOptions) {
+    this.#options = options;
+  }
+
+  offers(): readonly OfferedMcpServer[] {
+    const offered = this.#options.servers().filter(isOffered).slice(0, maxOfferedMcpServers);
+    return offered.map(({ name, title, place }) => ({ name, title, kind: place.kind === "http" ? "http" : "command" }));
+  }
+
+  /** To be called after a change of the configuration: what it does not offer any more ends, whoever listens to it. */
+  reconfigured(): void {
+    for (const process of this.#processes.values()) {
+      if (!Bun.deepEquals(process.server, this.#find(process.server.name))) void process.ended();
+    }
+    for (const [name, { url, client }] of this.#clients) {
+      const place = this.#find(name)?.place;
+      if (place?.kind === "http" && new URL(place.url).href === url) continue;
+      client.close();
+      this.#clients.delete(name);
+    }
+  }
+
+  async handle(request: Request, cancellation: Cancellation): Promise<EngineResponse> {
+    const server = this.#find(request.server);
+    if (!server || this.#isClosed) throw notOffered(request.server);
+    const { place } = server;
+    if (place.kind === "http") return await this.#overHttp({ ...server, place }, request, cancellation);
+    if (place.kind === "command") return await this.#byProcess({ ...server, place }, request);
+    throw notOffered(request.server);
+  }
+
+  /** Ends all processes, and resolves once nothing of them is left. */
+  async shut(): Promise<void> {
+    this.#isClosed = true;
+    for (const { client } of this.#clients.values()) client.close();
+    await Promise.all([...this.#processes.values()].map((process) => process.ended()));
+  }
+
+  #find(name: string): McpServer | undefined {
+    return this.#options.servers().find((one) => one.name === name && isOffered(one));
+  }
+
+  async #overHttp(
+    { name, place, credentials, tools }: At<"http">,
+    { method, headers, body }: Request,
+    cancellation: Cancellation,
+  ): Promise<EngineResponse> {
+    const asked = method === "POST" ? checked(textOf(body), tools) : undefined;
+    if (asked && "refusal" in asked) return answerOf(200, asked.refusal, { "content-type": "application/json" });
+    const own = credentials.kind === "headers" ? credentials.headers : {};
+    const lower = Object.fromEntries(Object.entries(own).map(([field, value]) => [field.toLowerCase(), value]));
+    const url = new URL(place.url);
+    const sent = {
+      ...{ method, memoryAccount: this.#memoryAccount },
+      // A body that is compressed could be of any length.
+      headers: { ...headers, ...lower, "accept-encoding": "identity" },
+      ...(asked && { body: asked.text }),
+    };
+    try {
+      let at = url;
+      for (let followed = 0; ; followed++) {
+        const path = `${at.pathname}${at.search}`;
+        const response = await this.#clientOf(name, url).send({ ...sent, path }, timeouts, cancellation);
+        const { status, body } = response;
+        const next =
+          followed < maxRedirects ? redirected(at, method, status, response.headers.get("location")) : undefined;
+        if (!next) return { status, headers: { get: (field) => response.headers.get(field) ?? null }, body };
+        body.cancel();
+        at = next;
+      }
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      // Where it is, is no matter of the gateway's.
+      this.#options.log.warn("node_tool_server_not_reached", { server: name, detail: error.message });
+      const message = `The MCP server "${name}" of this node cannot be reached.`;
+      throw new GatewayError("upstream_error", message, { detail: error.fault, cause: error });
+    }
+  }
+
+  #clientOf(name: string, url: URL): Http1Client {
+    const known = this.#clients.get(name);
+    if (known?.url === url.href) return known.client;
+    known?.client.close();
+    const client = new Http1Client(originOf(url), { maxConnections: mostConnections, maxWaiting: mostConnections });
+    this.#clients.set(name, { url: url.href, client });
+    return client;
+  }
+
+  async #byProcess(server: At<"command">, { method, headers, body }: Request): Promise<EngineResponse> {
+    if (method === "GET") return await this.#start(server);
+    const process = this.#processes.get(headers[sessionField] ?? "");
+    if (process && !Bun.deepEquals(process.server, server)) void process.ended();
+    else if (process && method === "POST") {
+      const asked = checked(textOf(body), server.tools);
+      if ("refusal" in asked) process.refuse(asked.refusal);
+      else await process.take(asked.text);
+      return answerOf(202, "");
+    }
+    return answerOf(404, "");
+  }
+
+  async #start(server: At<"command">): Promise<EngineResponse> {
+    const { name } = server;
+    const { log, dataDir, environment, stopMs } = this.#options;
+    const [{ ProcessTransport }, { deserializeMessage }] = await Promise.all([
+      import("./process-transport.ts"),
+      import("@modelcontextprotocol/client"),
+    ]);
+    const ofServer = [...this.#processes.values()].filter((one) => one.server.name === name).length;
+    if (this.#processes.size >= maxProcesses || ofServer >= maxOfServer || this.#isClosed) {
+      const message = `As many processes run for the MCP server "${name}" of this node as may.`;
+      throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 2 });
+    }
+    const room = join(dataDir, offeredRoom);
+    // The directories of processes of an earlier Headrace, which was killed, are nobody's any more.
+    if (!this.#hasRoom) rmSync(room, { recursive: true, force: true });
+    this.#hasRoom = true;
+    const id = crypto.randomUUID();
+    const { command, env, directory } = server.place;
+    const output = new Output(Object.values(env), () => Math.floor(wallMs() / 1000));
+    const line = new ProcessTransport({
+      ...{ server: name, command, env, directory, environment, dataDir, room, output, stopMs },
+      maxLineBytes: server.maxResultBytes,
+      onGone: () => {
+        this.#processes.delete(id);
+        const fault = line.fault();
+        log.info("node_tool_process", { server: name, state: "ended", ...(fault && { detail: fault.detail }) });
+      },
+    });
+    const process = new OfferedProcess(server, line, (text) => line.send(deserializeMessage(text)));
+    this.#processes.set(id, process);
+    log.info("node_tool_process", { server: name, state: "started" });
+    const fields: Record<string, string> = { [sessionField]: id, "content-type": "application/x-ndjson" };
+    return { status: 200, headers: { get: (field) => fields[field] ?? null }, body: process };
+  }
+}
+
+/** What a process says, a message on each line; it runs for as long as somebody takes that. */
+class OfferedProcess implements BodySource {
+  readonly server: McpServer;
+  /** Gives it a message. */
+  readonly take: (text: string) => Promise<void>;
+  readonly #line: ProcessTransport;
+  #sink: BodySink | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #isPaused = false;
+
+  constructor(server: McpServer, line: ProcessTransport, take: (text: string) => Promise<void>) {
+    this.server = server;
+    this.take = take;
+    this.#line = line;
+  }
+
+  /** Says something in its place. Throws where what was said before is not taken, behind which it would pile up. */
+  refuse(text: string): void {
+    if (this.#isPaused) {
+      const message = `The process of the MCP server "${this.server.name}" has said what nobody takes.`;
+      throw new GatewayError("service_unavailable", message, { retryAfterSeconds: 1 });
+    }
+    this.#tell(text);
+  }
+
+  /** Ends it, and resolves once nothing of it is left. */
+  async ended(): Promise<void> {
+    await this.#line.close();
+  }
+
+  flow(sink: BodySink): void {
+    this.#sink = sink;
+    const line = this.#line;
+    line.onmessage = (message) => this.#tell(JSON.stringify(message));
+    line.onclose = () => {
+      this.#sink = undefined;
+      clearInterval(this.#timer);
+      if (line.endedItself) sink.end();
+      else sink.fail(line.fault() ?? notOffered(this.server.name));
+    };
+    this.#timer = setInterval(() => {
+      if (!this.#isPaused) this.#tell("");
+    }, aliveMs);
+    // It is closed by then, with the reason.
+    line.start().catch(() => {});
+  }
+
+  pause(): void {
+    this.#isPaused = true;
+    this.#line.pause();
+  }
+
+  resume(): void {
+    this.#isPaused = false;
+    this.#line.resume();
+  }
+
+  cancel(): void {
+    this.#sink = undefined;
+    clearInterval(this.#timer);
+    this.#line.onclose = undefined;
+    void this.#line.close();
+  }
+
+  #tell(text: string): void {
+    this.#sink?.data(ByteSpan.of(`${text}\n`));
+  }
+}
+
+/**
+ * Where a redirect leads that is followed, as the protocol's client follows those of servers that the gateway asks itself: with the
+ * same method, at the same origin, whose credentials the node has.
+ */
+function redirected(from: URL, method: Request["method"], status: number, location: string | null | undefined) {
+  const isOne = [307, 308].includes(status) || (method === "GET" && [301, 302, 303].includes(status));
+  const to = isOne && location != null ? URL.parse(location, from) : null;
+  const isWithin = to?.origin === from.origin && to.username === "" && to.password === "";
+  return isWithin ? to : undefined;
+}
+
+/** Whose accounts people have is not this machine's to know, and what another node serves is not passed on. */
+function isOffered({ isShared = false, enabled, place, credentials }: McpServer): boolean {
+  return isShared && enabled && place.kind !== "node" && credentials.kind !== "person";
+}
+
+/**
+ * The message written anew as it goes on, or the answer to one that asks for a tool or a prompt which is not offered, or
+ * that its server may read otherwise.
+ */
+function checked(text: string, tools: McpServer["tools"]): { text: string } | { refusal: string } {
+  let message: unknown;
+  try {
+    message = parseOnceRead(text, { depth: maxDepth, ...bodyMass }).value;
+  } catch {
+    return refusalOf(null, parseError, "No JSON that can be read in one way alone.");
+  }
+  const messages: unknown[] = Array.isArray(message) ? message : [message];
+  try {
+    messageNames.require(message);
+  } catch (error) {
+    return refusalOf(null, invalidRequest, (error as Error).message);
+  }
+  const refused = messages.filter(isAsked).find(({ params }) => {
+    const name = params?.name;
+    return typeof name !== "string" || !offersTool({ tools }, name);
+  });
+  if (!refused) return { text: JSON.stringify(message) };
+  return refusalOf(refused.id ?? null, invalidParams, `Unknown tool: ${String(refused.params?.name).slice(0, 100)}`);
+}
+
+function refusalOf(id: unknown, code: number, message: string): { refusal: string } {
+  return { refusal: JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } }) };
+}
+
+interface Asked {
+  readonly id?: unknown;
+  readonly params?: { readonly name?: unknown };
+}
+
+function isAsked(message: unknown): message is Asked {
+  const named = ["tools/call", "prompts/get"];
+  return (
+    typeof message === "object" && message !== null && "method" in message && named.includes(String(message.method))
+  );
+}
+
+function textOf(body: Request["body"]): string {
+  return typeof body === "string" ? body : body.solid.text;
+}
+
+function answerOf(status: number, text: string, fields: Readonly<Record<string, string>> = {}): EngineResponse {
+  return { status, headers: { get: (name) => fields[name] ?? null }, body: bodyOf(Buffer.from(text)) };
+}
+
+function notOffered(server: string): GatewayError {
+  return new GatewayError("not_found", `This node offers no MCP server "${server}": its headrace.yaml says share.`);
+}

@@ -1,0 +1,222 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "../../../tests/support/headrace.ts";
+import { callerOf, exchangeFor, LinkWorld, textOf } from "../../../tests/support/link-world.ts";
+import { mcpServerAt } from "../../../tests/support/mcp-servers.ts";
+import { handlerFor, requestFrom } from "../../../tests/support/tool-desk.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { ClientSession, ClientSessions } from "../../domain/tools/client-session.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
+import { markedProcesses, markOf } from "../../processes/orphans.ts";
+
+const script = join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-process.ts");
+
+function processOf(how: string, own: Partial<McpServer> = {}): McpServer {
+  return mcpServerAt([process.execPath, script, how], own);
+}
+
+const isThere = (pid: number) => existsSync(`/proc/${pid}`);
+const processesOf = ({ dataDir }: LinkWorld) => markedProcesses(markOf(dataDir, ""));
+
+for (const how of ["fine", "modern", "no probe"]) {
+  describe(`a process that is ${how}`, () => {
+    test("is started once it is asked, answers, and is gone with its directory when it is closed", async () => {
+      await using world = new LinkWorld();
+      const link = await world.open(processOf(how));
+      expect(link.isLegacy).toBe(how === "no probe");
+      const { pid } = JSON.parse(textOf(await world.call(processOf(how), "where")));
+      expect(isThere(pid)).toBe(true);
+      await world.links.shut();
+      expect(isThere(pid)).toBe(false);
+      expect(readdirSync(join(world.dataDir, "tool-processes"))).toEqual([]);
+      expect(world.links.counts).toEqual({ links: 0, processes: 0 });
+    });
+  });
+}
+
+test("a process gets nothing of the environment of the gateway, and an empty directory of its own", async () => {
+  await using world = new LinkWorld();
+  const at = processOf("fine", {
+    place: { kind: "command", command: [process.execPath, script, "fine"], env: { OWN: "1" }, directory: null },
+  });
+  const { env, directory } = JSON.parse(textOf(await world.call(at, "where")));
+  const { PATH: _path, LANG: _lang, HEADRACE_MODEL_PROCESS: _mark, ...rest } = env;
+  expect(rest).toEqual({ HOME: directory, OWN: "1" });
+  expect(directory).toStartWith(join(world.dataDir, "tool-processes"));
+  // The program of the test itself keeps something there.
+  expect(readdirSync(directory).filter((name) => name !== ".bun")).toEqual([]);
+});
+
+test("a process whose directory cannot be made is none: it says so, and takes no place of those that come later", async () => {
+  await using world = new LinkWorld();
+  const [first, second] = [processOf("fine"), processOf("fine", { name: "second" })];
+  await world.call(first, "where");
+  world.links.close(first.name);
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
+  const room = join(world.dataDir, "tool-processes");
+  rmSync(room, { recursive: true });
+  writeFileSync(room, "");
+  await expect(world.call(second, "where")).rejects.toMatchObject({ code: "upstream_error" });
+  expect(world.links.counts.processes).toBe(0);
+});
+
+test("no process is started to say that nobody wants to know of a resource any more", async () => {
+  await using world = new LinkWorld();
+  const link = await world.open(processOf("fine"));
+  await world.call(processOf("fine"), "crash").catch(() => {});
+  await until(() => world.links.counts.processes === 0, "the process to be gone");
+  expect(await link.request("resources/unsubscribe", { uri: "note:a" }, exchangeFor())).toEqual({ result: {} });
+  expect(world.links.counts.processes).toBe(0);
+});
+
+test("who shares nothing has a process of their own, and all who share have one", async () => {
+  await using world = new LinkWorld();
+  const pidOf = async (at: McpServer, key: string) => JSON.parse(textOf(await world.call(at, "where", { key }))).pid;
+  const own = processOf("fine");
+  expect(await pidOf(own, "key_1")).not.toBe(await pidOf(own, "key_2"));
+  const shared = processOf("fine", { name: "shared", sharing: "all" });
+  expect(await pidOf(shared, "key_1")).toBe(await pidOf(shared, "key_2"));
+});
+
+describe("a process that misbehaves in the middle of a call fails that call, and the next one has another", () => {
+  const ends = { crash: "has ended", huge: "line of more than 100000 bytes", half: "no message of the protocol" };
+  for (const [what, said] of Object.entries(ends)) {
+    test(what, async () => {
+      await using world = new LinkWorld();
+      const at = processOf("fine");
+      await expect(world.call(at, what)).rejects.toMatchObject({
+        code: "upstream_error",
+        message: expect.stringContaining(said),
+      });
+      const next = world.call(at, "where");
+      await until(async () => {
+        // The rest after a failure is by the clock of the gateway.
+        world.clock.advance(1_000);
+        await Bun.sleep(10);
+        return await Promise.race([next.then(() => true), Bun.sleep(1)]);
+      }, "it is started again");
+      expect(JSON.parse(textOf(await next)).pid).toBeGreaterThan(0);
+    });
+  }
+});
+
+test("what a process wrote to standard error is kept, for the operator", async () => {
+  await using world = new LinkWorld();
+  await world.call(processOf("fine"), "crash").catch(() => {});
+  await until(
+    () => world.links.output("files").some(({ text }) => text === "something is wrong in here"),
+    "it is kept",
+  );
+});
+
+test("a process that says what is no protocol is ended, and is not started again at once by whoever asks", async () => {
+  await using world = new LinkWorld();
+  const at = processOf("garbage");
+  const opening = world.open(at);
+  await expect(opening).rejects.toThrow("no message of the protocol");
+  for (let time = 0; time < 4; time++) {
+    await world.open(at).catch(() => {});
+  }
+  await expect(world.open(at)).rejects.toMatchObject({ code: "service_unavailable" });
+  await until(() => processesOf(world).length === 0, "nothing of it is left");
+}, 20_000);
+
+test("the second of two answers is nobody's", async () => {
+  await using world = new LinkWorld();
+  const at = processOf("fine");
+  expect(textOf(await world.call(at, "twice"))).toBe("first");
+  expect(JSON.parse(textOf(await world.call(at, "where"))).pid).toBeGreaterThan(0);
+});
+
+test("a process asks the one call that is under way, and nobody where there are several", async () => {
+  await using world = new LinkWorld();
+  const at = processOf("no probe");
+  const asked = async () => ({ action: "accept", content: { name: "Ada" } });
+  expect(JSON.parse(textOf(await world.call(at, "ask", { asked })))).toEqual(await asked());
+  const cancellation = new Cancellation();
+  const hanging = world.call(at, "hang", { cancellation });
+  expect(textOf(await world.call(at, "ask", { asked }))).toStartWith("error");
+  cancellation.cancel(new Error("left"));
+  await expect(hanging).rejects.toThrow("left");
+});
+
+test("changes of a process are told", async () => {
+  await using world = new LinkWorld();
+  const link = await world.open(processOf("no probe"));
+  const told: string[] = [];
+  link.onChange((method) => told.push(method));
+  await link.request("tools/call", { name: "change" }, exchangeFor());
+  await until(() => told.includes("notifications/tools/list_changed"), "it was told");
+});
+
+// long-lived: mcpProcess.total, mcpProcess.idle
+test("processes are bounded, and those that nobody uses are stopped, with all that they started", async () => {
+  await using world = new LinkWorld({ bounds: { maxProcessesOfServer: 1, idleMs: 50 } });
+  const at = processOf("fine");
+  const child = Number(textOf(await world.call(at, "child", { key: "key_1" })));
+  expect(isThere(child)).toBe(true);
+  await expect(world.call(at, "where", { key: "key_2" })).rejects.toMatchObject({ code: "service_unavailable" });
+  await until(() => !isThere(child), "the process that was idle made room, and its child is gone");
+  await world.call(at, "where", { key: "key_2" });
+  world.clock.advance(1_000);
+  await until(() => world.links.counts.processes === 0, "what was idle is gone");
+});
+
+// long-lived: mcpProcess.credential
+test("a person's process is asked nothing more once the person may not use the server, and ends at its idle limit", async () => {
+  await using world = new LinkWorld({ bounds: { idleMs: 50 } });
+  let server = processOf("fine");
+  const open: ClientSessions["open"] = async (...of) => {
+    const link = await world.links.open(...of);
+    const { isLegacy, revision, capabilities, serverInfo, instructions } = link;
+    const request: ClientSession["request"] = (...asked) => link.request(...asked);
+    // Lists that the handler keeps would listen to the link, and so use it, for half a minute.
+    return { isLegacy, revision, capabilities, serverInfo, instructions, request, onChange: () => () => {} };
+  };
+  const { handler } = handlerFor([], { links: { open }, servers: { all: () => [server], find: () => server } });
+  const call = () =>
+    handler.answer(
+      "tools/call",
+      { name: `${server.name}_where`, arguments: {} },
+      {
+        ...{ ...requestFrom(callerOf("key_1")), capabilities: {}, isAskable: false, cancellation: new Cancellation() },
+        ...{ notify: () => {}, ask: () => Promise.reject(new Error("nobody is asked")) },
+      },
+    );
+  const { pid } = JSON.parse(textOf({ result: await call() }));
+  server = { ...server, accounts: [] };
+  await expect(call()).rejects.toThrow("Unknown tool");
+  expect(processesOf(world)).toEqual([pid]);
+  world.clock.advance(1_000);
+  await until(() => world.links.counts.processes === 0, "the process is gone");
+  expect(isThere(pid)).toBe(false);
+});
+
+test("a program that is not there is said to be that", async () => {
+  await using world = new LinkWorld();
+  const at = mcpServerAt(["/nowhere/to/be/found"]);
+  await expect(world.open(at)).rejects.toMatchObject({ code: "upstream_error" });
+});
+
+// long-lived: mcpProcess.server
+test("all of a process is gone after the gateway was killed, also where it reads nothing any more", async () => {
+  await using world = new LinkWorld();
+  const gateway = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "..", "..", "..", "tests", "support", "tool-gateway.ts"), world.dataDir],
+    {
+      stdout: "pipe",
+    },
+  );
+  const { value } = await gateway.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toBe("asked\n");
+  expect(processesOf(world).length).toBeGreaterThan(0);
+  gateway.kill("SIGKILL");
+  await until(() => processesOf(world).length === 0, "nothing of it is left");
+});
+
+test("a process that says nothing is not waited for without end, and is gone then", async () => {
+  await using world = new LinkWorld({ connectMs: 300 });
+  await expect(world.open(processOf("silent"))).rejects.toMatchObject({ code: "upstream_timeout" });
+  await until(() => world.links.counts.processes === 0, "it is gone");
+});

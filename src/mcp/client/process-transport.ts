@@ -1,0 +1,176 @@
+// The way to a server that is a process of this machine: lines of its standard input and output, behind a guard.
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type JSONRPCMessage, serializeMessage, type Transport } from "@modelcontextprotocol/client";
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { howItEnded } from "../../processes/guard.ts";
+import { GuardedProcess } from "../../processes/guarded-process.ts";
+import { markOf } from "../../processes/orphans.ts";
+import type { Output } from "../../processes/output.ts";
+import { MessageLines } from "./message-lines.ts";
+import type { Line } from "./transport.ts";
+
+export interface ProcessTransportOptions {
+  readonly server: string;
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly directory: string | null;
+  /** `PATH` and `LANG` of the gateway, the only ones that go along. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly dataDir: string;
+  /** Directory in which it gets one of its own. */
+  readonly room: string;
+  readonly maxLineBytes: number;
+  /** Takes what it writes to standard error. */
+  readonly output: Output;
+  /** Called once nothing of it is left. */
+  readonly onGone: () => void;
+  readonly stopMs?: number | undefined;
+}
+
+const defaultStopMs = 5_000;
+/** What it has not read yet of what it was told. */
+const maxUnread = 8 * 1024 * 1024;
+
+export class ProcessTransport implements Line, Transport {
+  onclose: Transport["onclose"];
+  onerror: Transport["onerror"];
+  onmessage: Transport["onmessage"];
+  /** By this the protocol's client sees that it is a process: what does not answer a probe is then of an earlier revision. */
+  readonly stderr = null;
+  readonly #options: ProcessTransportOptions;
+  #home = "";
+  #process: GuardedProcess | undefined;
+  #fault: GatewayError | undefined;
+  #isClosed = false;
+  #hasLeft = false;
+  #endedItself = false;
+  #unread = 0;
+  /** While it is there, no more of its output is read. */
+  #paused: PromiseWithResolvers<void> | undefined;
+
+  constructor(options: ProcessTransportOptions) {
+    this.#options = options;
+  }
+
+  get transport(): Transport {
+    return this;
+  }
+
+  get pid(): number | null {
+    return this.#process?.pid ?? null;
+  }
+
+  /** It was not ended from here. */
+  get endedItself(): boolean {
+    return this.#endedItself;
+  }
+
+  fault(): GatewayError | undefined {
+    return this.#fault;
+  }
+
+  async start(): Promise<void> {
+    const { server, room, command, env, directory, environment, dataDir, stopMs = defaultStopMs } = this.#options;
+    const common = Object.entries({ PATH: environment["PATH"], LANG: environment["LANG"] });
+    const kept = Object.fromEntries(common.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+    const mark = markOf(dataDir, crypto.randomUUID());
+    try {
+      mkdirSync(room, { recursive: true });
+      chmodSync(room, 0o700);
+      this.#home = mkdtempSync(join(room, `${server}-`));
+      const all = { ...kept, HOME: this.#home, ...env };
+      const place = directory ?? this.#home;
+      this.#process = new GuardedProcess({ command, directory: place, env: all, mark, stopMs, talks: true });
+    } catch (error) {
+      this.#left();
+      throw this.#failed("could not be started", error instanceof Error ? error.message : String(error));
+    }
+    void this.#options.output.read(this.#process.stderr);
+    void this.#read(this.#process.stdout).catch((error) => this.#failed("could not be read", String(error)));
+    void this.#process.gone.then((code) => {
+      this.#endedItself = !this.#isClosed;
+      this.#failed("has ended", howItEnded(code));
+      this.#left();
+    });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const text = serializeMessage(message);
+    if (!this.#process || this.#isClosed) throw this.#fault ?? this.#failed("is not there", "closed");
+    const length = Buffer.byteLength(text);
+    if (this.#unread + length > maxUnread) {
+      throw this.#failed("does not read what it is sent", `${this.#unread} bytes were not read`);
+    }
+    this.#unread += length;
+    bufferedBytes.bounded.take("unsent", length);
+    try {
+      await this.#process.write(text);
+    } catch (error) {
+      throw this.#failed("has ended", error instanceof Error ? error.message : String(error));
+    } finally {
+      this.#unread -= length;
+      bufferedBytes.bounded.release("unsent", length);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#shut();
+    if (this.#process) await this.#process.stop();
+    else this.#left();
+  }
+
+  /** Whoever takes what it says is behind. */
+  pause(): void {
+    this.#paused ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#paused?.resolve();
+    this.#paused = undefined;
+  }
+
+  async #read(stdout: ReadableStream<Uint8Array>): Promise<void> {
+    const lines = new MessageLines(this.#options.maxLineBytes, {
+      take: (message) => {
+        if (!this.#isClosed) this.onmessage?.(message);
+      },
+      refuse: (what, detail) => this.#failed(what, detail),
+    });
+    try {
+      for await (const bytes of stdout) {
+        if (!lines.push(bytes) || this.#isClosed) break;
+        await this.#paused?.promise;
+      }
+    } finally {
+      lines.end();
+    }
+  }
+
+  /** The first reason counts. Ends it. */
+  #failed(what: string, detail: string): GatewayError {
+    const { server, output } = this.#options;
+    const message = `The process of the MCP server "${server}" ${what}.`;
+    const said = output.last;
+    const full = said === undefined ? detail : `${detail}; it wrote: ${said}`;
+    this.#fault ??= new GatewayError("upstream_error", message, { detail: full });
+    this.#shut();
+    void this.#process?.stop();
+    return this.#fault;
+  }
+
+  #shut(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.resume();
+    this.onclose?.();
+  }
+
+  #left(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    if (this.#home !== "") rmSync(this.#home, { recursive: true, force: true });
+    this.#options.onGone();
+  }
+}

@@ -1,0 +1,124 @@
+// Elicitations by URL: which of them reach a client, from servers of either kind.
+import { describe, expect, test } from "bun:test";
+import { principalFor } from "../../../tests/support/principal.ts";
+import { handlerFor, mcpServerFor, requestFrom, serving, TestLink } from "../../../tests/support/tool-desk.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
+import type { ClientCall } from "./client-call.ts";
+
+const tools = [{ name: "ask", inputSchema: { type: "object" } }];
+const openable = { elicitation: { url: {} } };
+
+/** The questions that the client got, and the result of the call. */
+async function asked(
+  params: JsonObject,
+  capabilities: JsonObject,
+  way: "session" | "round" | "error",
+  isAskable = true,
+) {
+  const seen: JsonObject[] = [];
+  const link = new TestLink(
+    serving(tools, async (_method, { inputResponses }, { asked: ask }): Promise<ToolAnswer> => {
+      if (way === "session") {
+        const said = await ask?.("elicitation/create", params).catch((error: Error) => ({ refused: error.message }));
+        return { result: { content: [], said } };
+      }
+      if (way === "error")
+        return { error: { code: -32_042, message: "Open it.", data: { elicitations: params["instead"] ?? [params] } } };
+      if (inputResponses !== undefined) return { result: { content: [] } };
+      const inputRequests = { page: { method: "elicitation/create", params } };
+      return { result: { resultType: "input_required", inputRequests } };
+    }),
+    { isLegacy: way !== "round" },
+  );
+  const { handler } = handlerFor([[mcpServerFor("one"), link]]);
+  const call: ClientCall = {
+    ...requestFrom(principalFor()),
+    ...{ capabilities, isAskable, cancellation: new Cancellation(), notify: () => {} },
+    ask: async (_method, told) => {
+      seen.push(told);
+      return { action: "accept" };
+    },
+  };
+  const answer = await handler.answer("tools/call", { name: "one_ask" }, call).catch((error: unknown) => error);
+  return { seen, told: JSON.stringify(answer instanceof Error ? { ...answer, said: answer.message } : answer) };
+}
+
+const page = (url: unknown, more: JsonObject = {}) => ({
+  mode: "url",
+  message: "Open",
+  url,
+  elicitationId: "1",
+  ...more,
+});
+
+describe.each(["session", "round", "error"] as const)(
+  "an elicitation by URL, asked for in a way of its own: %s",
+  (way) => {
+    test.each(["https://example.com/pay?a=1", "http://127.0.0.1:8080/"])(
+      "reaches a client that opens pages: %s",
+      async (url) => {
+        const { seen, told } = await asked(page(url), openable, way);
+        expect(way === "error" ? told : JSON.stringify(seen)).toContain(url);
+      },
+    );
+
+    test.each([
+      "javascript:alert(1)",
+      "JavaScript:alert(1)",
+      " javascript:alert(1)",
+      "data:text/html,<script>",
+      "file:///etc/passwd",
+      "ms-msdt:/id",
+      "http://example.com/",
+      "https://user:pass@example.com/",
+      "//example.com",
+      "",
+      5,
+      null,
+    ])("does not reach a client if its address is no https page: %p", async (url) => {
+      for (const isAskable of [true, false]) {
+        const { seen, told } = await asked(page(url), openable, way, isAskable);
+        expect(seen).toEqual([]);
+        if (typeof url === "string" && url !== "") expect(told).not.toContain(url.trim());
+      }
+    });
+
+    test.each([{}, { elicitation: {} }, { elicitation: { form: {} } }])(
+      "does not reach a client that told %j",
+      async (told) => {
+        for (const isAskable of [true, false]) {
+          const answered = await asked(page("https://example.com/pay"), told, way, isAskable);
+          expect(answered.seen).toEqual([]);
+          expect(answered.told).not.toContain("example.com");
+        }
+      },
+    );
+  },
+);
+
+test.each([
+  [{ page: "javascript:alert(1)" }],
+  ["javascript:alert(1)"],
+  [["javascript:alert(1)"]],
+  [[[page("javascript:alert(1)")]]],
+])("an error that wants pages opened does not reach a client if its list cannot be read: %j", async (instead) => {
+  const { told } = await asked({ instead }, openable, "error");
+  expect(told).toContain("upstream_error");
+  expect(told).not.toContain("javascript");
+});
+
+test.each(["session", "round"] as const)("an address without a mode does not reach a client (%s)", async (way) => {
+  const { mode: _, ...params } = page("https://example.com/pay");
+  const { seen, told } = await asked(params, openable, way);
+  expect(seen).toEqual([]);
+  expect(told).not.toContain("example.com");
+});
+
+test("an elicitation by form reaches a client as before", async () => {
+  const form = { message: "Who?", requestedSchema: { type: "object", properties: {} } };
+  for (const way of ["session", "round"] as const) {
+    expect((await asked(form, { elicitation: {} }, way)).seen).toEqual([form]);
+    expect((await asked({ ...form, mode: "form" }, { elicitation: { form: {} } }, way)).seen).toHaveLength(1);
+  }
+});

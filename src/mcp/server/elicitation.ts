@@ -1,0 +1,43 @@
+// Checks what MCP servers ask the people behind a client for: a page is opened only where the client opens pages, and by https.
+import { GatewayError } from "../../base/errors.ts";
+import type { JsonObject, ToolAnswer } from "../../domain/tools/client-session.ts";
+import { isObject } from "./server-lists.ts";
+
+/** The error of a server whose call needs a page to be opened first (2025-11-25). */
+const urlElicitationRequired = -32_042;
+const loopbackHost = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
+
+/** Throws `upstream_error` for an elicitation by URL that the client cannot do, or whose address is no web page. */
+export function requireElicitable(server: string, params: JsonObject, { elicitation }: JsonObject): void {
+  // Without a mode it is a form, which has no address.
+  if (params["mode"] === undefined && params["url"] !== undefined) {
+    throw unfit(server, "asks to open a page without the mode that says so");
+  }
+  if (params["mode"] !== "url") return;
+  if (!isObject(elicitation) || elicitation["url"] === undefined) {
+    throw unfit(server, "asks to open a page, which this client does not say that it can");
+  }
+  const { url } = params;
+  if (typeof url !== "string" || !isPage(url)) throw unfit(server, "asks to open an address that is no https page");
+}
+
+/** Throws as `requireElicitable` does, for what an error of the server asks for. */
+export function requireElicitableError(server: string, answer: ToolAnswer, capabilities: JsonObject): void {
+  if (!("error" in answer) || answer.error.code !== urlElicitationRequired) return;
+  const { elicitations } = isObject(answer.error.data) ? answer.error.data : {};
+  if (!Array.isArray(elicitations) || !elicitations.every(isObject)) {
+    throw unfit(server, "asks to open pages, but its list of them cannot be read");
+  }
+  for (const one of elicitations) requireElicitable(server, { ...one, mode: "url" }, capabilities);
+}
+
+function isPage(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "") return false;
+  return url.protocol === "https:" || (url.protocol === "http:" && loopbackHost.test(url.hostname));
+}
+
+function unfit(server: string, what: string): GatewayError {
+  return new GatewayError("upstream_error", `The MCP server "${server}" ${what}. Nothing was opened.`);
+}

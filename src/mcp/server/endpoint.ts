@@ -1,0 +1,202 @@
+// The endpoint of the protocol: what a client sends goes the way of its revision, by sessions or one request at a time.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  type McpHttpHandler,
+  PROTOCOL_VERSION_META_KEY,
+  type ServerEvent,
+  type ServerEventBus,
+} from "@modelcontextprotocol/server";
+import type { Clock } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
+import type { JsonObject } from "../../domain/tools/client-session.ts";
+import { type ClientCall, type ClientRequest, ownerOf } from "./client-call.ts";
+import { protocolServer } from "./protocol-server.ts";
+import { handledMethods, type RequestHandler } from "./request-handler.ts";
+import { methodNotFound, refused } from "./rpc-error.ts";
+import { unintroduced } from "./server-info.ts";
+import { isObject } from "./server-lists.ts";
+import { SessionRevoker, type SessionRevokerDeps } from "./session-revoker.ts";
+import { rpcFault, Sessions, whenOver } from "./sessions.ts";
+import { Subscriber } from "./subscriptions.ts";
+
+/** Those that the package answers itself, or refuses by itself, as earlier revisions alone have them. */
+const ownMethods = new Set([
+  "server/discover",
+  "subscriptions/listen",
+  "initialize",
+  "ping",
+  "logging/setLevel",
+  "tasks/list",
+]);
+/** Those whose answer depends on what the servers of the client have. */
+const introduced: ReadonlySet<unknown> = new Set(["server/discover", "subscriptions/listen"]);
+const headerMismatch = -32_020;
+/** Streams that listen, beside those of sessions: of one owner, of one account and in all. */
+const { bounds } = longLived.mcpStream;
+const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
+
+export class Endpoint {
+  readonly #handler: RequestHandler;
+  readonly #sessions: Sessions;
+  readonly #standing: SessionRevoker;
+  readonly #modern: McpHttpHandler;
+  /** Who is asked for at the moment: the package asks for a server, and for its events, within the request. */
+  readonly #at = new AsyncLocalStorage<{ from: ClientRequest; body: unknown }>();
+  /** Who listens, by a stream of a later revision. */
+  readonly #listening = new Set<{ owner: string; accountId: string }>();
+  #isClosed = false;
+
+  constructor(
+    handler: RequestHandler,
+    clock: Pick<Clock, "monotonicMs" | "nowSeconds">,
+    still: SessionRevokerDeps["still"],
+  ) {
+    this.#handler = handler;
+    this.#standing = new SessionRevoker({ clock, still });
+    this.#sessions = new Sessions(handler, clock, this.#standing);
+    const current = () => {
+      const request = this.#at.getStore();
+      if (!request) throw new Error("A request came by no way that is known.");
+      return request;
+    };
+    const bus: ServerEventBus = {
+      // What servers tell comes by those who follow them alone.
+      publish: () => {},
+      subscribe: (listener) => {
+        const { from, body } = current();
+        const follower = new Subscriber(from, handler.onChange, (method, params) => {
+          const event = eventOf(method, params);
+          if (event) listener(event);
+        });
+        // A server that cannot be listened to tells no news, and its lists are read again when they are asked for.
+        void handler.listen(resourcesOf(body), { ...beforeCall(from), isAskable: true, follower }).catch(() => {});
+        return () => follower.end();
+      },
+    };
+    this.#modern = createMcpHandler(
+      async () => {
+        const { from, body } = current();
+        const isTold = isObject(body) && introduced.has(body["method"]);
+        const introduction = isTold ? await handler.introduction(from, false) : unintroduced;
+        return protocolServer(handler, false, introduction, () => from);
+      },
+      { legacy: "reject", bus, maxSubscriptions: maxOfAll },
+    );
+  }
+
+  /** Sessions that are open, for metrics. */
+  get sessions(): number {
+    return this.#sessions.size;
+  }
+
+  /** Throws `not_found` where there is no such server. `body`: of a POST, parsed; undefined for others. */
+  async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
+    if (this.#isClosed) return rpcFault(503, -32_000, "The gateway is about to stop.", body);
+    // Whoever has the wrong address learns it at once, and not of each list.
+    if (from.only !== undefined) this.#handler.requireServer(from.only, from);
+    const isLegacy = !saysRevision(body) && (await isLegacyRequest(request, body));
+    if (isLegacy) {
+      const answer = await this.#sessions.answer(request, from, body);
+      return request.method === "GET" ? this.#watched(answer, from, () => {}) : answer;
+    }
+    const fault = await this.#fault(request, from, body);
+    if (fault !== undefined) return fault;
+    const fetch = () => this.#at.run({ from, body }, () => this.#modern.fetch(request, { parsedBody: body }));
+    const isListening = isObject(body) && body["method"] === "subscriptions/listen";
+    return isListening ? await this.#listen(fetch, from, body) : await fetch();
+  }
+
+  async #listen(fetch: () => Promise<Response>, from: ClientRequest, body: unknown): Promise<Response> {
+    const one = { owner: ownerOf(from.principal), accountId: from.principal.account.id };
+    const all = [...this.#listening];
+    const ofAccount = all.filter(({ accountId }) => accountId === one.accountId);
+    const own = ofAccount.filter(({ owner }) => owner === one.owner);
+    if (own.length >= maxOfOwner || ofAccount.length >= maxOfAccount || all.length >= maxOfAll) {
+      const most = `${maxOfOwner} of one key, ${maxOfAccount} of one account and ${maxOfAll} in all`;
+      return rpcFault(429, refused, `As many streams listen as may: ${most}. End one of them.`, body);
+    }
+    this.#listening.add(one);
+    const over = () => this.#listening.delete(one);
+    try {
+      return this.#watched(await fetch(), from, over);
+    } catch (error) {
+      over();
+      throw error;
+    }
+  }
+
+  /** A stream of what servers tell ends with the credential that began it; other streams end with their answer. */
+  #watched(answer: Response, { principal, left }: ClientRequest, over: () => void): Response {
+    if (!answer.body) {
+      over();
+      return answer;
+    }
+    const forget = this.#standing.add(principal, principal.tokenExpiresAt, () => left.cancel());
+    const body = whenOver(answer.body, () => {
+      forget();
+      over();
+    });
+    return new Response(body, answer);
+  }
+
+  /** What the package leaves to who has the tools: methods that nobody knows, and headers that are not as the arguments are. */
+  async #fault(request: Request, from: ClientRequest, body: unknown): Promise<Response | undefined> {
+    if (!isObject(body) || typeof body["method"] !== "string" || body["id"] === undefined) return undefined;
+    const { method, params } = body;
+    if (!handledMethods.has(method) && !ownMethods.has(method)) {
+      return rpcFault(404, methodNotFound, `Method not found: ${method.slice(0, 100)}`, body);
+    }
+    if (method !== "tools/call" || !isObject(params)) return undefined;
+    const message = await this.#handler.parameterFault(params, beforeCall(from), request.headers);
+    return message === undefined ? undefined : rpcFault(400, headerMismatch, message, body);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#standing.close();
+    await this.#sessions.close();
+    await this.#modern.close();
+    await this.#handler.close();
+  }
+}
+
+/** Whether it says its revision in itself, as no request of a session does: the package would check all of it to see that, and then again. */
+function saysRevision(body: unknown): boolean {
+  if (!isObject(body) || body["method"] === "initialize") return false;
+  const { params } = body;
+  const _meta = isObject(params) ? params["_meta"] : undefined;
+  return isObject(_meta) && _meta[PROTOCOL_VERSION_META_KEY] !== undefined;
+}
+
+/** A request that is looked at before it is any call: nobody is told or asked anything. */
+function beforeCall(from: ClientRequest): ClientCall {
+  return {
+    ...from,
+    ...{ capabilities: {}, isAskable: false, cancellation: from.left },
+    notify: () => {},
+    ask: () => Promise.reject(new Error("Nobody is asked before a call.")),
+  };
+}
+
+const eventKinds: Readonly<Record<string, Exclude<ServerEvent["kind"], "resource_updated">>> = {
+  "notifications/tools/list_changed": "tools_list_changed",
+  "notifications/prompts/list_changed": "prompts_list_changed",
+  "notifications/resources/list_changed": "resources_list_changed",
+};
+
+function eventOf(method: string, { uri }: JsonObject): ServerEvent | undefined {
+  const kind = eventKinds[method];
+  if (kind) return { kind };
+  return typeof uri === "string" ? { kind: "resource_updated", uri } : undefined;
+}
+
+/** Addresses of the resources that a client wants to know of. */
+function resourcesOf(body: unknown): readonly unknown[] {
+  const params = isObject(body) ? body["params"] : undefined;
+  const wanted = isObject(params) ? params["notifications"] : undefined;
+  const uris = isObject(wanted) ? wanted["resourceSubscriptions"] : undefined;
+  return Array.isArray(uris) ? uris.slice(0, 100) : [];
+}

@@ -1,0 +1,81 @@
+// Events of one session that its client may not have got: kept for a while, so that it goes on where its connection broke off.
+import type { EventStore } from "@modelcontextprotocol/server";
+import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+
+/** The most that one session has. What is larger is not kept, and what is older makes room. */
+const [maxEvents, maxBytes] = [256, 512 * 1024];
+const keptMs = 2 * 60_000;
+
+type Message = Parameters<EventStore["storeEvent"]>[1];
+
+interface Kept {
+  readonly id: string;
+  readonly stream: string;
+  readonly text: string;
+  readonly atMs: number;
+}
+
+export class KeptEvents implements EventStore {
+  readonly #memoryAccount: MemoryAccount;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #kept: Kept[] = [];
+  #bytes = 0;
+  #count = 0;
+  #isOver = false;
+
+  constructor(memoryAccount: MemoryAccount, clock: Pick<Clock, "monotonicMs">) {
+    this.#memoryAccount = memoryAccount;
+    this.#clock = clock;
+  }
+
+  async storeEvent(stream: string, message: Message): Promise<string> {
+    this.expire();
+    const id = String(++this.#count);
+    const text = JSON.stringify(message);
+    // What is told of a session that has ended would be held for ever.
+    if (text.length > maxBytes || this.#isOver) return id;
+    while (this.#kept.length >= maxEvents || this.#bytes + text.length > maxBytes) this.#drop();
+    // A client whose bytes are all in use gets its events all the same, once.
+    if (this.#memoryAccount.take("unsent", text.length)) return id;
+    this.#bytes += text.length;
+    this.#kept.push({ id, stream, text, atMs: this.#clock.monotonicMs() });
+    return id;
+  }
+
+  async getStreamIdForEventId(id: string): Promise<string | undefined> {
+    this.expire();
+    return this.#kept.find((one) => one.id === id)?.stream;
+  }
+
+  async replayEventsAfter(
+    id: string,
+    { send }: { send: (id: string, message: Message) => Promise<void> },
+  ): Promise<string> {
+    const at = this.#kept.findIndex((one) => one.id === id);
+    const stream = this.#kept[at]?.stream ?? "";
+    for (const one of this.#kept.slice(at + 1)) {
+      // A priming event has no message.
+      if (one.stream === stream && one.text !== "{}") await send(one.id, JSON.parse(one.text) as Message);
+    }
+    return stream;
+  }
+
+  /** Lets go of what is too old. */
+  expire(): void {
+    const before = this.#clock.monotonicMs() - keptMs;
+    while ((this.#kept[0]?.atMs ?? before) < before) this.#drop();
+  }
+
+  /** Lets go of all, and keeps nothing more. */
+  end(): void {
+    this.#isOver = true;
+    while (this.#kept.length > 0) this.#drop();
+  }
+
+  #drop(): void {
+    const length = this.#kept.shift()?.text.length ?? 0;
+    this.#bytes -= length;
+    this.#memoryAccount.release("unsent", length);
+  }
+}

@@ -1,0 +1,53 @@
+// A result of a server as the client of all servers reads it: whatever it names leads back to the same server.
+
+import type { JsonObject } from "../../domain/tools/client-session.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
+import type { ClientCall } from "./client-call.ts";
+import { publicUri } from "./names.ts";
+import { isObject } from "./server-lists.ts";
+import { relatedTask } from "./tasks.ts";
+
+export function toldResult(
+  result: JsonObject,
+  server: McpServer,
+  call: Pick<ClientCall, "only" | "isAskable">,
+): JsonObject {
+  const { only, isAskable } = call;
+  const { resultType, ttlMs: _, cacheScope: __, ...plain } = result;
+  // Earlier revisions know neither.
+  const told = isAskable && resultType !== "input_required" ? plain : result;
+  if (only !== undefined) return told;
+  const { name } = server;
+  const { content, contents, messages, taskId, task, result: ofTask, _meta } = told;
+  const publicTask = (one: JsonObject) => ({ ...one, taskId: publicTaskId(name, String(one["taskId"])) });
+  const related = isObject(_meta) ? _meta[relatedTask] : undefined;
+  return {
+    ...told,
+    ...(Array.isArray(content) && { content: content.map((block) => withPublicUri(block, name)) }),
+    ...(Array.isArray(contents) && { contents: contents.map((one) => publicResource(one, name)) }),
+    ...(Array.isArray(messages) && { messages: messages.map((one) => withPublicMessage(one, name)) }),
+    ...(typeof taskId === "string" && { taskId: publicTaskId(name, taskId) }),
+    ...(typeof taskId === "string" && isObject(ofTask) && { result: toldResult(ofTask, server, call) }),
+    ...(isObject(task) && typeof task["taskId"] === "string" && { task: publicTask(task) }),
+    ...(isObject(related) && { _meta: { ...(isObject(_meta) && _meta), [relatedTask]: publicTask(related) } }),
+  };
+}
+
+function withPublicMessage(message: unknown, server: string): unknown {
+  return isObject(message) ? { ...message, content: withPublicUri(message["content"], server) } : message;
+}
+
+function withPublicUri(block: unknown, server: string): unknown {
+  if (!isObject(block)) return block;
+  if (block["type"] === "resource_link") return publicResource(block, server);
+  return block["type"] === "resource" ? { ...block, resource: publicResource(block["resource"], server) } : block;
+}
+
+function publicResource(resource: unknown, server: string): unknown {
+  if (!isObject(resource) || typeof resource["uri"] !== "string") return resource;
+  return { ...resource, uri: publicUri(server, resource["uri"]) };
+}
+
+function publicTaskId(server: string, id: string): string {
+  return `${server}.${id}`;
+}

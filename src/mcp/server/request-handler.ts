@@ -1,0 +1,228 @@
+// Answers what clients of tools ask: out of the lists of all servers that they may use, or by the one that has what they name.
+import { GatewayError } from "../../base/errors.ts";
+import { AccountMissing, type JsonObject } from "../../domain/tools/client-session.ts";
+import type { McpServer } from "../../domain/tools/mcp-server.ts";
+import { mirroredParameters, parameterFault, parameterHeaders } from "../../domain/tools/parameter-headers.ts";
+import type { ToolUses } from "../../domain/tools/tool-use.ts";
+import { connectedAnswer, missingAnswer } from "./account-tool.ts";
+import { type Found, ServerCatalog, type ServerCatalogDeps, within } from "./catalog.ts";
+import type { ClientCall, ClientRequest } from "./client-call.ts";
+import { publicName, publicUri } from "./names.ts";
+import { Resources } from "./resources.ts";
+import { invalidParams, methodNotFound, RpcError, rpcErrorOf } from "./rpc-error.ts";
+import { ServerCalls, type ServerCallsDeps } from "./server-calls.ts";
+import { type ServerInfo, serverInfoOf } from "./server-info.ts";
+import { isObject, type ListKind, listKinds } from "./server-lists.ts";
+import { callTool, isSearchTool, searchToolNames, searchTools, searchToolsAnswer } from "./tool-search.ts";
+
+export interface RequestHandlerDeps extends ServerCatalogDeps, ServerCallsDeps {
+  servers: ServerCatalogDeps["servers"];
+  clock: ServerCatalogDeps["clock"];
+  uses: ToolUses;
+  /** Calls `listener` after each change of servers and of what is approved of them; gives what ends that. */
+  onChange(listener: () => void): () => void;
+  /** With more tools than this, all servers together offer a search in place of their schemas. */
+  searchFrom(): number;
+}
+
+/** What a server that is slower has is told as if it had everything. */
+const introductionPatienceMs = 3_000;
+const pageSize = 1_000;
+
+/** Methods that it answers, but for lists. */
+const methods = [
+  ...["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"],
+  ...["completion/complete", "tasks/get", "tasks/update", "tasks/result", "tasks/cancel"],
+];
+
+const listMethods: ReadonlyMap<string, ListKind> = new Map(
+  Object.entries(listKinds).map(([kind, { method }]) => [method, kind as ListKind]),
+);
+
+/** Those that there are for clients of any revision; what others mean, nobody here knows. */
+export const handledMethods: ReadonlySet<string> = new Set([...methods, ...listMethods.keys()]);
+
+export class RequestHandler {
+  readonly #deps: RequestHandlerDeps;
+  readonly #offers: ServerCatalog;
+  readonly #calls: ServerCalls;
+  readonly #resources: Resources;
+
+  constructor(deps: RequestHandlerDeps) {
+    this.#deps = deps;
+    this.#offers = new ServerCatalog(deps);
+    this.#calls = new ServerCalls(deps, this.#offers);
+    this.#resources = new Resources(deps.servers, this.#offers, this.#calls);
+  }
+
+  get onChange(): RequestHandlerDeps["onChange"] {
+    return this.#deps.onChange;
+  }
+
+  /** The result of a request. Rejects with an RpcError. */
+  async answer(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    try {
+      return await this.result(method, params, call);
+    } catch (error) {
+      if (!(error instanceof RpcError) && !(error instanceof GatewayError))
+        this.#deps.log.error("mcp_fault", { request_id: call.requestId, method, error: String(error) });
+      throw rpcErrorOf(error);
+    }
+  }
+
+  /** The same for who is no client of the protocol. Rejects with a GatewayError, or with the RpcError of a server. */
+  async result(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const kind = listMethods.get(method);
+    if (kind) return this.#list(kind, params, call);
+    switch (method) {
+      case "tools/call":
+        return this.#callTool(params, call);
+      case "prompts/get":
+        return this.#getPrompt(params, call);
+      case "resources/read":
+      case "resources/subscribe":
+      case "resources/unsubscribe":
+        return this.#resources.ask(method, params, call);
+      case "completion/complete":
+        return this.#complete(params, call);
+      case "tasks/get":
+      case "tasks/update":
+      case "tasks/result":
+      case "tasks/cancel":
+        return this.#calls.atTask(method, params, call);
+      default:
+        throw new RpcError(methodNotFound, `Method not found: ${method.slice(0, 100)}`);
+    }
+  }
+
+  /** Nobody can come for what is under way any more. */
+  async close(): Promise<void> {
+    await this.#calls.close();
+  }
+
+  /** What of the headers of a call is not as its arguments are; of what may not be called, nothing is told here. */
+  async parameterFault(
+    { name, arguments: args }: JsonObject,
+    call: ClientCall,
+    headers: Pick<Headers, "get">,
+  ): Promise<string | undefined> {
+    const found = await this.#offers.find("tools", name, call, { isNoted: false }).catch(() => undefined);
+    return found && parameterFault(mirroredParameters(found.item["inputSchema"]) ?? [], args, headers);
+  }
+
+  /** The server of an address of one; the same error for what is not there and for what may not be used. */
+  requireServer(name: string, call: Pick<ClientCall, "principal">): McpServer {
+    return this.#offers.requireServer(name, call);
+  }
+
+  /** Follows all servers of a client that listens, and these of their resources. */
+  listen(uris: readonly unknown[], call: ClientCall): Promise<void> {
+    return this.#resources.listen(uris, call);
+  }
+
+  /** What a client is told at the beginning, of the servers that it may use. */
+  async introduction(from: ClientRequest, isLegacy: boolean): Promise<ServerInfo> {
+    const { links, definitions } = this.#deps;
+    const isPermitted = await this.#offers.permit(from, "initialize", null).then(
+      () => true,
+      () => false,
+    );
+    const met = (isPermitted ? this.#offers.serversOf(from) : []).map(async (server) => {
+      const opened = within(introductionPatienceMs, links.open(server, from));
+      const link = await opened.catch(() => undefined);
+      if (!link) return { server, link, instructions: undefined };
+      const name = "instructions";
+      // What it says later is later than when it was first seen, also where it says nothing now.
+      const listed = link.instructions ? [{ name, description: link.instructions }] : [];
+      const [offered] = await definitions.offered(server, name, listed).catch(() => []);
+      return { server, link, instructions: offered && link.instructions };
+    });
+    return serverInfoOf(await Promise.all(met), isLegacy, from.only);
+  }
+
+  async #list(kind: ListKind, { cursor }: JsonObject, call: ClientCall): Promise<JsonObject> {
+    // Pages that follow are of the list that the first one is of.
+    const all = await this.#offers.all(kind, call, call.isFresh === true && cursor === undefined);
+    if (kind === "tools" && call.only === undefined && this.#isSearched(all.length, call)) {
+      return { tools: searchTools(all.length) };
+    }
+    const from = cursor === undefined ? 0 : Number(cursor);
+    if (cursor !== undefined && (typeof cursor !== "string" || String(from) !== cursor || !(from in all))) {
+      throw new RpcError(invalidParams, "cursor is none that this gateway gave.");
+    }
+    const page = all.slice(from, from + pageSize).map((found) => shown(kind, found, call));
+    const end = from + page.length;
+    return { [kind]: page, ...(end < all.length && { nextCursor: String(end) }) };
+  }
+
+  #isSearched(count: number, { listing }: ClientCall): boolean {
+    return listing === undefined ? count > this.#deps.searchFrom() : listing === "search";
+  }
+
+  async #callTool(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { name, arguments: args } = params;
+    if (call.only === undefined && typeof name === "string" && isSearchTool(name)) {
+      const all = await this.#offers.all("tools", call);
+      if (name === searchToolNames.search) {
+        return searchToolsAnswer(
+          all.map((found) => shown("tools", found, call)),
+          args,
+        );
+      }
+      const inner = callTool(args);
+      return await this.#callTool({ ...params, ...inner }, call);
+    }
+    const resumed = this.#calls.resumed("tools/call", name, params, call);
+    if (resumed) return await resumed;
+    const { server, item, name: own, account } = await this.#offers.find("tools", name, call);
+    if (account === "connected") {
+      if (call.isAskable) call.notify(listKinds.tools.changed, {});
+      return connectedAnswer(server);
+    }
+    if (account) return missingAnswer(account);
+    const headers = parameterHeaders(mirroredParameters(item["inputSchema"]) ?? [], params["arguments"]);
+    const { task, ...plain } = params;
+    // In later revisions the server alone decides whether it makes one.
+    const asked = call.isAskable && task !== undefined ? { ...plain, task } : plain;
+    try {
+      return await this.#calls.use(
+        "tools/call",
+        server,
+        own,
+        { ...asked, name: own },
+        { ...call, headers, tool: item },
+      );
+    } catch (error) {
+      if (error instanceof AccountMissing) return missingAnswer(error);
+      throw error;
+    }
+  }
+
+  async #getPrompt(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const resumed = this.#calls.resumed("prompts/get", params["name"], params, call);
+    if (resumed) return await resumed;
+    const { server, name } = await this.#offers.find("prompts", params["name"], call);
+    return await this.#calls.use("prompts/get", server, name, { ...params, name }, call);
+  }
+
+  async #complete(params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { ref } = params;
+    const method = "completion/complete";
+    if (!isObject(ref)) throw new RpcError(invalidParams, "ref must be an object.");
+    if (ref["type"] === "ref/prompt") {
+      const { server, name } = await this.#offers.find("prompts", ref["name"], call);
+      return await this.#calls.use(method, server, name, { ...params, ref: { ...ref, name } }, call);
+    }
+    const { server, uri } = this.#resources.find(ref["uri"], call);
+    return await this.#calls.use(method, server, null, { ...params, ref: { ...ref, uri } }, call);
+  }
+}
+
+/** The item with the names that clients know at the address which they ask. */
+function shown(kind: ListKind, { server, item, name }: Found, { only }: ClientCall): JsonObject {
+  const of = only === undefined ? server.name : undefined;
+  if (kind === "tools" || kind === "prompts") return { ...item, name: publicName(of, name) };
+  if (of === undefined) return item;
+  const place = kind === "resources" ? "uri" : "uriTemplate";
+  return { ...item, [place]: publicUri(of, String(item[place])) };
+}

@@ -1,0 +1,174 @@
+// One request at a server: resumed where it is held, else admitted, asked, and on record until it has ended, or its task has.
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
+import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
+import type { ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
+import { mayUseServer } from "../../domain/tools/usable-server.ts";
+import { askByTask, isTaskAlone } from "./awaited-task.ts";
+import type { ServerCatalog } from "./catalog.ts";
+import { type ClientCall, keepAsked } from "./client-call.ts";
+import { publicName, publicUri } from "./names.ts";
+import { toldResult } from "./passed-result.ts";
+import { invalidParams, missingCapability, RpcError } from "./rpc-error.ts";
+import { askServer } from "./server-requests.ts";
+import { SuspendedCalls } from "./suspended-calls.ts";
+import { hasTasksExtension, isTellable, Tasks, taskIn, tasksExtension } from "./tasks.ts";
+import { mayUseResources, mayUseTool } from "./view.ts";
+
+export interface ServerCallsDeps {
+  servers: Pick<McpServers, "find">;
+  uses: Pick<ToolUses, "begin">;
+  sampler: ToolSampler;
+  clock: Pick<Clock, "monotonicMs">;
+}
+
+/** What a server is asked. */
+interface Asked {
+  readonly server: McpServer;
+  readonly link: ClientSession;
+  readonly method: string;
+  /** The server's own name of it; null: it has none. */
+  readonly name: string | null;
+  readonly params: JsonObject;
+}
+
+export class ServerCalls {
+  readonly #deps: ServerCallsDeps;
+  readonly #offers: Pick<ServerCatalog, "permit" | "open">;
+  readonly #held = new SuspendedCalls();
+  readonly #tasks = new Tasks();
+
+  constructor(deps: ServerCallsDeps, offers: Pick<ServerCatalog, "permit" | "open">) {
+    this.#deps = deps;
+    this.#offers = offers;
+  }
+
+  /** What the server answers, as the client reads it. */
+  async use(
+    method: string,
+    server: McpServer,
+    name: string | null,
+    params: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> {
+    await this.#offers.permit(call, method, name, server);
+    const link = await this.#offers.open(server, call);
+    const work = (one: ClientCall) => this.#onRecord({ server, link, method, name, params }, call, one);
+    if (call.isAskable || !link.isLegacy) return await work(call);
+    const subject = { server: server.name, method, name };
+    return await this.#held.begin({ ...call, lacking: new Set() }, subject, params, work);
+  }
+
+  /**
+   * What comes of a call whose client brings what its server asked for, also where that takes no new calls any more; undefined:
+   * it brings nothing of the kind. `asked`: the name or address by which the client knows what it is of.
+   */
+  resumed(
+    method: string,
+    asked: unknown,
+    { requestState, inputResponses }: JsonObject,
+    call: ClientCall,
+  ): Promise<JsonObject> | undefined {
+    if (call.isAskable) return undefined;
+    const { only, principal } = call;
+    return this.#held.resume(call, requestState, inputResponses, ({ server: name, method: of, name: own }) => {
+      const server = only === undefined || only === name ? this.#deps.servers.find(name) : undefined;
+      if (!server || own === null || of !== method || !mayUseServer(server, principal)) return false;
+      const at = only === undefined ? name : undefined;
+      if (method !== "resources/read") return asked === publicName(at, own) && mayUseTool(server, own, principal);
+      return asked === (at === undefined ? own : publicUri(at, own)) && mayUseResources(server, principal);
+    });
+  }
+
+  /** At a task that a call of the same owner was made; its id says of which server. */
+  async atTask(method: string, params: JsonObject, call: ClientCall): Promise<JsonObject> {
+    const { taskId } = params;
+    if (!call.isAskable && !hasTasksExtension(call.capabilities)) {
+      const requiredCapabilities = { extensions: { [tasksExtension]: {} } };
+      throw new RpcError(missingCapability, "Tasks are for clients that say that they know them.", {
+        requiredCapabilities,
+      });
+    }
+    if (typeof taskId !== "string") throw new RpcError(invalidParams, "taskId must be a text.");
+    const { only, principal } = call;
+    const dot = taskId.indexOf(".");
+    const name = only ?? taskId.slice(0, Math.max(0, dot));
+    const server = this.#deps.servers.find(name);
+    const own = only === undefined ? taskId.slice(dot + 1) : taskId;
+    const task = server && mayUseServer(server, principal) ? this.#tasks.find(call, server, own) : undefined;
+    if (!server || !task || !mayUseTool(server, task.tool, principal))
+      throw new RpcError(invalidParams, "Unknown task.");
+    const told = await this.use(method, server, null, { ...params, taskId: own }, call);
+    await task.heard(method, { ...told, taskId: own });
+    return told;
+  }
+
+  /** Nobody can come for what is under way any more. */
+  async close(): Promise<void> {
+    this.#held.close();
+    await this.#tasks.close();
+  }
+
+  /** `one`: the call as its server is to see it, which may be held beyond the request that `call` came with. */
+  async #onRecord(asked: Asked, call: ClientCall, one: ClientCall): Promise<JsonObject> {
+    const { server, link, method, name, params } = asked;
+    const { principal, requestId, cancellation, trace } = call;
+    const content = () => JSON.stringify(params);
+    const use = await this.#deps.uses.begin({
+      ...{ requestId, principal, server, method, name, content, cancellation, trace },
+    });
+    try {
+      const { sampler, clock } = this.#deps;
+      const isByTask = params["task"] === undefined && one.tool !== undefined && isTaskAlone(link, one.tool);
+      const result = isByTask
+        ? await askByTask(asked, one, sampler, clock)
+        : await askServer(asked, one, sampler, clock);
+      const made = method === "tools/call" && name !== null ? taskIn(result) : undefined;
+      if (made) {
+        const letGo = this.#takeTask(made, asked, one);
+        this.#tasks.add(one, { server, tool: name ?? "", link, use, made, letGo });
+        return toldResult(result, server, one);
+      }
+      const isError = result["isError"] === true;
+      // A server may answer to a client that has left.
+      const outcome = one.cancellation.cancelled ? "cancelled" : "completed";
+      await use.ended({ outcome, code: null, isError, content: () => JSON.stringify(result) });
+      return toldResult(result, server, one);
+    } catch (error) {
+      const isLeft = one.cancellation.cancelled;
+      const code = error instanceof GatewayError ? error.code : "upstream_error";
+      const outcome = isLeft ? "cancelled" : "failed";
+      await use.ended({ outcome, code: isLeft ? null : code, isError: false, content: () => "" });
+      throw error;
+    }
+  }
+
+  /**
+   * Gives what lets go of what it was asked with. Throws where the client did not ask for one, or has too many: its server has
+   * nobody to work for then.
+   */
+  #takeTask(made: JsonObject, { link, params }: Asked, call: ClientCall): () => void {
+    try {
+      this.#requireTask(made, link, params, call);
+      return keepAsked(call, params);
+    } catch (error) {
+      const nobody = { memoryAccount: call.memoryAccount, cancellation: new Cancellation() };
+      // The client gets the error that led here; a server that cannot be reached ends the task itself.
+      link.request("tasks/cancel", { taskId: made["taskId"] }, nobody).catch(() => {});
+      throw error;
+    }
+  }
+
+  #requireTask(made: JsonObject, link: ClientSession, { task }: JsonObject, call: ClientCall): void {
+    const isAsked = link.isLegacy ? task !== undefined : !call.isAskable && hasTasksExtension(call.capabilities);
+    if (!isAsked || !isTellable(made)) {
+      const message = "The server made a task that nobody asked for, or that cannot be asked for.";
+      throw new GatewayError("upstream_error", message);
+    }
+    if (this.#tasks.hasRoom(call)) return;
+    const message = "As many tasks are under way for this key as may. Let some of them end.";
+    throw new GatewayError("rate_limit_exceeded", message);
+  }
+}

@@ -1,0 +1,222 @@
+// What servers list, as it was when they were last asked: paged through, bounded, and kept for a short time beside each link.
+import { bufferedBytes } from "../../base/bytes/buffered-bytes.ts";
+import { Cancellation } from "../../base/cancellation.ts";
+import type { Clock } from "../../base/clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import type { ClientSession, JsonObject, ToolExchange } from "../../domain/tools/client-session.ts";
+
+export const listKinds = {
+  tools: { method: "tools/list", capability: "tools", changed: "notifications/tools/list_changed" },
+  prompts: { method: "prompts/list", capability: "prompts", changed: "notifications/prompts/list_changed" },
+  resources: { method: "resources/list", capability: "resources", changed: "notifications/resources/list_changed" },
+  resourceTemplates: {
+    method: "resources/templates/list",
+    capability: "resources",
+    changed: "notifications/resources/list_changed",
+  },
+} as const;
+export type ListKind = keyof typeof listKinds;
+
+const [maxPages, maxItems] = [64, 5_000];
+/** Characters of one list, and of all that are kept. */
+const [maxListLength, maxKept] = [8 * 1024 * 1024, 64 * 1024 * 1024];
+/** A server that tells of changes need not be asked sooner; others may say how long a list is good. */
+const [defaultMs, maxMs] = [60_000, 600_000];
+/** Whatever is deeper is left out: not all clients can read it, and they would read none of the others either. */
+const deepest = 100;
+const sweepMs = 30_000;
+/** A client that asks for fresh lists gets those of this time, so that it cannot make a server list all the time. */
+const freshMs = 1_000;
+/** All pages of a list together. */
+const readMs = 60_000;
+
+interface ReadList {
+  readonly items: readonly JsonObject[];
+  readonly length: number;
+  readonly goodMs: number;
+}
+
+interface Kept {
+  readonly items: Promise<readonly JsonObject[]>;
+  length: number;
+  readMs: number;
+  untilMs: number;
+  /** A fresh read of the same, while it is under way. */
+  renewal?: Promise<readonly JsonObject[]> | undefined;
+}
+
+/** Rejects where none is free in time. */
+type TakePlace = (cancellation: Cancellation) => Promise<() => void>;
+
+/** For a link that nobody else has. */
+const atOnce: TakePlace = async () => () => {};
+
+export class ServerLists {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #kept = new WeakMap<ClientSession, Map<ListKind, Kept>>();
+  /** What is kept in all, the oldest first, and how to let go of it. */
+  readonly #all = new Map<Kept, () => void>();
+  #length = 0;
+
+  constructor(clock: Pick<Clock, "monotonicMs">) {
+    this.#clock = clock;
+  }
+
+  /**
+   * All who ask at once share what comes; one that failed is asked anew. `place`: waits for one at the server, for each page;
+   * gives what gives it back. `isFresh`: takes no list that was read more than a second ago;
+   * others have the old one until the new one is there.
+   */
+  of(link: ClientSession, kind: ListKind, place: TakePlace = atOnce, isFresh = false): Promise<readonly JsonObject[]> {
+    const kept = this.#of(link);
+    const known = kept.get(kind);
+    const now = this.#clock.monotonicMs();
+    if (known && now < known.untilMs) {
+      if (!isFresh || now < known.readMs + freshMs) return known.items;
+      known.renewal ??= this.#read(link, kind, place, kept, known);
+      return known.renewal;
+    }
+    this.#drop(kept, kind);
+    return this.#read(link, kind, place, kept);
+  }
+
+  /** `known`: a list that is kept until the read succeeds. */
+  #read(
+    link: ClientSession,
+    kind: ListKind,
+    place: TakePlace,
+    kept: Map<ListKind, Kept>,
+    known?: Kept,
+  ): Promise<readonly JsonObject[]> {
+    const read = inTime(link, kind, place);
+    const items = read.then((list) => list.items);
+    const fresh: Kept = { items, length: 0, readMs: Number.POSITIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY };
+    if (!known) kept.set(kind, fresh);
+    read.then(
+      ({ goodMs, length }) => {
+        fresh.readMs = this.#clock.monotonicMs();
+        fresh.untilMs = fresh.readMs + Math.min(goodMs, maxMs);
+        // It may have changed while it was read.
+        if (kept.get(kind) !== (known ?? fresh)) return;
+        if (known) this.#drop(kept, kind);
+        kept.set(kind, fresh);
+        this.#keep(fresh, length, () => this.#drop(kept, kind));
+      },
+      () => {
+        if (known) known.renewal = undefined;
+        else if (kept.get(kind) === fresh) kept.delete(kind);
+      },
+    );
+    return items;
+  }
+
+  #keep(fresh: Kept, length: number, drop: () => void): void {
+    fresh.length = length;
+    this.#length += length;
+    bufferedBytes.kept(length);
+    this.#all.set(fresh, drop);
+    for (const older of this.#all.values()) {
+      if (this.#length <= maxKept) break;
+      older();
+    }
+  }
+
+  #drop(kept: Map<ListKind, Kept>, kind: ListKind): void {
+    const known = kept.get(kind);
+    kept.delete(kind);
+    if (!known || !this.#all.delete(known)) return;
+    this.#length -= known.length;
+    bufferedBytes.kept(-known.length);
+  }
+
+  #of(link: ClientSession): Map<ListKind, Kept> {
+    const known = this.#kept.get(link);
+    if (known) return known;
+    const kept = new Map<ListKind, Kept>();
+    this.#kept.set(link, kept);
+    const stop = link.onChange((method) => {
+      for (const [kind, { changed }] of Object.entries(listKinds))
+        if (changed === method) this.#drop(kept, kind as ListKind);
+    });
+    // A link that is listened to counts as used: without an end no process would ever be idle.
+    const timer = setInterval(() => {
+      const now = this.#clock.monotonicMs();
+      for (const [kind, { untilMs }] of kept) if (untilMs <= now) this.#drop(kept, kind);
+      if (kept.size > 0) return;
+      clearInterval(timer);
+      this.#kept.delete(link);
+      stop();
+    }, sweepMs);
+    timer.unref();
+    return kept;
+  }
+}
+
+/** Goes on where who asked first leaves: others wait for the same, so it is asked as nobody in particular. */
+async function inTime(link: ClientSession, kind: ListKind, place: TakePlace): Promise<ReadList> {
+  const cancellation = new Cancellation();
+  const late = () => cancellation.cancel(listFault(`${listKinds[kind].method} took more than ${readMs} ms`));
+  const timer = setTimeout(late, readMs);
+  try {
+    return await readList(link, kind, { memoryAccount: bufferedBytes.bounded, cancellation }, place);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function readList(
+  link: ClientSession,
+  kind: ListKind,
+  exchange: ToolExchange,
+  place: TakePlace,
+): Promise<ReadList> {
+  const { method, capability } = listKinds[kind];
+  if (link.capabilities[capability] === undefined) return { items: [], length: 0, goodMs: defaultMs };
+  const items: JsonObject[] = [];
+  const cursors = new Set<string>();
+  let goodMs: number = defaultMs;
+  let length = 0;
+  let cursor: string | undefined;
+  do {
+    const leave = await place(exchange.cancellation);
+    const asked = link.request(method, cursor === undefined ? {} : { cursor }, exchange);
+    const answer = await asked.finally(leave);
+    if ("error" in answer) throw listFault(`${method}: ${answer.error.code} ${answer.error.message}`);
+    const page = answer.result[kind];
+    if (page !== undefined && !Array.isArray(page)) throw listFault(`${method}: what it gave is no list`);
+    // Not spread: there may be more of them than a function takes.
+    for (const item of page ?? []) {
+      if (!isObject(item) || !isShallow(item, deepest)) continue;
+      length += JSON.stringify(item).length;
+      if (length > maxListLength) throw listFault(`${method}: more than ${maxListLength} characters`);
+      items.push(item);
+    }
+    const { nextCursor, ttlMs } = answer.result;
+    if (typeof ttlMs === "number" && ttlMs > 0) goodMs = Math.min(goodMs, ttlMs);
+    cursor = typeof nextCursor === "string" && nextCursor !== "" ? nextCursor : undefined;
+    // A cursor that comes back leads to pages that were read: the list is whole, but for repetitions.
+    if (cursor !== undefined && cursors.has(cursor)) return { items: withoutRepetitions(items), length, goodMs };
+    if ((cursor !== undefined && cursors.size >= maxPages) || items.length > maxItems) {
+      throw listFault(`${method} does not end: ${cursors.size + 1} pages, ${items.length} items`);
+    }
+    if (cursor !== undefined) cursors.add(cursor);
+  } while (cursor !== undefined);
+  return { items, length, goodMs };
+}
+
+function withoutRepetitions(items: readonly JsonObject[]): JsonObject[] {
+  return [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
+}
+
+function isShallow(value: unknown, deepestLeft: number): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return deepestLeft > 0 && Object.values(value).every((one) => isShallow(one, deepestLeft - 1));
+}
+
+function listFault(detail: string): GatewayError {
+  return new GatewayError("upstream_error", "The MCP server did not say what it has.", { detail });
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

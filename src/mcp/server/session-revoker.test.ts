@@ -1,0 +1,47 @@
+// What outlives its request ends once its principal may not have it any more.
+import { afterEach, expect, test } from "bun:test";
+import { callerOf } from "../../../tests/support/link-world.ts";
+import { manualClock } from "../../../tests/support/manual-clock.ts";
+import { GatewayError } from "../../base/errors.ts";
+import { invalidApiKey } from "../../base/invalid-api-key.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { SessionRevoker } from "./session-revoker.ts";
+
+const caller: Principal = { ...callerOf("key_1"), scopes: new Set(["tools:use"]) };
+let standing: SessionRevoker;
+
+afterEach(() => standing.close());
+
+/** Whether what began with `caller` has ended, now that this stands behind its credential. */
+async function hasEnded(now: Principal | GatewayError): Promise<boolean> {
+  let isOver = false;
+  const still = async (asked: Principal) => {
+    expect(asked).toBe(caller);
+    if (now instanceof GatewayError) throw now;
+    return now;
+  };
+  standing = new SessionRevoker({ clock: manualClock(), still });
+  standing.add(caller, undefined, () => {
+    isOver = true;
+  });
+  await standing.look();
+  return isOver;
+}
+
+// long-lived: mcpSession.credential, mcpStream.credential
+test.each<[string, Principal | GatewayError]>([
+  ["is revoked", invalidApiKey("revoked")],
+  ["has lost the scope", { ...caller, scopes: new Set(["chat:write"]) }],
+  ["may use other tools", { ...caller, tools: { lists: [["crm"]] } }],
+  ["never leaves from now on", { ...caller, reach: { models: [], neverLeaves: true } }],
+])("a session ends once its key %s", async (_, now) => {
+  expect(await hasEnded(now)).toBe(true);
+});
+
+test.each<[string, Principal | GatewayError]>([
+  ["has the same rights", { ...caller, scopes: new Set(["tools:use", "chat:write"]) }],
+  ["may use other models", { ...caller, reach: { models: [["m"]], neverLeaves: false } }],
+  ["cannot be looked up at the moment", new GatewayError("service_unavailable", "The store is away.")],
+])("a session goes on while its key %s", async (_, now) => {
+  expect(await hasEnded(now)).toBe(false);
+});

@@ -1,0 +1,228 @@
+// Sessions of clients that speak earlier revisions: each of one principal, bounded in number, and ended once nobody uses it.
+import { type ServerContext, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import type { Clock } from "../../base/clock.ts";
+import { longLived } from "../../base/long-lived.ts";
+import { type ClientRequest, ownerOf } from "./client-call.ts";
+import { KeptEvents } from "./kept-events.ts";
+import { protocolServer } from "./protocol-server.ts";
+import type { RequestHandler } from "./request-handler.ts";
+import type { SessionRevoker } from "./session-revoker.ts";
+import { Subscriber } from "./subscriptions.ts";
+
+/** A client that went away without a word is let go of. */
+const { idleMs, bounds } = longLived.mcpSession;
+const sweepMs = 30_000;
+const [maxOfOwner, maxOfAll] = [bounds.key.most, bounds.total.most];
+/** Requests of one session at a time. */
+const maxOpen = 64;
+
+interface Session {
+  readonly id: string;
+  readonly owner: string;
+  readonly accountId: string;
+  readonly only: string | undefined;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly follower: Subscriber;
+  readonly events: KeptEvents;
+  /** Ids of requests that are under way: two with the same would get each other's answers. */
+  readonly open: Set<string>;
+  /** Streams and requests of it. */
+  busy: number;
+  usedMs: number;
+}
+
+export class Sessions {
+  readonly #handler: RequestHandler;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #standing: Pick<SessionRevoker, "add">;
+  readonly #byId = new Map<string, Session>();
+  readonly #requests = new WeakMap<Request, ClientRequest>();
+  readonly #timer: ReturnType<typeof setInterval>;
+
+  constructor(handler: RequestHandler, clock: Pick<Clock, "monotonicMs">, standing: Pick<SessionRevoker, "add">) {
+    this.#handler = handler;
+    this.#clock = clock;
+    this.#standing = standing;
+    this.#timer = setInterval(() => this.#sweep(), sweepMs);
+    this.#timer.unref();
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** `body`: of a POST, as JSON; undefined for others. */
+  async answer(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    if (id === null) return await this.#begin(request, from, body);
+    const session = this.#byId.get(id);
+    // Whose it is, is told to nobody.
+    if (!session || session.owner !== ownerOf(from.principal) || session.only !== from.only) {
+      return rpcFault(404, -32_001, "There is no such session. Begin a new one with initialize.", body);
+    }
+    this.#requests.set(request, { ...from, follower: session.follower });
+    return await this.#within(session, request, body);
+  }
+
+  /** Ends all. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    const all = [...this.#byId.values()];
+    this.#byId.clear();
+    // The server stops: a client that has left already is no fault.
+    await Promise.all(all.map(({ transport }) => transport.close().catch(() => {})));
+  }
+
+  async #begin(request: Request, from: ClientRequest, body: unknown): Promise<Response> {
+    if (request.method === "GET")
+      return rpcFault(405, -32_000, "A stream belongs to a session: begin one with initialize.", body);
+    if (!isInitialize(body))
+      return rpcFault(400, -32_000, "Begin a session with initialize, and send its Mcp-Session-Id.", body);
+    const introduction = await this.#handler.introduction(from, true);
+    let begun: Session | undefined;
+    let forget = () => {};
+    const events = new KeptEvents(from.memoryAccount, this.#clock);
+    const follower = new Subscriber(from, this.#handler.onChange, (method, params) => {
+      // Nobody may listen at the moment.
+      void server.notification({ method, params: { ...params } }).catch(() => {});
+    });
+    this.#requests.set(request, { ...from, follower });
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => crypto.randomUUID(),
+      eventStore: events,
+      onsessioninitialized: (id) => {
+        const { principal, only } = from;
+        const session: Session = {
+          ...{ id, owner: ownerOf(principal), accountId: principal.account.id, only },
+          ...{ transport, follower, events, open: new Set(), busy: 0, usedMs: this.#clock.monotonicMs() },
+        };
+        begun = session;
+        // Not before: others of the same owner may begin while servers are asked what they have.
+        this.#makeRoom(session);
+        this.#byId.set(id, session);
+        // A token may be renewed meanwhile, and its session goes on.
+        forget = this.#standing.add(from.principal, undefined, () => this.#end(session));
+      },
+    });
+    transport.onclose = () => {
+      if (begun) this.#byId.delete(begun.id);
+      forget();
+      follower.end();
+      events.end();
+    };
+    const server = protocolServer(this.#handler, true, introduction, (context) => this.#requestOf(context));
+    await server.connect(transport);
+    const answer = await transport.handleRequest(request, { parsedBody: body });
+    if (!begun) await transport.close();
+    return answer;
+  }
+
+  async #within(session: Session, request: Request, body: unknown): Promise<Response> {
+    const ids = idsOf(body);
+    if (session.open.size + ids.length > maxOpen) {
+      return rpcFault(429, -32_000, `At most ${maxOpen} requests of a session at a time.`, body);
+    }
+    if (ids.some((id) => session.open.has(id)) || new Set(ids).size !== ids.length) {
+      return rpcFault(400, -32_600, "A request with the same id is under way in this session.", body);
+    }
+    for (const id of ids) session.open.add(id);
+    session.busy++;
+    let isOver = false;
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      for (const id of ids) session.open.delete(id);
+      session.busy--;
+      session.usedMs = this.#clock.monotonicMs();
+    };
+    try {
+      const answer = await session.transport.handleRequest(request, { parsedBody: body });
+      return answer.body ? new Response(whenOver(answer.body, over), answer) : done(answer, over);
+    } catch (error) {
+      over();
+      throw error;
+    }
+  }
+
+  #requestOf({ http }: ServerContext): ClientRequest {
+    const request = http?.req && this.#requests.get(http.req);
+    if (!request) throw new Error("A request of a session came by no way that is known.");
+    return request;
+  }
+
+  /** Ends one of the same owner, or else of the account that has the most, which nobody has used for longest. */
+  #makeRoom({ owner }: Session): void {
+    const all = [...this.#byId.values()];
+    const own = all.filter((session) => session.owner === owner);
+    const among = own.length >= maxOfOwner ? own : all.length >= maxOfAll ? ofLargestAccount(all) : [];
+    const [oldest] = among.sort((a, b) => Number(a.busy > 0) - Number(b.busy > 0) || a.usedMs - b.usedMs);
+    if (oldest) this.#end(oldest);
+  }
+
+  #sweep(): void {
+    const before = this.#clock.monotonicMs() - idleMs;
+    for (const session of this.#byId.values()) {
+      session.events.expire();
+      if (session.busy === 0 && session.usedMs < before) this.#end(session);
+    }
+  }
+
+  #end(session: Session): void {
+    this.#byId.delete(session.id);
+    // The session is over, also where its client has left already.
+    session.transport.close().catch(() => {});
+  }
+}
+
+function ofLargestAccount(all: readonly Session[]): Session[] {
+  const byAccount = Map.groupBy(all, ({ accountId }) => accountId);
+  const most = Math.max(...[...byAccount.values()].map(({ length }) => length));
+  return [...byAccount.values()].filter(({ length }) => length === most).flat();
+}
+
+function isInitialize(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "method" in body && body.method === "initialize";
+}
+
+/** Ids of the requests in a body; of answers and notifications there are none. */
+function idsOf(body: unknown): string[] {
+  const messages: unknown[] = Array.isArray(body) ? body : [body];
+  return messages.flatMap((message) =>
+    typeof message === "object" && message !== null && "method" in message && "id" in message
+      ? [JSON.stringify(message.id)]
+      : [],
+  );
+}
+
+export function rpcFault(status: number, code: number, message: string, body: unknown): Response {
+  const id = typeof body === "object" && body !== null && "id" in body ? body.id : null;
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message } }, { status });
+}
+
+function done(answer: Response, over: () => void): Response {
+  over();
+  return answer;
+}
+
+/** The same stream; `over` is called once, when it has ended or nobody reads it any more. */
+export function whenOver(body: ReadableStream<Uint8Array>, over: () => void): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { value, done: isDone } = await reader.read();
+        if (isDone) {
+          over();
+          controller.close();
+        } else controller.enqueue(value);
+      } catch (error) {
+        over();
+        controller.error(error);
+      }
+    },
+    async cancel(reason) {
+      over();
+      await reader.cancel(reason);
+    },
+  });
+}

@@ -1,0 +1,159 @@
+// Tasks that servers made of calls: each belongs to whoever called, is known for a bounded time, and is on record until it ends.
+import { longLived } from "../../base/long-lived.ts";
+import type { ClientSession, JsonObject } from "../../domain/tools/client-session.ts";
+import { type McpServer, maxCallMs } from "../../domain/tools/mcp-server.ts";
+import type { OpenToolUse } from "../../domain/tools/tool-use.ts";
+import { type ClientCall, ownerOf } from "./client-call.ts";
+import { isObject } from "./server-lists.ts";
+
+/** Since 2026-07-28 tasks are an extension (SEP-2663), which client and server both have to name. */
+export const tasksExtension = "io.modelcontextprotocol/tasks";
+/** Where earlier revisions say of a result which task it is of. */
+export const relatedTask = "io.modelcontextprotocol/related-task";
+const { bounds, maxMs } = longLived.mcpTask;
+const [maxOfOwner, maxOfAccount, maxOfAll] = [bounds.key.most, bounds.account.most, bounds.total.most];
+/** Servers say for how long they keep one, and its client may come for the result for so long. */
+const [defaultKeptMs, maxKeptMs] = [3_600_000, maxMs];
+const maxIdLength = 512;
+/** Servers tell of a task beside any request by these. */
+const statusNews: ReadonlySet<unknown> = new Set(["notifications/tasks", "notifications/tasks/status"]);
+
+type End = Parameters<OpenToolUse["ended"]>[0];
+
+export interface MadeTask {
+  readonly server: McpServer;
+  /** The server's own name of the tool. */
+  readonly tool: string;
+  readonly link: Pick<ClientSession, "onChange">;
+  readonly use: OpenToolUse;
+  /** What the server said of it. */
+  readonly made: JsonObject;
+  /** What it was asked with is held until it has ended. */
+  readonly letGo: () => void;
+}
+
+export class Task {
+  readonly owner: string;
+  readonly accountId: string;
+  readonly tool: string;
+  readonly #id: unknown;
+  readonly #use: OpenToolUse;
+  readonly #stop: () => void;
+  readonly #letGo: () => void;
+  readonly #timer: ReturnType<typeof setTimeout>;
+  #isOver = false;
+
+  constructor(owner: string, accountId: string, { server, tool, link, use, made: { taskId }, letGo }: MadeTask) {
+    this.owner = owner;
+    this.accountId = accountId;
+    this.tool = tool;
+    this.#id = taskId;
+    this.#use = use;
+    this.#letGo = letGo;
+    // Whoever listens to a process keeps it: else it would be ended in the middle of its task.
+    this.#stop = link.onChange((method, params) => {
+      if (statusNews.has(method)) void this.heard(method, params);
+    });
+    // No call is on record for longer, whatever its server goes on to do.
+    this.#timer = setTimeout(() => void this.end("completed"), maxCallMs(server));
+    use.rest();
+  }
+
+  /** What the server says of it by now; it is off the record once it has ended. */
+  async heard(method: string, said: JsonObject): Promise<void> {
+    if (method === "tasks/result") return await this.end("completed", said);
+    // Since 2026-07-28 this says no more than that it was heard.
+    if (method === "tasks/cancel" && said["status"] === undefined) return await this.end("cancelled");
+    const { taskId, status, result } = said;
+    if (taskId !== this.#id) return;
+    if (status === "completed") await this.end("completed", isObject(result) ? result : {});
+    else if (status === "failed" || status === "cancelled") await this.end(status);
+  }
+
+  async end(outcome: End["outcome"], result: JsonObject = {}): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#stop();
+    const code = outcome === "failed" ? "upstream_error" : null;
+    const isError = result["isError"] === true;
+    try {
+      await this.#use.ended({ outcome, code, isError, content: () => JSON.stringify(result) });
+    } finally {
+      this.#letGo();
+    }
+  }
+}
+
+export class Tasks {
+  readonly #tasks = new Map<string, { task: Task; timer: ReturnType<typeof setTimeout> }>();
+
+  /** Whether whoever calls may have one more. */
+  hasRoom({ principal }: Pick<ClientCall, "principal">): boolean {
+    const owner = ownerOf(principal);
+    let [own, ofAccount] = [0, 0];
+    for (const { task } of this.#tasks.values()) {
+      if (task.owner === owner) own++;
+      if (task.accountId === principal.account.id) ofAccount++;
+    }
+    return own < maxOfOwner && ofAccount < maxOfAccount && this.#tasks.size < maxOfAll;
+  }
+
+  /** Takes over the use of the call. */
+  add({ principal }: Pick<ClientCall, "principal">, made: MadeTask): void {
+    const owner = ownerOf(principal);
+    const key = keyOf(owner, made.server.name, String(made.made["taskId"]));
+    this.#drop(key);
+    const { ttl, ttlMs = ttl } = made.made;
+    const keptMs = typeof ttlMs === "number" && ttlMs > 0 ? Math.min(ttlMs, maxKeptMs) : defaultKeptMs;
+    const timer = setTimeout(() => this.#drop(key), Math.max(keptMs, maxCallMs(made.server)));
+    timer.unref();
+    this.#tasks.set(key, { task: new Task(owner, principal.account.id, made), timer });
+  }
+
+  /** Undefined where it is nobody's, or somebody else's. `id`: as its server knows it. */
+  find({ principal }: Pick<ClientCall, "principal">, server: McpServer, id: string): Task | undefined {
+    return this.#tasks.get(keyOf(ownerOf(principal), server.name, id))?.task;
+  }
+
+  /** Ends all of them: nobody can come for them any more. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#tasks.keys()].map((key) => this.#drop(key)));
+  }
+
+  async #drop(key: string): Promise<void> {
+    const known = this.#tasks.get(key);
+    if (!known) return;
+    this.#tasks.delete(key);
+    clearTimeout(known.timer);
+    await known.task.end("cancelled");
+  }
+}
+
+/** What the server says of a task that it made of a call; undefined: it made none. */
+export function taskIn({ resultType, task, ...rest }: JsonObject): JsonObject | undefined {
+  const made = resultType === "task" ? rest : task;
+  return isObject(made) && typeof made["taskId"] === "string" ? made : undefined;
+}
+
+/** Whether it can be told to a client, and asked for again. */
+export function isTellable({ taskId }: JsonObject): boolean {
+  return typeof taskId === "string" && taskId !== "" && taskId.length <= maxIdLength && /^[\x21-\x7e]+$/.test(taskId);
+}
+
+/** Whether the client, or the server, that has these capabilities knows tasks as the extension has them. */
+export function hasTasksExtension({ extensions }: JsonObject): boolean {
+  return isObject(extensions) && isObject(extensions[tasksExtension]);
+}
+
+/** The same without it. */
+export function withoutTasksExtension(capabilities: JsonObject): JsonObject {
+  const { extensions } = capabilities;
+  if (!isObject(extensions)) return capabilities;
+  const { [tasksExtension]: _, ...others } = extensions;
+  return { ...capabilities, extensions: others };
+}
+
+function keyOf(owner: string, server: string, id: string): string {
+  return `${owner} ${server} ${id}`;
+}

@@ -1,0 +1,113 @@
+// Two tools in the place of many: one finds tools by words, the other calls what was found.
+import type { JsonObject } from "../../domain/tools/client-session.ts";
+import { invalidParams, RpcError } from "./rpc-error.ts";
+import { isObject } from "./server-lists.ts";
+
+/** No server's tool has one of these: see `publicName`. */
+export const searchToolNames = { search: "search_tools", call: "call_tool" } as const;
+const [defaultFound, maxFound] = [10, 50];
+const maxQueryLength = 1_000;
+/** Characters of a description that are looked through: each search reads those of all tools. */
+const maxToldLength = 4_000;
+/** A shorter word would begin too many others. */
+const shortestBeginning = 3;
+
+export function isSearchTool(name: string): boolean {
+  return name === searchToolNames.search || name === searchToolNames.call;
+}
+
+export function searchTools(count: number): JsonObject[] {
+  return [
+    {
+      name: searchToolNames.search,
+      title: "Search tools",
+      description: `Finds tools by what they do, among ${count}. Gives their names, descriptions and input schemas; call one with ${searchToolNames.call}.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          query: {
+            type: "string",
+            maxLength: maxQueryLength,
+            description: "Words that say what the tool is to do.",
+          },
+          limit: { type: "integer", minimum: 1, maximum: maxFound, default: defaultFound },
+        },
+        required: ["query"],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    {
+      name: searchToolNames.call,
+      title: "Call a tool",
+      description: `Calls a tool that ${searchToolNames.search} found.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          name: { type: "string", description: "The name of the tool, as it was found." },
+          arguments: { type: "object", description: "What its input schema asks for." },
+        },
+        required: ["name"],
+      },
+    },
+  ];
+}
+
+/** `tools`: as the client may see them. */
+export function searchToolsAnswer(tools: readonly JsonObject[], args: unknown): JsonObject {
+  const { query, limit = defaultFound } = isObject(args) ? args : {};
+  if (typeof query !== "string" || query.trim() === "" || query.length > maxQueryLength) {
+    throw new RpcError(invalidParams, `query must be some words, of at most ${maxQueryLength} characters.`);
+  }
+  if (typeof limit !== "number" || !Number.isInteger(limit) || limit < 1 || limit > maxFound) {
+    throw new RpcError(invalidParams, `limit must be a whole number from 1 to ${maxFound}.`);
+  }
+  const words = wordsOf(query);
+  const found = tools
+    .map((tool) => ({ tool, score: scoreOf(tool, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, limit)
+    .map(({ tool: { name, description, inputSchema, annotations } }) => ({
+      name,
+      description,
+      inputSchema,
+      annotations,
+    }));
+  return { content: [{ type: "text", text: JSON.stringify({ tools: found }) }], structuredContent: { tools: found } };
+}
+
+/** The name and arguments of the call that is meant. */
+export function callTool(args: unknown): { name: string; arguments: JsonObject } {
+  const { name, arguments: inner = {} } = isObject(args) ? args : {};
+  if (typeof name !== "string" || isSearchTool(name))
+    throw new RpcError(invalidParams, "name must be that of a tool which was found.");
+  if (!isObject(inner)) throw new RpcError(invalidParams, "arguments must be an object.");
+  return { name, arguments: inner };
+}
+
+/** A word in the name says more than one in what is said of the tool. */
+function scoreOf({ name, title, description }: JsonObject, words: ReadonlySet<string>): number {
+  const named = `${String(name)} ${typeof title === "string" ? title : ""}`;
+  const told = typeof description === "string" ? description : "";
+  return 3 * countIn(named.slice(0, maxToldLength), words) + countIn(told.slice(0, maxToldLength), words);
+}
+
+/** How many of the words the text has, or has words that begin with them. */
+function countIn(text: string, words: ReadonlySet<string>): number {
+  const lengths = new Set([...words].map(({ length }) => length).filter((length) => length >= shortestBeginning));
+  const found = new Set<string>();
+  for (const one of wordsOf(text)) {
+    found.add(one);
+    for (const length of lengths) found.add(one.slice(0, length));
+  }
+  return found.intersection(words).size;
+}
+
+function wordsOf(text: string): ReadonlySet<string> {
+  const words =
+    text
+      .replace(/(\p{Ll})(\p{Lu})/gu, "$1 $2")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [];
+  return new Set(words);
+}

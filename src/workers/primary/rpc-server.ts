@@ -1,0 +1,267 @@
+// Answers one worker from what the primary process alone has, limits and keys, and settles what a worker that died had set aside.
+import { whenSettled } from "../../base/deferred.ts";
+import type {
+  Admission,
+  Granted,
+  LimitSet,
+  LimitStatus,
+  LimitStore,
+  Reservation,
+  StopLease,
+} from "../../domain/limits/limits.ts";
+import type { KeyStore } from "../../domain/principal.ts";
+import { admitKind, extendKind, reservationAt, settleKind } from "../link/figures.ts";
+import type { Words } from "../link/frame-link.ts";
+import {
+  type AdmissionText,
+  errorText,
+  finite,
+  grantText,
+  type ReservationText,
+  reservationOf,
+  type StopText,
+  type ToPrimary,
+} from "../link/messages.ts";
+
+export interface RpcServerOptions {
+  limits: Pick<LimitStore, "admit" | "peek">;
+  keys: Pick<KeyStore, "findChainByDigest" | "credentialRevision" | "touchKeys">;
+  /** Told of a key that was found by its digest under an older secret, with that under the one in use. */
+  renewals: { keyFound(key: { id: string; digest: string }, digest: string): void };
+  /** Told of limits that are used for the first time. */
+  limitsSeen(limits: LimitSet): void;
+  /** Takes the place of one open request of their key; throws the refusal where it has none left. */
+  enter(limits: LimitSet): { release(): void };
+  /** Told what a request used of its limits, and by which rpcServer. */
+  used(rpcServer: RpcServer, request: SettledLease): void;
+}
+
+/** What is said to the worker. */
+export interface RpcAnswers {
+  answer(question: number, value: unknown): void;
+  refuse(question: number, error: unknown): void;
+  /** An admission that no quota ends. */
+  grant(question: number, reservedTokens: number, status: LimitStatus): void;
+}
+
+/** What a request that was counted under these limits has used. */
+export interface SettledLease {
+  readonly limits: LimitSet;
+  readonly reservation: Pick<Reservation, "model" | "tags">;
+  readonly tokens: number;
+  readonly nanoUsd: number;
+}
+
+/** One that is asked for, and open from when it is granted. */
+class OpenLease {
+  readonly limits: LimitSet;
+  readonly reservation: Reservation;
+  readonly place: { release(): void };
+  granted: Granted | undefined;
+
+  constructor(limits: LimitSet, reservation: Reservation, place: OpenLease["place"]) {
+    this.limits = limits;
+    this.reservation = reservation;
+    this.place = place;
+  }
+}
+
+/** Leases of a worker that died, by the id of the request. */
+export type OrphanedLeases = Map<string, OpenLease>;
+
+/** The messages that a rpcServer takes. */
+export type RpcMessages = Pick<
+  ToPrimary,
+  "limits" | "forget" | "admit" | "peek" | "grow" | "chain" | "revision" | "touch" | "recovered"
+>;
+
+type Handlers = { readonly [Name in keyof RpcMessages]: (...values: RpcMessages[Name]) => void };
+
+const unsaid = { requests: undefined, tokens: undefined } as const;
+
+export class RpcServer implements Handlers {
+  readonly #options: RpcServerOptions;
+  readonly #answers: RpcAnswers;
+  readonly #sets = new Map<number, LimitSet>();
+  readonly #leases = new Map<number, OpenLease>();
+  readonly #orphans: OrphanedLeases;
+  #isClosed = false;
+
+  /** `orphans`: of the worker before it in this place, which are settled by what it had left on the spool. */
+  constructor(options: RpcServerOptions, answers: RpcAnswers, orphans: OrphanedLeases) {
+    this.#options = options;
+    this.#answers = answers;
+    this.#orphans = orphans;
+  }
+
+  /** Does what a message says. */
+  take(name: keyof RpcMessages, values: readonly unknown[]): void {
+    const done = this[name] as (...given: readonly unknown[]) => void;
+    done.apply(this, [...values]);
+  }
+
+  /** Does what a message of numbers says. */
+  figures(kind: number, words: Words, at: number): void {
+    const { numbers } = words;
+    const [first, second, third] = [numbers[at] as number, numbers[at + 1] as number, numbers[at + 2] as number];
+    if (kind === settleKind) this.#settled(first, second, third);
+    else if (kind === admitKind) this.#admit(first, second, reservationAt(words, at));
+    else if (kind === extendKind) this.#leases.get(first)?.granted?.lease.extend(second, third);
+    else throw new Error(`A worker sent figures of the kind ${kind}.`);
+  }
+
+  limits(set: number, limits: LimitSet): void {
+    this.#sets.set(set, limits);
+    this.#options.limitsSeen(limits);
+  }
+
+  forget(sets: readonly number[]): void {
+    for (const set of sets) this.#sets.delete(set);
+  }
+
+  admit(question: number, set: number, ...text: ReservationText): void {
+    this.#admit(question, set, reservationOf(text));
+  }
+
+  #admit(question: number, set: number, reservation: Reservation): void {
+    const limits = this.#setOf(set);
+    let place: OpenLease["place"];
+    try {
+      place = this.#options.enter(limits);
+    } catch (error) {
+      this.#answers.answer(question, { status: unsaid, refusal: errorText(error) } satisfies AdmissionText);
+      return;
+    }
+    const asked = new OpenLease(limits, reservation, place);
+    const admission = this.#options.limits.admit(limits, reservation);
+    if (admission instanceof Promise) {
+      admission.then(
+        (later) => this.#admitted(question, asked, later),
+        (error: unknown) => {
+          place.release();
+          this.#answers.refuse(question, error);
+        },
+      );
+    } else this.#admitted(question, asked, admission);
+  }
+
+  peek(question: number, set: number): void {
+    this.#answerWith(question, this.#options.limits.peek(this.#setOf(set)));
+  }
+
+  grow(question: number, lease: number, moreTokens: number, moreNanoUsd: number): void {
+    const stop = this.#leases.get(lease)?.granted?.stop;
+    const grown = stop?.grow(moreTokens, moreNanoUsd);
+    this.#answerWith(
+      question,
+      Promise.resolve(grown).then(() => stop && stopText(stop)),
+    );
+  }
+
+  #settled(lease: number, tokens: number, nanoUsd: number): void {
+    const open = this.#leases.get(lease);
+    if (!open) return;
+    this.#leases.delete(lease);
+    this.#settle(open, tokens, nanoUsd);
+  }
+
+  recovered(requests: ToPrimary["recovered"][0]): void {
+    for (const [requestId, tokens, nanoUsd] of requests) {
+      const open = this.#orphans.get(requestId);
+      if (!open) continue;
+      this.#orphans.delete(requestId);
+      this.#settle(open, tokens, nanoUsd);
+    }
+  }
+
+  /** The worker has told all that there was: what is left of the one before never got to the ledger. */
+  recoveredAll(): void {
+    for (const open of this.#orphans.values()) this.#settle(open, 0, 0);
+    this.#orphans.clear();
+  }
+
+  chain(question: number, digests: readonly string[]): void {
+    const [digest = "", ...older] = digests;
+    const { keys, renewals } = this.#options;
+    this.#answerWith(
+      question,
+      keys.findChainByDigest(digest, ...older).then((chain) => {
+        if (chain && chain.keys[0].digest !== digest) renewals.keyFound(chain.keys[0], digest);
+        return chain ?? null;
+      }),
+    );
+  }
+
+  revision(question: number): void {
+    this.#answerWith(question, this.#options.keys.credentialRevision());
+  }
+
+  touch(question: number, uses: readonly (readonly [string, number])[]): void {
+    this.#answerWith(question, this.#options.keys.touchKeys(new Map(uses)));
+  }
+
+  /** The worker is gone. Gives what it had set aside: what of it was used is on its spool. */
+  close(): OrphanedLeases {
+    this.#isClosed = true;
+    for (const open of this.#leases.values()) {
+      const { requestId } = open.reservation;
+      if (requestId === undefined) this.#settle(open, 0, 0);
+      else this.#orphans.set(requestId, open);
+    }
+    this.#leases.clear();
+    this.#sets.clear();
+    return this.#orphans;
+  }
+
+  #settle({ granted, limits, reservation, place }: OpenLease, tokens: number, nanoUsd: number): void {
+    place.release();
+    granted?.lease.settle(tokens, nanoUsd);
+    this.#options.used(this, { limits, reservation, tokens, nanoUsd });
+  }
+
+  #setOf(set: number): LimitSet {
+    const limits = this.#sets.get(set);
+    if (!limits) throw new Error(`A worker names limits ${set}, which it never told.`);
+    return limits;
+  }
+
+  #admitted(question: number, asked: OpenLease, admission: Admission): void {
+    const { status } = admission;
+    if ("refusal" in admission) {
+      asked.place.release();
+      this.#answers.answer(question, { status, refusal: errorText(admission.refusal) } satisfies AdmissionText);
+      return;
+    }
+    // It went while the limits were asked.
+    if (this.#isClosed) {
+      asked.place.release();
+      admission.lease.settle(0, 0);
+      return;
+    }
+    asked.granted = admission;
+    this.#leases.set(question, asked);
+    const { reservedTokens, stop } = admission;
+    if (stop) this.#answers.answer(question, grantText(reservedTokens, status, stopText(stop)));
+    else this.#answers.grant(question, reservedTokens, status);
+  }
+
+  #answerWith(question: number, value: Parameters<typeof whenSettled<unknown>>[0] | object): void {
+    if (value instanceof Promise || "whenSettled" in value) {
+      whenSettled(
+        value as Parameters<typeof whenSettled<unknown>>[0],
+        (told) => this.#answers.answer(question, told ?? null),
+        (error) => this.#answers.refuse(question, error),
+      );
+    } else this.#answers.answer(question, value);
+  }
+}
+
+function stopText({ tokens, nanoUsd, mostTokens, mostNanoUsd, tightest }: StopLease): StopText {
+  return {
+    tokens: finite(tokens),
+    nanoUsd: finite(nanoUsd),
+    mostTokens: finite(mostTokens),
+    mostNanoUsd: finite(mostNanoUsd),
+    tightest: tightest && { id: tightest.quota.id, unit: tightest.unit, period: tightest.period },
+  };
+}
