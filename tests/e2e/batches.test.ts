@@ -380,8 +380,9 @@ describe("Anthropic's SDK", () => {
     await using own = await startHeadrace({ yaml: upstreamYaml(upstream, "batches: { open_batches: 1 }\n") });
     const { batches } = new Anthropic({ baseURL: own.url, apiKey: own.key, maxRetries: 0, logLevel: "off" }).messages;
     const requests = [{ custom_id: "a", params: params("x", { model: "upstream-model" }) }];
-    await batches.create({ requests });
+    const { id } = await batches.create({ requests });
     expect(await refusal(batches.create({ requests }))).toMatch(/429/);
+    expect(await refusal(batches.delete(id))).toMatch(/400 .*has not ended/);
     await own.sweepFiles();
     const kept = readdirSync(join(own.dataDir, "files"), { recursive: true, withFileTypes: true });
     expect(kept.filter((one) => one.isFile()).length).toBe(1);

@@ -74,6 +74,15 @@ export function stopsContract({ open }: Pick<LimitsContractOptions, "open">): vo
       expect(await limits.usedInWindow(usd)).toMatchObject({ requests: 1, tokens: 60, nanoUsd: 900 });
     });
 
+    test("sets nothing more aside for a stream that is settled", async () => {
+      const { limits } = await setUp();
+      const set = withWindows(hardTokens(100));
+      const { stop, lease } = await granted(limits.admit(set, streaming()));
+      lease.settle(10, 0);
+      await stop?.grow(512, 0);
+      expect(await takeAll(await granted(limits.admit(set, streaming())))).toBe(90);
+    });
+
     test("a quota that ends answers is as any other for a request that nothing ends", async () => {
       const { limits } = await setUp();
       const set = withWindows(hardTokens(100));

@@ -22,10 +22,14 @@ import { ToolSeals } from "./tool-tokens.ts";
 const issuer = "https://gateway.example";
 let upstream: OAuthMcpServer;
 let known: StoredToolConnection | undefined;
+let clients: RegisteredToolClient[];
+const clock = manualClock();
+const seals = new ToolSeals(new Uint8Array(32).fill(3));
 
 beforeEach(() => {
   upstream = startOAuthMcpServer();
   known = undefined;
+  clients = [];
 });
 
 afterEach(() => upstream.close());
@@ -38,14 +42,11 @@ async function asked(
   const server = personalMcpServer("crm", upstream.url, {
     credentials: { kind: "person", issuer: null, clientId: null, clientSecret: null, scopes: null, ...credentials },
   });
-  const clients: RegisteredToolClient[] = [];
   const store: Pick<ToolConnectionStore, "find" | "findClient" | "putClient"> = {
     find: async () => known,
     findClient: async () => clients[0],
     putClient: async (client) => void clients.push(client),
   };
-  const clock = manualClock();
-  const seals = new ToolSeals(new Uint8Array(32).fill(3));
   const authorization = new ToolAuthorization({ rules: { allowLoopback: true }, resolve: async () => ["127.0.0.1"] });
   const flow = new ConnectFlow({
     servers: { find: () => server },
@@ -107,4 +108,21 @@ test("scopes that the server wanted since are asked for beside those that were a
 test("a server of 2025-03-26, which says nothing of itself, is its own authorization server", async () => {
   upstream.state.isUndescribed = true;
   expect((await asked()).get("resource")).toBe(upstream.url);
+});
+
+test("uses a registered client that lasts longer than the way of a person, and registers another otherwise", async () => {
+  await asked();
+  const [first] = clients;
+  if (!first) throw new Error("No client was registered.");
+  const client = seals.openClient(first, first.sealed);
+  if (!client) throw new Error("The client does not open.");
+  for (const [lasts, registered] of [
+    [901, 1],
+    [900, 2],
+  ] as const) {
+    const endsAt = clock.nowSeconds() + lasts;
+    clients = [{ ...first, sealed: seals.sealClient(first, { ...client, endsAt }) }];
+    await asked();
+    expect(upstream.state.counts.registered).toBe(registered);
+  }
 });
