@@ -110,6 +110,20 @@ test("the spool is copied before the database: what leaves it meanwhile is not m
   expect(spool).toEqual(["00000001.spool"]);
 });
 
+test("reports how many bytes the copy has, and never more than were expected", async () => {
+  const { db } = filled;
+  const tiers = Array.from({ length: 3_000 }, (_, i) => ({ name: `tier-${i}`, environments: "live,".repeat(50) }));
+  for (let from = 0; from < tiers.length; from += 500) {
+    await db`INSERT INTO tiers ${db(tiers.slice(from, from + 500))}`;
+  }
+  await db`DELETE FROM tiers WHERE rowid % 2 = 0`;
+  const copied: { bytes: number; totalBytes: number }[] = [];
+  await make({ onProgress: (progress) => void (progress.phase === "copying" && copied.push(progress)) });
+  const { bytes, totalBytes } = copied.at(-1) ?? { bytes: 0, totalBytes: 0 };
+  expect(bytes).toBe(statSync(join(target(), "headrace.db")).size);
+  expect(bytes).toBeLessThan(totalBytes);
+});
+
 // hardening: O1
 test("others write while a backup is made, and it is of one moment", async () => {
   const writer = new Sqlite(join(dataDir, "headrace.db"));
