@@ -34,7 +34,7 @@ export interface MemoryResult {
 const idleAfterMs = 15_000;
 const loadMs = 20_000;
 const restMs = 60_000;
-const lookEveryMs = 100;
+const pollEveryMs = 100;
 const longBodies = 16;
 const longBodyBytes = 1_000_000;
 
@@ -105,7 +105,7 @@ function watchPeak(look: () => Memory): { stop(): Memory } {
   const timer = setInterval(() => {
     const now = look();
     if (now.rss > most.rss) most = now;
-  }, lookEveryMs);
+  }, pollEveryMs);
   return {
     stop() {
       clearInterval(timer);

@@ -31,7 +31,7 @@ export interface BatchSettings {
 /** Times of the work; a test has less patience. */
 export interface BatchTimes {
   /** How often it looks for work that others have left or brought. */
-  lookMs?: number;
+  pollMs?: number;
   /** How long what a process has claimed is nobody else's, unless it says again that it works on it. */
   leaseSeconds?: number;
 }
@@ -126,10 +126,10 @@ export class BatchRunner {
 
   constructor(options: BatchRunnerOptions) {
     this.#options = options;
-    const { lookMs = defaultLookMs, leaseSeconds = defaultLeaseSeconds } = options.times ?? {};
+    const { pollMs = defaultLookMs, leaseSeconds = defaultLeaseSeconds } = options.times ?? {};
     this.#claim = { id: Bun.randomUUIDv7(), leaseSeconds };
     this.#catalog = new BatchCatalog(options.inference.catalog, () => options.settings().priceFactor);
-    this.#timers = [setInterval(() => this.look(), lookMs), setInterval(() => this.#fill(), idleMs)];
+    this.#timers = [setInterval(() => this.look(), pollMs), setInterval(() => this.#fill(), idleMs)];
     for (const timer of this.#timers) timer.unref();
   }
 

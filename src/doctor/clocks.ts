@@ -5,7 +5,7 @@ import type { Database } from "../storage/sql/database.ts";
 import { timeDatabase } from "../storage/sql/database-clock.ts";
 import { type Check, type Finding, failure, ok, warning } from "./finding.ts";
 import type { Subject } from "./subject.ts";
-import type { UpstreamLooks } from "./upstreams.ts";
+import type { UpstreamProbes } from "./upstreams.ts";
 
 const warningMs = 2_000;
 const failureMs = maxClockOffsetSeconds * 1000;
@@ -15,7 +15,7 @@ const stepMs = 50;
 export function clockChecks(
   { database, databaseUrl, redisUrl }: Subject,
   redis: () => Promise<RedisFacts>,
-  upstreams: UpstreamLooks,
+  upstreams: UpstreamProbes,
 ): Check[] {
   const ofDatabase = async () => {
     const db: Database | undefined = await database().catch(() => undefined);

@@ -38,7 +38,7 @@ export interface KnownServer {
   isSealed: boolean;
 }
 
-export interface UpstreamLook {
+export interface UpstreamProbe {
   server: KnownServer;
   reached: Reached;
   answer: Answer | { error: unknown } | undefined;
@@ -58,9 +58,9 @@ interface Answer {
 }
 
 /** Each is asked once, whoever wants to know. */
-export type UpstreamLooks = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamLook> }[];
+export type UpstreamProbes = readonly { server: KnownServer; look: (signal: AbortSignal) => Promise<UpstreamProbe> }[];
 
-export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamLooks {
+export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamProbes {
   const servers = (config?.upstreams ?? []).map((upstream): KnownServer => {
     const { name, url, apiKey, httpClient } = upstream;
     const deployments = config?.models.flatMap((model) => model.deployments) ?? [];
@@ -79,7 +79,7 @@ export function upstreamLooks({ config }: Pick<Subject, "config">): UpstreamLook
 }
 
 /** Those that operators added, unless the file has their name. */
-export async function storedLooks(subject: Subject): Promise<UpstreamLooks> {
+export async function storedLooks(subject: Subject): Promise<UpstreamProbes> {
   const db = await subject.database().catch(() => undefined);
   if (!db) return [];
   const stored = await new SqlUpstreamStore(db).listUpstreams().catch(() => []);
@@ -116,7 +116,7 @@ function opened(
   }
 }
 
-function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<UpstreamLook> {
+function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<UpstreamProbe> {
   let signal: AbortSignal | undefined;
   const look = once(() => lookAt(server, signal ?? AbortSignal.timeout(answerMs)));
   return (first) => {
@@ -125,7 +125,7 @@ function sharedLook(server: KnownServer): (signal: AbortSignal) => Promise<Upstr
   };
 }
 
-async function lookAt(server: KnownServer, signal: AbortSignal): Promise<UpstreamLook> {
+async function lookAt(server: KnownServer, signal: AbortSignal): Promise<UpstreamProbe> {
   const reached = await reach(server.url, signal);
   if (reachFault(reached, "")) return { server, reached, answer: undefined, aheadMs: undefined };
   const { name, url, apiKey, speech, httpClient } = server;
@@ -176,7 +176,11 @@ function modelsIn(text: string | undefined, api: UpstreamApi): string[] | undefi
   }
 }
 
-export function upstreamChecks(subject: Subject, looks: UpstreamLooks, stored: () => Promise<UpstreamLooks>): Check[] {
+export function upstreamChecks(
+  subject: Subject,
+  looks: UpstreamProbes,
+  stored: () => Promise<UpstreamProbes>,
+): Check[] {
   const { config } = subject;
   if (!config)
     return [{ name: "upstreams", run: () => skipped("upstreams", "not known before the configuration is right") }];
@@ -193,7 +197,7 @@ export function upstreamChecks(subject: Subject, looks: UpstreamLooks, stored: (
   ];
 }
 
-export function judge({ server, reached, answer }: UpstreamLook): Finding[] {
+export function judge({ server, reached, answer }: UpstreamProbe): Finding[] {
   const { name } = server;
   const host = new URL(server.url).host;
   const fault = reachFault(reached, host);

@@ -20,7 +20,7 @@ export interface UplinkOptions {
   };
   clock: Clock;
   log: Log;
-  lookMs?: number;
+  pollMs?: number;
 }
 
 export interface UplinkView extends NodeLinkReport {
@@ -50,7 +50,7 @@ export class Uplink {
 
   start(): void {
     this.#look();
-    this.#timer = setInterval(() => this.#look(), this.#options.lookMs ?? defaultLookMs);
+    this.#timer = setInterval(() => this.#look(), this.#options.pollMs ?? defaultLookMs);
     this.#timer.unref();
   }
 

@@ -10,7 +10,7 @@ const limit = 64;
 
 function world() {
   const clock = { ms: 0, seconds: 0, monotonicMs: () => clock.ms, nowSeconds: () => clock.seconds };
-  return { clock, connections: new LongConnections({ clock, connectionLimit: () => limit, lookMs: 2 }) };
+  return { clock, connections: new LongConnections({ clock, connectionLimit: () => limit, pollMs: 2 }) };
 }
 
 function owner(account: string, key: string): Principal {

@@ -48,7 +48,7 @@ export interface LongConnectionsOptions {
   /** Connections of all kinds that this process takes at the same time. */
   connectionLimit(): number;
   /** Milliseconds between two looks at all of them. */
-  lookMs?: number;
+  pollMs?: number;
 }
 
 export class LongConnections {
@@ -80,7 +80,7 @@ export class LongConnections {
     this.#entries.add(entry);
     count(this.#byKey, limitId, 1);
     count(this.#byAccount, account.id, 1);
-    this.#timer ??= setInterval(() => this.#look(), this.#options.lookMs ?? longConnectionLookMs);
+    this.#timer ??= setInterval(() => this.#look(), this.#options.pollMs ?? longConnectionLookMs);
     this.#timer.unref();
     return {
       touch: () => {

@@ -19,7 +19,7 @@ export interface OpenParty {
 }
 
 /** A request's place; `release` gives it back, once. */
-export interface OpenPlace {
+export interface OpenSlot {
   /** What the requests of the key hold. */
   readonly memoryAccount: MemoryAccount;
   release(): void;
@@ -39,9 +39,9 @@ export class OpenRequests {
   readonly #most: () => number;
   readonly #ledger: BufferedBytes;
   readonly #accounts = new ChainedMap<KnownAccount>();
-  readonly #byKey = new ChainedMap<KeyPlaces>();
+  readonly #byKey = new ChainedMap<KeySlots>();
   /** Those that became idle last, in a ring. */
-  readonly #idle: KeyPlaces[] = [];
+  readonly #idle: KeySlots[] = [];
   #nextIdle = 0;
 
   /** `most`: for each key; asked for every request, as a reload may change it. */
@@ -56,7 +56,7 @@ export class OpenRequests {
   }
 
   /** Throws `rate_limit_exceeded` where the key has no place left. The two keys of a rotation share theirs. */
-  enter({ account, keys: [{ limitId }] }: OpenParty): OpenPlace {
+  enter({ account, keys: [{ limitId }] }: OpenParty): OpenSlot {
     const places = this.#byKey.get(limitId) ?? this.#add({ key: limitId, account: account.id });
     const most = this.#most();
     if (places.open >= most) throw tooMany(most);
@@ -65,13 +65,13 @@ export class OpenRequests {
   }
 
   /** For a request of the key that is open at another replica and passed on to this one: what it holds here is the key's. */
-  lend(ids: HolderIds): OpenPlace {
+  lend(ids: HolderIds): OpenSlot {
     const places = this.#byKey.get(ids.key) ?? this.#add(ids);
     places.lent++;
     return { memoryAccount: places.memoryAccount, release: () => places.takeBack() };
   }
 
-  #add(ids: HolderIds): KeyPlaces {
+  #add(ids: HolderIds): KeySlots {
     const name = ids.account;
     let account = this.#accounts.get(name);
     if (!account) {
@@ -79,13 +79,13 @@ export class OpenRequests {
       this.#accounts.add(account);
     }
     account.keys++;
-    const places = new KeyPlaces(this, this.#ledger, account, ids);
+    const places = new KeySlots(this, this.#ledger, account, ids);
     this.#byKey.add(places);
     return places;
   }
 
   /** Nothing of the key is open or held from now on. The one that has been so for longer than many others is forgotten. */
-  idle(places: KeyPlaces): void {
+  idle(places: KeySlots): void {
     const before = this.#idle[this.#nextIdle];
     this.#idle[this.#nextIdle] = places;
     this.#nextIdle = (this.#nextIdle + 1) % maxIdle;
@@ -97,13 +97,13 @@ export class OpenRequests {
 }
 
 /** One object for all requests of a key: each of them gives back one place. */
-class KeyPlaces implements OpenPlace, Chained<KeyPlaces>, EmptiedListener {
+class KeySlots implements OpenSlot, Chained<KeySlots>, EmptiedListener {
   open = 0;
   /** Requests that are open at other replicas. */
   lent = 0;
   /** The key. */
   readonly name: string;
-  next: KeyPlaces | undefined = undefined;
+  next: KeySlots | undefined = undefined;
   readonly account: KnownAccount;
   readonly memoryAccount: KeyBytes;
   readonly #among: OpenRequests;

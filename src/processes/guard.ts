@@ -118,7 +118,7 @@ async function passOn(reader: Reader, first: Uint8Array, to: Writable | null): P
   to?.end();
 }
 
-const lookMs = 250;
+const pollMs = 250;
 
 /** False where the gateway is gone meanwhile, which is not seen at standard input while that is not read. */
 function drained(to: Writable): Promise<boolean> {
@@ -132,7 +132,7 @@ function drained(to: Writable): Promise<boolean> {
     const onDrain = () => over(true);
     const timer = setInterval(() => {
       if (process.ppid !== gateway) over(false);
-    }, lookMs);
+    }, pollMs);
     to.on("drain", onDrain).on("close", onDrain);
   });
 }

@@ -27,7 +27,7 @@ export function markedProcesses(mark: string): number[] {
   return processIds().filter((pid) => pid !== process.pid && `\0${environmentOf(pid)}`.includes(wanted));
 }
 
-const lookMs = 5;
+const pollMs = 5;
 /** What the system itself cannot end, as it waits for a broken disk, is not waited for any longer. */
 const maxWaitMs = 30_000;
 
@@ -45,7 +45,7 @@ export async function endMarked(mark: string, known: readonly number[] = []): Pr
     }
     return ![...known, ...ended].some(holdsMemory);
   };
-  while (!isOver() && exactMs() < untilMs) await Bun.sleep(lookMs);
+  while (!isOver() && exactMs() < untilMs) await Bun.sleep(pollMs);
   return ended.size;
 }
 

@@ -176,7 +176,7 @@ export class ServerMetrics {
       Number(router.drained.has(name)),
     );
     this.#writeLoads(out, known);
-    writePlaces(out, known, this.#options.capacity);
+    writeSlots(out, known, this.#options.capacity);
     out.family("headrace_node_connected", "gauge", "Whether a node is connected, to whichever replica.");
     for (const { id, name } of nodes.records().slice(0, maxShown)) {
       out.sample(labelText({ node: name }), Number(nodes.place(id) !== undefined));
@@ -320,7 +320,7 @@ export function writeHeld(out: Exposition): void {
   for (const bound of heldBounds) out.sample(labelText({ bound }), bufferedBytes.refused[bound]);
 }
 
-export function writePlaces(
+export function writeSlots(
   out: Exposition,
   known: readonly Pick<KnownUpstream, "name" | "engine">[],
   capacity: Pick<Capacity, "figures" | "waitingByPriority">,

@@ -42,7 +42,7 @@ export interface WorkersOptions {
 }
 
 /** A change that no answer waits for, such as one of another replica, is told within this time. */
-const lookMs = 250;
+const pollMs = 250;
 
 export class Workers {
   readonly #options: WorkersOptions;
@@ -85,7 +85,7 @@ export class Workers {
     routing.catalog.onChange = () => {
       this.#mayDiffer = true;
     };
-    this.#timer = setInterval(() => this.tellModels(), lookMs);
+    this.#timer = setInterval(() => this.tellModels(), pollMs);
     this.#timer.unref();
   }
 

@@ -55,7 +55,7 @@ let client: OpenAI;
 
 beforeAll(async () => {
   upstream = await startUpstream(echo);
-  server = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } });
+  server = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { pollMs: 50 } });
   client = openaiClient(server);
 });
 beforeEach(() => upstream.script(echo));
@@ -266,7 +266,7 @@ describe("OpenAI's SDK", () => {
 });
 
 test("a batch waits while the disk of the files is away, and none of its lines fails", async () => {
-  await using own = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } });
+  await using own = await startHeadrace({ yaml: upstreamYaml(upstream, models), batchTimes: { pollMs: 50 } });
   const of = openaiClient(own);
   const input_file_id = await upload([line("a", chat("x"))], of);
   const directory = join(own.dataDir, "files");
@@ -290,7 +290,7 @@ test("a line that is answered while the database is locked is not asked again, a
   });
   // With the usual lease the lines of the other batch would keep this one claimed for as long as they come.
   await using own = await startHeadrace({
-    ...{ yaml: upstreamYaml(upstream, models), batchTimes: { lookMs: 50 } },
+    ...{ yaml: upstreamYaml(upstream, models), batchTimes: { pollMs: 50 } },
   });
   const of = openaiClient(own);
   const held = await begin([line("a", chat("held"))], undefined, of);
@@ -429,7 +429,7 @@ describe("the idle lane", () => {
     );
     const metricsToken = "metrics-token-0123456789";
     const env = { HEADRACE_METRICS_TOKEN: metricsToken };
-    await using own = await startHeadrace({ yaml, env, batchTimes: { lookMs: 50 } });
+    await using own = await startHeadrace({ yaml, env, batchTimes: { pollMs: 50 } });
     const ownClient = openaiClient(own);
     const open = new Map<string, () => void>();
     upstream.script(async (request, res) => {
@@ -484,7 +484,7 @@ describe("the idle lane", () => {
   test("is bounded where nobody says how many requests a server takes", async () => {
     await using own = await startHeadrace({
       yaml: upstreamYaml(upstream, "batches: { unbounded_concurrency: 3 }\n"),
-      batchTimes: { lookMs: 50 },
+      batchTimes: { pollMs: 50 },
     });
     const ownClient = openaiClient(own);
     let [most, now] = [0, 0];
@@ -508,7 +508,7 @@ test("a line that needs more than a rate limit ever allows has that as its answe
       "name: up",
       "name: up, max_concurrency: 1",
     ),
-    batchTimes: { lookMs: 50 },
+    batchTimes: { pollMs: 50 },
   });
   const ownClient = openaiClient(own);
   const of = (content: string) => chat(content, { model: "upstream-model", max_tokens: 5 });

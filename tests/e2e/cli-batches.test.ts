@@ -8,7 +8,7 @@ import { startUpstream, upstreamYaml } from "../support/scripted-upstream.ts";
 
 test("batches are listed, shown with what is wrong with them, and cancelled from the command line", async () => {
   await using upstream = await startUpstream(() => new Promise(() => {}));
-  await using server = await startHeadrace({ yaml: upstreamYaml(upstream), batchTimes: { lookMs: 50 } });
+  await using server = await startHeadrace({ yaml: upstreamYaml(upstream), batchTimes: { pollMs: 50 } });
   const client = openaiClient(server);
   const run = (...args: string[]) => {
     return runCommand(["batches", ...args], {

@@ -31,7 +31,7 @@ test(
       });
     });
     const yaml = upstreamYaml(upstream).replace("name: up", "name: up, max_concurrency: 8");
-    await using server = await startHeadrace({ yaml, batchTimes: { lookMs: 50 } });
+    await using server = await startHeadrace({ yaml, batchTimes: { pollMs: 50 } });
     const asked = (content: string) => ({ model, messages: [{ role: "user", content }] });
     const live = async (): Promise<number> => {
       const times: number[] = [];

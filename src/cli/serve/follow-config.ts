@@ -11,7 +11,7 @@ import {
 import type { RunningServer } from "../../server/serve.ts";
 
 /** Milliseconds. A change that two looks in a row have found the same is taken as complete. */
-const lookMs = 500;
+const pollMs = 500;
 
 export interface FollowOptions {
   config: Config;
@@ -57,7 +57,7 @@ export function followConfigFile({ config, server, log, reloaded }: FollowOption
     if (!isComplete || now === taken || now === undefined) return;
     taken = now;
     void reload();
-  }, lookMs);
+  }, pollMs);
 }
 
 function emptied(file: string): ConfigError {

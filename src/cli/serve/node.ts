@@ -25,7 +25,7 @@ import { serveOptions, startServer } from "./serve.ts";
 
 /** How long a server that runs here already gets to connect before the command says that it has not yet. */
 const connectWaitMs = 10_000;
-const lookMs = 200;
+const pollMs = 200;
 
 const joinHelp = `\
 An operator of the gateway makes the token: headrace nodes token. It works once; from then
@@ -198,7 +198,7 @@ async function waitForServer(context: CliContext, dataDir: string, identity: Nod
       }
       if (report?.node_id === identity.node_id && report.status === "refused")
         throw new CliError(printable(report.message));
-      await context.pause(lookMs, signal);
+      await context.pause(pollMs, signal);
     }
     throw new CliError("It has not connected yet, and goes on trying: headrace node status");
   });

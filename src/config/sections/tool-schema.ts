@@ -5,8 +5,8 @@ import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { environments } from "../../domain/api-key.ts";
 import {
   type McpServer,
+  type ServerLocation,
   type ToolCredentials,
-  type ToolPlace,
   toolApprovals,
   toolProtocolVersions,
   toolSharings,
@@ -242,7 +242,7 @@ export function mcpServerOf(given: FileServer): McpServer {
   };
 }
 
-function placeOf({ url, node, command, env = {}, directory }: FileServer): ToolPlace {
+function placeOf({ url, node, command, env = {}, directory }: FileServer): ServerLocation {
   if (url !== undefined) return { kind: "http", url };
   if (node) return { kind: "node", nodeId: node.node, server: node.server };
   const words = typeof command === "string" ? (splitWords(command) ?? []) : (command ?? []);

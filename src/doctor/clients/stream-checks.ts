@@ -7,7 +7,7 @@ const fewTokens = 24;
 /** Long enough to be left before its end. */
 const manyTokens = 400;
 const bookedWithinMs = 5_000;
-const lookMs = 100;
+const pollMs = 100;
 
 export function streamChecks({ wire, chat }: Surroundings): ClientCheck[] {
   if (!chat) return [];
@@ -166,7 +166,7 @@ async function booked(wire: Wire, requestId: string, signal: AbortSignal): Promi
     if (status === 200) return outcomeOf(wire, json);
     if (performance.now() > untilMs)
       return notCancelled(`it is not booked (${status}) ${bookedWithinMs / 1000} s after the client has left`);
-    await Bun.sleep(lookMs);
+    await Bun.sleep(pollMs);
   }
 }
 

@@ -8,7 +8,7 @@ export const mcpServerName = /^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/;
  * Where it is. `http`: streamable HTTP. `command`: a process of this machine that speaks over its standard input and output;
  * only the configuration file may name one. `node`: one of those that a node of the network has in its own configuration.
  */
-export type ToolPlace =
+export type ServerLocation =
   | { readonly kind: "http"; readonly url: string }
   | {
       readonly kind: "command";
@@ -59,7 +59,7 @@ export interface McpServer {
   readonly name: string;
   readonly title: string | null;
   readonly description: string | null;
-  readonly place: ToolPlace;
+  readonly place: ServerLocation;
   readonly credentials: ToolCredentials;
   /** Whether keys that `never_leaves` holds for may use it, as nothing that it is sent goes further. */
   readonly local: boolean;

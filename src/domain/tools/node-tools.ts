@@ -4,10 +4,10 @@ import type { MemoryAccount } from "../../base/bytes/buffered-bytes.ts";
 import type { Bytes } from "../../base/bytes/byte-span.ts";
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { EngineResponse } from "../models/engine.ts";
-import type { McpServer, ToolPlace } from "./mcp-server.ts";
+import type { McpServer, ServerLocation } from "./mcp-server.ts";
 
 /** `http`: each exchange is one of HTTP. `command`: one exchange is a process, whose output it streams; the others are its input. */
-export const offeredKinds = ["http", "command"] as const satisfies readonly ToolPlace["kind"][];
+export const offeredKinds = ["http", "command"] as const satisfies readonly ServerLocation["kind"][];
 
 /** A server in the configuration of a node, which its owner offers to the gateway. */
 export interface OfferedMcpServer {

@@ -2,7 +2,7 @@
 import type { Cancellation } from "../../base/cancellation.ts";
 import type { McpServer } from "./mcp-server.ts";
 
-export interface PlaceWanted {
+export interface SlotWanted {
   readonly server: Pick<McpServer, "name" | "maxConcurrency" | "timeoutMs">;
   /** Who takes turns with others: a person or a key, or the lists that it waits for. */
   readonly party: string;
@@ -10,10 +10,10 @@ export interface PlaceWanted {
   readonly cancellation?: Cancellation | undefined;
 }
 
-export interface ToolPlaces {
+export interface McpServerSlots {
   /**
    * Resolves with what gives the place back, once. Rejects with `service_unavailable`, or the reason of the cancellation. Whoever
    * has a place waits for no other one.
    */
-  take(wanted: PlaceWanted): Promise<() => void>;
+  take(wanted: SlotWanted): Promise<() => void>;
 }

@@ -18,7 +18,7 @@ export interface RunOptions {
 const defaultStopMs = 10_000;
 const firstLookMs = 50;
 const maxLookMs = 1_000;
-const lookTimeoutMs = 5_000;
+const pollTimeoutMs = 5_000;
 
 export class ServerRun {
   readonly port: number;
@@ -79,7 +79,7 @@ export class ServerRun {
 
   async #statusOf(path: string): Promise<number | undefined> {
     try {
-      const options = { signal: AbortSignal.timeout(lookTimeoutMs), redirect: "manual" } as const;
+      const options = { signal: AbortSignal.timeout(pollTimeoutMs), redirect: "manual" } as const;
       const response = await fetch(`${this.url}${path}`, options);
       await response.body?.cancel();
       return response.status;

@@ -2,7 +2,7 @@
 import { exactMs } from "../../base/clock.ts";
 
 const askTimeoutMs = 120_000;
-const lookMs = 100;
+const pollMs = 100;
 
 /** Gives whether the server sleeps now. It has to be started with VLLM_SERVER_DEV_MODE=1 and `--enable-sleep-mode`. */
 export function fallAsleep(url: string): Promise<boolean> {
@@ -25,7 +25,7 @@ async function ask(url: string, path: string, wanted: boolean): Promise<boolean>
       const said: unknown = await state.json();
       if (typeof said === "object" && said !== null && "is_sleeping" in said && said.is_sleeping === wanted)
         return true;
-      await Bun.sleep(lookMs);
+      await Bun.sleep(pollMs);
     }
   } catch {
     // It does not answer: then it is of no use, asleep or awake.

@@ -13,7 +13,7 @@ import { stoppingError } from "../../inference/stopping.ts";
 import { requireScope } from "../../policy/authorize.ts";
 import type { PresentedCredentials } from "../../policy/credentials/authenticate.ts";
 import { apiResource, resourceAt, resourceMetadataUrl, rootAsAsked } from "../../policy/credentials/resources.ts";
-import type { OpenPlace } from "../../policy/open-requests.ts";
+import type { OpenSlot } from "../../policy/open-requests.ts";
 import { toGatewayError } from "../../wire/errors.ts";
 import { inCoding, isWorthCoding } from "../content/content-coding.ts";
 import { requireStorable } from "../content/query.ts";
@@ -39,13 +39,13 @@ import {
   type MachineRoute,
   type PageRoute,
   type PersonRoute,
-  type PlaceLender,
   type PlainAnswer,
   type PublicRoute,
   type Route,
   requirePerson,
   restName,
   type ScopedRoute,
+  type SlotLender,
   type StreamedAnswer,
   type UpgradeAnswer,
 } from "./route.ts";
@@ -54,7 +54,7 @@ import type { HttpServerOptions } from "./server-options.ts";
 import { unrouted } from "./unrouted.ts";
 
 /** Each part that is called for a request sees of it what it needs: on the way of every request none gets an object of its own. */
-export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, PlaceLender {
+export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, OverListener, DeferredLine, SlotLender {
   readonly req: PassableRequest;
   readonly requestId = newRequestId();
   readonly clientAddress: string;
@@ -72,7 +72,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   #isPage: boolean;
   #principal: Principal | undefined;
   #trace: RequestTrace | undefined;
-  #place: OpenPlace | undefined;
+  #place: OpenSlot | undefined;
   #isOver = false;
   /** What is kept for it until it is over. */
   #held: { release(): void } | undefined;
@@ -198,7 +198,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
   /** All of the answer is sent, or the client is gone. */
   over(): void {
     this.#isOver = true;
-    this.takePlace()?.release();
+    this.takeSlot()?.release();
     this.#held?.release();
     this.#held = undefined;
   }
@@ -208,13 +208,13 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     else this.#held = held;
   }
 
-  takePlace(): OpenPlace | undefined {
+  takeSlot(): OpenSlot | undefined {
     const place = this.#place;
     this.#place = undefined;
     return place;
   }
 
-  returnPlace(place: OpenPlace): void {
+  returnSlot(place: OpenSlot): void {
     if (this.#isOver) place.release();
     else this.#place = place;
   }
@@ -228,7 +228,7 @@ export class HttpExchange implements Exchange, PresentedCredentials, HttpEnd, Ov
     return this;
   }
 
-  message(kind: MessageKind, ofConnection?: PlaceLender): MessageExchange {
+  message(kind: MessageKind, ofConnection?: SlotLender): MessageExchange {
     const { clientAddress, method, req, route = "none", requestId } = this;
     const lender = kind === "background" ? this : ofConnection;
     const came = { kind, requestId, clientAddress, method, route, headers: req.headers, lender };

@@ -8,12 +8,12 @@ import type { HttpEnd } from "../../domain/usage/observer.ts";
 import type { RequestTrace } from "../../domain/usage/trace.ts";
 import type { HeaderLines } from "../../http1/message.ts";
 import type { MessageKind, MessageRequest } from "../../inference/message-request.ts";
-import type { OpenPlace } from "../../policy/open-requests.ts";
+import type { OpenSlot } from "../../policy/open-requests.ts";
 import { errorTable } from "../../wire/errors.ts";
 import { clientClosedRequest } from "./errors.ts";
 import { newRequestId } from "./request-id.ts";
 import { everyRequest, levelOfLine } from "./request-line.ts";
-import type { Exchange, PlaceLender } from "./route.ts";
+import type { Exchange, SlotLender } from "./route.ts";
 import type { HttpServerOptions } from "./server-options.ts";
 
 /** The request that it came with. */
@@ -25,7 +25,7 @@ interface CameWith {
   readonly route: string;
   readonly headers: HeaderLines;
   /** Where its place is another's that has none any more from then on. */
-  readonly lender?: PlaceLender | undefined;
+  readonly lender?: SlotLender | undefined;
 }
 
 type Options = Pick<HttpServerOptions, "clock" | "log" | "observer" | "openRequests" | "requestLog" | "tracer">;
@@ -41,10 +41,10 @@ export class MessageExchange implements MessageRequest, HttpEnd {
   isOnLedger = false;
   trace: RequestTrace | undefined;
   readonly #headers: HeaderLines;
-  readonly #lender: PlaceLender | undefined;
+  readonly #lender: SlotLender | undefined;
   readonly #options: Options;
   readonly #startedMs: number;
-  #place: OpenPlace | undefined;
+  #place: OpenSlot | undefined;
   #heldBytes = 0;
 
   constructor({ kind, requestId, clientAddress, method, route, headers, lender }: CameWith, options: Options) {
@@ -67,7 +67,7 @@ export class MessageExchange implements MessageRequest, HttpEnd {
     const ageMs = elapsedMs(clock, this.#startedMs);
     this.trace = tracer?.begin({ requestId, method, route, keyId, ageMs, headers: this.#headers });
     if (this.trace) this.line["trace_id"] = this.trace.id;
-    this.#place = this.#lender?.takePlace() ?? openRequests.enter(principal);
+    this.#place = this.#lender?.takeSlot() ?? openRequests.enter(principal);
     return this.#place.memoryAccount;
   }
 
@@ -107,10 +107,10 @@ export class MessageExchange implements MessageRequest, HttpEnd {
 
   leave(): void {
     const lender = this.#lender;
-    this.#giveUp((place) => (lender ? lender.returnPlace(place) : place.release()));
+    this.#giveUp((place) => (lender ? lender.returnSlot(place) : place.release()));
   }
 
-  #giveUp(give: (place: OpenPlace) => void): void {
+  #giveUp(give: (place: OpenSlot) => void): void {
     const place = this.#place;
     if (!place) return;
     if (this.#heldBytes > 0) place.memoryAccount.release("requests", this.#heldBytes);

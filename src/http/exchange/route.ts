@@ -13,7 +13,7 @@ import type { PausableChannel } from "../../http1/byte-channel.ts";
 import type { AnswerFields, HeaderFields, IncomingRequest } from "../../http1/message.ts";
 import type { MessageKind, MessageRequest } from "../../inference/message-request.ts";
 import type { AddressLimit } from "../../policy/address-throttle.ts";
-import type { OpenPlace } from "../../policy/open-requests.ts";
+import type { OpenSlot } from "../../policy/open-requests.ts";
 
 /** They grow until they are sent. */
 export type AnswerHeaders = Record<string, AnswerFields[string]>;
@@ -47,16 +47,16 @@ export interface Exchange {
    * one in the background, with its id and its place, once it is answered. `lender`: of a connection whose messages use its
    * own place.
    */
-  message(kind: MessageKind, lender?: PlaceLender): MessageRequest;
+  message(kind: MessageKind, lender?: SlotLender): MessageRequest;
   /** The log line waits for `finish`, because the answer goes on after the handler returns. */
   defer(): DeferredLine;
 }
 
 /** Something that is open and lends its place to a request that belongs to it. */
-export interface PlaceLender {
+export interface SlotLender {
   /** Undefined where the place is lent already, or was given back. */
-  takePlace(): OpenPlace | undefined;
-  returnPlace(place: OpenPlace): void;
+  takeSlot(): OpenSlot | undefined;
+  returnSlot(place: OpenSlot): void;
 }
 
 export interface DeferredLine {

@@ -5,7 +5,7 @@ import type { Engine, EngineModel } from "../../domain/models/engine.ts";
 import type { Model } from "../../domain/models/model.ts";
 import type { Speed } from "../../domain/usage/speed.ts";
 import { Capacity } from "../routing/capacity.ts";
-import type { PlaceRequest } from "../routing/gate.ts";
+import type { SlotRequest } from "../routing/gate.ts";
 import { Router } from "../routing/route.ts";
 import { Catalog, type CatalogSource } from "./catalog.ts";
 import { ModelStatus } from "./model-status.ts";
@@ -64,7 +64,7 @@ const all = (model: Model): Model => model;
 const statesOf = async (status: ModelStatus) =>
   (await status.list(all)).flatMap(({ deployments }) => deployments.map(({ upstream, state }) => [upstream, state]));
 
-const wanted: PlaceRequest = {
+const wanted: SlotRequest = {
   ...{ priority: "normal", partyId: "key_1" },
   accountId: "a",
   operation: "chat",

@@ -10,7 +10,7 @@ import { maxNanoUsdOf, nanoUsdOf, type PricedUsage } from "../../policy/price.ts
 import { listedPrice } from "../../prices/price-list.ts";
 import type { DecodedRequest } from "../../requests/decoded-request.ts";
 import type { Capacity } from "../routing/capacity.ts";
-import type { PlaceRequest } from "../routing/gate.ts";
+import type { SlotRequest } from "../routing/gate.ts";
 import type { Router } from "../routing/route.ts";
 import type { OverflowSpending, SetAside } from "./overflow-spending.ts";
 
@@ -68,7 +68,7 @@ export class Overflow {
     model: Model,
     policy: OverflowPolicy,
     request: DecodedRequest,
-    place: PlaceRequest,
+    place: SlotRequest,
     waitedMs: number,
   ): OverflowChoice {
     const own = ranked.filter((one) => !targetOf(policy, one));
@@ -106,7 +106,7 @@ export class Overflow {
     own: readonly Deployment[],
     { hours, promptTokensAbove, afterSeconds }: OverflowPolicy,
     { promptTokens }: Pick<DecodedRequest, "promptTokens">,
-    place: PlaceRequest,
+    place: SlotRequest,
     waitedMs: number,
   ): OverflowReason | undefined {
     const { router, capacity, clock } = this.#options;

@@ -20,7 +20,7 @@ import type { OverflowBill } from "../overflow/overflow.ts";
 import { faultSaid, resultOf, type Tried } from "../trail-writer.ts";
 import type { QueuePosition } from "./capacity.ts";
 import type { Assignment } from "./deployment-state.ts";
-import type { Gate, Place } from "./gate.ts";
+import type { Gate, Slot } from "./gate.ts";
 import type { AwaitedAnswer } from "./overdue.ts";
 import type { FailureScope, Router, Workload } from "./route.ts";
 
@@ -140,7 +140,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   capped: number | undefined;
   limitName: string | undefined;
   readonly bill: OverflowBill | undefined;
-  readonly #place: Place;
+  readonly #place: Slot;
   readonly #router: Router;
   readonly #sender: Sender;
   readonly #assignment: Assignment;
@@ -160,7 +160,7 @@ export class Attempt implements Dispatched, AwaitedAnswer, CancelListener {
   #refusal: Outcome | undefined;
 
   constructor(
-    place: Place,
+    place: Slot,
     model: Model,
     router: Router,
     sender: Sender,
@@ -422,7 +422,7 @@ function isTimed(operation: Operation): boolean {
 }
 
 /** Tells the capacity figures of a refusal for want of capacity; whether the engine works on others meanwhile. */
-function isBusy(error: GatewayError, place: Place): boolean {
+function isBusy(error: GatewayError, place: Slot): boolean {
   if (error.code !== "service_unavailable" && error.code !== "upstream_timeout") return false;
   place.refused();
   return error.code === "service_unavailable" && place.gate.inFlight > 0;

@@ -8,7 +8,7 @@ import type { Engine } from "../../domain/models/engine.ts";
 import type { Deployment } from "../../domain/models/model.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import { Capacity, type CapacityBounds } from "./capacity.ts";
-import type { Place, PlaceRequest } from "./gate.ts";
+import type { Slot, SlotRequest } from "./gate.ts";
 import { Router } from "./route.ts";
 
 let router: Router;
@@ -35,13 +35,13 @@ function engineWith(settings: Partial<Pick<Engine, "maxConcurrency" | "concurren
 
 const on = (...engines: Engine[]): Deployment[] => engines.map((engine) => ({ engine, model: "m", weight: 1 }));
 
-function requestOf(accountId: string, width = 1, priority: Priority = "normal"): PlaceRequest {
+function requestOf(accountId: string, width = 1, priority: Priority = "normal"): SlotRequest {
   const whose = { priority, accountId, partyId: `key of ${accountId}` };
   return { ...whose, operation: "chat", stream: true, width, model: "public-name" };
 }
 
 /** A place at once, or after waiting for it. */
-async function enter(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never): Promise<Place> {
+async function enter(candidates: readonly Deployment[], request: SlotRequest, cancellation = never): Promise<Slot> {
   const place =
     capacity.take(candidates, request) ?? (await capacity.wait(candidates, request, capacity.arrive(), cancellation));
   if (!place) throw new Error("the engines changed");
@@ -49,8 +49,8 @@ async function enter(candidates: readonly Deployment[], request: PlaceRequest, c
 }
 
 /** Does what `enter` does, and notes when the request was let in. */
-function watch(candidates: readonly Deployment[], request: PlaceRequest, cancellation = never) {
-  const entry = { place: undefined as Place | undefined, error: undefined as GatewayError | undefined };
+function watch(candidates: readonly Deployment[], request: SlotRequest, cancellation = never) {
+  const entry = { place: undefined as Slot | undefined, error: undefined as GatewayError | undefined };
   const settled = enter(candidates, request, cancellation).then(
     (place) => {
       entry.place = place;
@@ -527,7 +527,7 @@ describe("the idle lane", () => {
   test("gives as many places as a wide live request needs, one after the other", async () => {
     const engine = engineWith({ concurrency: () => 3 });
     for (let n = 0; n < 3; n++) {
-      const line: PlaceRequest = { ...requestOf("a"), onWanted: () => setImmediate(() => place?.release()) };
+      const line: SlotRequest = { ...requestOf("a"), onWanted: () => setImmediate(() => place?.release()) };
       const place = capacity.take(on(engine), line);
     }
     const wide = watch(on(engine), requestOf("l", 2));

@@ -9,7 +9,7 @@ import type { Deployment } from "../../domain/models/model.ts";
 import { generates } from "../../domain/models/operation.ts";
 import type { Priority } from "../../domain/models/policies/priority.ts";
 import type { Sharer } from "./fair-queue.ts";
-import { Gate, type Place, type PlaceRequest, type RoomFound, type Waiting } from "./gate.ts";
+import { Gate, type RoomFound, type Slot, type SlotRequest, type Waiting } from "./gate.ts";
 import type { Router } from "./route.ts";
 
 export interface CapacityBounds {
@@ -98,7 +98,7 @@ export class Capacity {
   }
 
   /** A place at the first candidate that has one free, unless others wait for it already. */
-  take(candidates: readonly Deployment[], request: PlaceRequest): Place | undefined {
+  take(candidates: readonly Deployment[], request: SlotRequest): Slot | undefined {
     const [only] = candidates;
     if (candidates.length === 1 && only) {
       const gate = this.#gate(only, request);
@@ -122,11 +122,11 @@ export class Capacity {
    */
   async wait(
     candidates: readonly Deployment[],
-    request: PlaceRequest,
+    request: SlotRequest,
     turn: QueueTicket,
     cancellation: Cancellation,
     laterMs?: number,
-  ): Promise<Place | undefined> {
+  ): Promise<Slot | undefined> {
     cancellation.throwIfCancelled();
     const options = new Map<Gate, Deployment>();
     for (const deployment of candidates) {
@@ -190,7 +190,7 @@ export class Capacity {
    * How long this request would wait for a place at one of them, by how long answers took so far: milliseconds, 0 where one
    * is free; undefined where nobody knows.
    */
-  expectedWaitMs(candidates: readonly Deployment[], request: PlaceRequest): number | undefined {
+  expectedWaitMs(candidates: readonly Deployment[], request: SlotRequest): number | undefined {
     const gates = [...new Set(candidates.map((deployment) => this.#gate(deployment, request)))];
     if (gates.some((gate) => gate.mayTake(request))) return 0;
     const { ahead, turnMs } = outlook(gates, request);
@@ -201,7 +201,7 @@ export class Capacity {
    * How many requests like this one the idle lane would get places for now, at all candidates together. Where all of them are
    * at rest, one is enough to see whether that is over.
    */
-  idlePlaces(candidates: readonly Deployment[], request: PlaceRequest): number {
+  idlePlaces(candidates: readonly Deployment[], request: SlotRequest): number {
     const isAtRest = !this.#anyWorks(candidates);
     const gates = new Set<Gate>();
     for (const deployment of candidates) {
@@ -273,12 +273,12 @@ export class Capacity {
   }
 
   #enlist(
-    request: PlaceRequest,
+    request: SlotRequest,
     turn: QueueTicket,
     options: Map<Gate, Deployment>,
     { remainingMs, laterMs = remainingMs }: { remainingMs: number; laterMs: number | undefined },
     cancellation: Cancellation,
-  ): Promise<Place | undefined> {
+  ): Promise<Slot | undefined> {
     return new Promise((resolve, reject) => {
       const gates = [...options.keys()];
       const leave = () => {
@@ -359,14 +359,14 @@ export class Capacity {
     return true;
   }
 
-  #place(gate: Gate, deployment: Deployment, request: PlaceRequest): Place {
+  #place(gate: Gate, deployment: Deployment, request: SlotRequest): Slot {
     const place = gate.take(deployment, request);
     if (this.#options.router.claim(deployment)) place.isTrial = true;
     return place;
   }
 
   /** A deployment at rest after a failure gets nothing while others work, and one request when its rest is over. */
-  #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: PlaceRequest, othersWork: boolean): boolean {
+  #isFree(gate: Gate, deployment: Deployment, { width, onWanted }: SlotRequest, othersWork: boolean): boolean {
     if (othersWork && this.#options.router.resting(deployment)) {
       gate.wakeLater(restCheckMs);
       return false;
@@ -379,7 +379,7 @@ export class Capacity {
     return false;
   }
 
-  #gate(deployment: Deployment, request: PlaceRequest): Gate {
+  #gate(deployment: Deployment, request: SlotRequest): Gate {
     const { engine } = deployment;
     let gates = this.#engines.get(engine);
     if (!gates) {
@@ -392,7 +392,7 @@ export class Capacity {
   }
 
   /** The gate of one model at an engine that says how much each of its models takes. */
-  #gateOf({ engine, model }: Deployment, { operation }: PlaceRequest, { embedding, generation }: EngineGates): Gate {
+  #gateOf({ engine, model }: Deployment, { operation }: SlotRequest, { embedding, generation }: EngineGates): Gate {
     const byModel = generates[operation] ? generation : embedding;
     let gate = byModel.get(model);
     if (!gate) {
@@ -454,7 +454,7 @@ function longer(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : Math.max(one, other);
 }
 
-function noCapacity(request: PlaceRequest, gates: readonly Gate[]): GatewayError {
+function noCapacity(request: SlotRequest, gates: readonly Gate[]): GatewayError {
   const { ahead, turnMs } = outlook(gates, request);
   const seconds = turnMs === undefined ? defaultRetrySeconds : Math.ceil(((ahead + 1) * turnMs) / 1000);
   const retryAfterSeconds = Math.min(Math.max(seconds, 1), maxRetrySeconds);

@@ -11,7 +11,7 @@ import { isEngineFault } from "../answer/engine-refusal.ts";
 import type { Overflow, OverflowBill, OverflowChoice } from "../overflow/overflow.ts";
 import { Attempt, type AttemptDispatch, type Dispatched, type Refused, type Sender } from "./attempt.ts";
 import type { Capacity, QueueTicket } from "./capacity.ts";
-import type { Gate, Place, PlaceRequest } from "./gate.ts";
+import type { Gate, Slot, SlotRequest } from "./gate.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 import type { Router } from "./route.ts";
 import { takesForms } from "./servable.ts";
@@ -85,7 +85,7 @@ class Detour {
 }
 
 /** One step leads to the next in the same call, unless there is something to wait for: mostly the answer alone. */
-class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptDispatch {
+class Dispatching extends Deferred<Dispatched> implements SlotRequest, AttemptDispatch {
   readonly #request: DecodedRequest;
   readonly #deps: DispatchDeps;
   readonly #sender: Sender;
@@ -257,7 +257,7 @@ class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptD
     return way.isBudgeted;
   }
 
-  #ask(place: Place): void {
+  #ask(place: Slot): void {
     const model = this.#detour?.offered ?? this.#wanted;
     if (!this.#sender.mayAsk(place.deployment, model)) {
       this.#giveBack(place);
@@ -288,12 +288,12 @@ class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptD
     );
   }
 
-  #giveBack(place: Place): void {
+  #giveBack(place: Slot): void {
     if (place.isTrial) this.#deps.router.release(place.deployment);
     place.release();
   }
 
-  #send(place: Place, model: Model, bill: OverflowBill | undefined): void {
+  #send(place: Slot, model: Model, bill: OverflowBill | undefined): void {
     const { cancellation } = this.#sender;
     // It may have left after it was given the place: who was asked nothing is charged nothing.
     if (cancellation.cancelled) {
@@ -436,13 +436,13 @@ class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptD
       },
       (error) => {
         over();
-        if (error instanceof GatewayError) this.#noPlace(error, sinceMs);
+        if (error instanceof GatewayError) this.#noSlot(error, sinceMs);
         else this.reject(error);
       },
     );
   }
 
-  #noPlace(error: GatewayError, sinceMs: number): void {
+  #noSlot(error: GatewayError, sinceMs: number): void {
     const { offered, turn } = this.#way;
     const isLate = turn !== undefined && this.#deps.clock.monotonicMs() >= turn.deadlineMs;
     this.#sender.tried({ model: offered.id, result: isLate ? "queue_timeout" : "queue_full", sinceMs });
@@ -460,12 +460,12 @@ class Dispatching extends Deferred<Dispatched> implements PlaceRequest, AttemptD
     return way.choice.candidates;
   }
 
-  #bill({ deployment }: Place, model: Model): ReturnType<Overflow["bill"]> {
+  #bill({ deployment }: Slot, model: Model): ReturnType<Overflow["bill"]> {
     const policy = model.policies?.overflow;
     return policy && this.#deps.overflow?.bill(deployment, model, policy, this.#request);
   }
 
-  #overflows({ deployment }: Place, model: Model): void {
+  #overflows({ deployment }: Slot, model: Model): void {
     const reason = this.#detour?.choice?.reason;
     if (!reason) return;
     this.#deps.overflow?.went(model, deployment, reason);

@@ -13,7 +13,7 @@ import { FairQueue, type Sharer, type Waiter } from "./fair-queue.ts";
 import { Headroom } from "./headroom.ts";
 
 /** A request as far as its place is concerned. */
-export interface PlaceRequest extends Sharer {
+export interface SlotRequest extends Sharer {
   operation: Operation;
   stream: boolean;
   /** Generations side by side. */
@@ -29,9 +29,9 @@ export interface PlaceRequest extends Sharer {
 
 /** A request that waits, perhaps at several gates. */
 export interface Waiting extends Waiter, IndexedItem {
-  readonly request: PlaceRequest;
+  readonly request: SlotRequest;
   readonly options: Map<Gate, Deployment>;
-  grant(place: Place): void;
+  grant(place: Slot): void;
   /** All of its gates gave its place in the queue to others. */
   refuse(): void;
   /** The engines changed. */
@@ -95,7 +95,7 @@ export class Gate {
   readonly #kinds = new Map<string, readonly AnswerKind[]>();
   #inFlight = 0;
   /** Places of the idle lane that were not asked for yet, oldest first. */
-  readonly #idle: Place[] = [];
+  readonly #idle: Slot[] = [];
   /** Places that the idle lane has, and those of them that it was asked for. */
   #idleInFlight = 0;
   #askedFor = 0;
@@ -149,7 +149,7 @@ export class Gate {
   }
 
   /** Whether a request may have a place at once: it is free, and nobody waits whose turn it would be. */
-  mayTake({ priority, width, onWanted }: Pick<PlaceRequest, "priority" | "width" | "onWanted">): boolean {
+  mayTake({ priority, width, onWanted }: Pick<SlotRequest, "priority" | "width" | "onWanted">): boolean {
     if (onWanted) return this.fitsIdle(width);
     if (!this.fits(width) || this.#isHeldBack(priority, width)) return false;
     return this.queue.waiting === 0 || (priority === "high" && this.next() === undefined);
@@ -238,7 +238,7 @@ export class Gate {
   }
 
   /** Takes places, whether they are free or not. */
-  take(deployment: Deployment, request: PlaceRequest): Place {
+  take(deployment: Deployment, request: SlotRequest): Slot {
     const { operation, stream, onWanted } = request;
     const weight = this.#weightOf(request.width);
     this.#inFlight += weight;
@@ -247,7 +247,7 @@ export class Gate {
     this.#tellDemand();
     const kinds = this.#kinds.get(deployment.model) ?? this.#kindsOf(deployment.model);
     const kind = kinds[kindIndex[operation] + (stream ? 1 : 0)] as AnswerKind;
-    const place = new Place(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
+    const place = new Slot(this, deployment, request, weight, kind, this.#measured.sent(), this.#inFlight);
     place.round = round;
     if (!onWanted) return place;
     place.onWanted = onWanted;
@@ -257,7 +257,7 @@ export class Gate {
   }
 
   /** `heldMs`: how long, where an answer came. */
-  giveBack(place: Place, weight: number, heldMs: number | undefined): void {
+  giveBack(place: Slot, weight: number, heldMs: number | undefined): void {
     this.#inFlight -= weight;
     if (place.onWanted) this.#idleGaveBack(place, weight);
     else if (place.round === 0) this.queue.gaveBack(place, weight);
@@ -332,12 +332,12 @@ export class Gate {
   }
 
   /** How much longer it was held than usual, in turns. */
-  #moreTurns({ sinceMs }: Place, weight: number): number {
+  #moreTurns({ sinceMs }: Slot, weight: number): number {
     if (!this.#holdMs) return 0;
     return weight * (Math.min((this.nowMs() - sinceMs) / this.#holdMs, maxTurns) - 1);
   }
 
-  #idleGaveBack(place: Place, weight: number): void {
+  #idleGaveBack(place: Slot, weight: number): void {
     const at = this.#idle.indexOf(place);
     if (at >= 0) this.#idle.splice(at, 1);
     else this.#askedFor--;
@@ -372,7 +372,7 @@ export class Gate {
 }
 
 /** A request's part in an engine's capacity, from before it is sent until its answer ended. */
-export class Place implements Answer, Sharer {
+export class Slot implements Answer, Sharer {
   readonly gate: Gate;
   /** The candidate that it is at. */
   readonly deployment: Deployment;
@@ -384,7 +384,7 @@ export class Place implements Answer, Sharer {
   readonly accountId: string;
   readonly partyId: string;
   /** The same as its request has. */
-  onWanted: PlaceRequest["onWanted"];
+  onWanted: SlotRequest["onWanted"];
   readonly kind: AnswerKind;
   readonly sent: number;
   readonly inFlight: number;

@@ -11,7 +11,7 @@ const minMs = 120_000;
 const newest = 1 / 256;
 /** The bound doubles with each overdue request in a row, this often at most. */
 const maxMisses = 4;
-const lookMs = 5_000;
+const pollMs = 5_000;
 
 /** Times from a request to the begin of its stream, for one deployment and one kind of request. */
 export class BeginTimes {
@@ -59,7 +59,7 @@ export class OverdueWatch {
   add(answer: AwaitedAnswer): void {
     this.#awaited.add(answer);
     if (this.#timer) return;
-    this.#timer = setInterval(() => this.look(), lookMs);
+    this.#timer = setInterval(() => this.look(), pollMs);
     this.#timer.unref();
   }
 
@@ -69,7 +69,7 @@ export class OverdueWatch {
 
   look(): void {
     // A process that was frozen has answers in its sockets that it has not read: a look is counted, and no clock is asked.
-    for (const answer of [...this.#awaited]) answer.looked(lookMs * answer.looks++);
+    for (const answer of [...this.#awaited]) answer.looked(pollMs * answer.looks++);
     if (this.#awaited.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -9,7 +9,7 @@ import type { CountedWindow } from "./memory-windows.ts";
 import type { QuotaCounter, QuotaCounters } from "./quota-counters.ts";
 
 /** The places where leases count: no bucket and no counter is given up for as long as one is open there. */
-export interface LeasePlaces {
+export interface LeaseSlots {
   readonly clock: Clock;
   /** The counters of the month in which they begin: usage belongs there even where they end in the next. */
   readonly counters: QuotaCounters;
@@ -21,7 +21,7 @@ const unlimited: LimitStatus = { requests: undefined, tokens: undefined };
 export class MemoryLease implements Lease, Granted {
   readonly reservedTokens: number;
   status: LimitStatus = unlimited;
-  readonly #places: LeasePlaces;
+  readonly #places: LeaseSlots;
   /** The last of those that it counts against. */
   readonly #parties: CountedParty | undefined;
   /** The windows in which it began: its usage belongs there, whichever it ends in. */
@@ -35,7 +35,7 @@ export class MemoryLease implements Lease, Granted {
   #settled = false;
 
   constructor(
-    places: LeasePlaces,
+    places: LeaseSlots,
     parties: CountedParty | undefined,
     windows: readonly CountedWindow[] | undefined,
     tokens: number,

@@ -27,7 +27,7 @@ import {
   tighter,
 } from "../limit-decision.ts";
 import { RequestBuckets, TokenBuckets } from "./memory-buckets.ts";
-import { type LeasePlaces, MemoryLease } from "./memory-lease.ts";
+import { type LeaseSlots, MemoryLease } from "./memory-lease.ts";
 import { MemoryQuotas } from "./memory-quotas.ts";
 import { MemoryStop } from "./memory-stop.ts";
 import { type CountedWindow, MemoryWindows, WindowCounter } from "./memory-windows.ts";
@@ -58,7 +58,7 @@ export class MemoryLimits implements LimitStore {
   readonly #requests = new RequestBuckets();
   readonly #tokens: TokenBuckets;
   /** The places of leases that begin in this month. */
-  #places: LeasePlaces;
+  #places: LeaseSlots;
 
   constructor({ clock, ledger, starts }: MemoryLimitsOptions) {
     this.#clock = clock;

@@ -2,12 +2,12 @@
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { ServerPlaces } from "./server-places.ts";
+import { ServerSlots } from "./server-places.ts";
 
 const server = (maxConcurrency: number, timeoutMs = 60_000, name = "s") => ({ name, maxConcurrency, timeoutMs });
 
 test("whoever asks for much leaves the last quarter of the places to others, and others get in before its next one", async () => {
-  const places = new ServerPlaces();
+  const places = new ServerSlots();
   const of = server(8);
   const cancellation = new Cancellation();
   const greedy = Array.from({ length: 20 }, () => places.take({ server: of, party: "greedy", cancellation }));
@@ -31,7 +31,7 @@ test("whoever asks for much leaves the last quarter of the places to others, and
 
 test("at any order of calls, ends, leaves and timeouts there are never more than it takes, and in the end nothing is kept", async () => {
   const random = seeded(31);
-  const places = new ServerPlaces();
+  const places = new ServerSlots();
   let running = 0;
   let most = 0;
   const ends = await Promise.all(
@@ -61,7 +61,7 @@ test("at any order of calls, ends, leaves and timeouts there are never more than
 });
 
 test("no more than a bounded number waits, of all and of each", async () => {
-  const places = new ServerPlaces();
+  const places = new ServerSlots();
   const of = server(1);
   const release = await places.take({ server: of, party: "first" });
   const outcomes: string[] = [];
@@ -84,7 +84,7 @@ test("no more than a bounded number waits, of all and of each", async () => {
 });
 
 test("a bound that an operator raises lets those in who wait", async () => {
-  const places = new ServerPlaces();
+  const places = new ServerSlots();
   const release = await places.take({ server: server(1), party: "a" });
   const waiting = [places.take({ server: server(1), party: "b" }), places.take({ server: server(3), party: "c" })];
   release();

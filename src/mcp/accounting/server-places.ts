@@ -1,13 +1,13 @@
 // The bound on concurrent requests of each MCP server: waiting requests get a place in turn, within a bounded time.
 import { GatewayError } from "../../base/errors.ts";
-import type { PlaceWanted, ToolPlaces } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots, SlotWanted } from "../../domain/tools/tool-places.ts";
 
 interface Waiter {
   /** Gets the place. */
   enter(): void;
 }
 
-interface Places {
+interface Slots {
   running: number;
   /** Running calls of each party. */
   readonly held: Map<string, number>;
@@ -22,15 +22,15 @@ interface Places {
 const [maxWaiting, maxOfParty] = [256, 64];
 const maxWaitMs = 10_000;
 
-export class ServerPlaces implements ToolPlaces {
-  readonly #servers = new Map<string, Places>();
+export class ServerSlots implements McpServerSlots {
+  readonly #servers = new Map<string, Slots>();
 
   /** Servers of which something runs or waits. */
   get tracked(): number {
     return this.#servers.size;
   }
 
-  async take(wanted: PlaceWanted): Promise<() => void> {
+  async take(wanted: SlotWanted): Promise<() => void> {
     const { server, party, cancellation } = wanted;
     cancellation?.throwIfCancelled();
     const places = this.#of(server);
@@ -44,7 +44,7 @@ export class ServerPlaces implements ToolPlaces {
     };
   }
 
-  #of({ name, maxConcurrency }: PlaceWanted["server"]): Places {
+  #of({ name, maxConcurrency }: SlotWanted["server"]): Slots {
     let places = this.#servers.get(name);
     if (!places) {
       places = { running: 0, held: new Map(), waiting: new Map(), waitingCount: 0, most: maxConcurrency };
@@ -54,9 +54,9 @@ export class ServerPlaces implements ToolPlaces {
     return places;
   }
 
-  #wait(places: Places, { server, party, cancellation }: PlaceWanted): Promise<void> {
+  #wait(places: Slots, { server, party, cancellation }: SlotWanted): Promise<void> {
     const others = places.waiting.get(party) ?? [];
-    if (places.waitingCount >= maxWaiting || others.length >= maxOfParty) throw noPlace(server);
+    if (places.waitingCount >= maxWaiting || others.length >= maxOfParty) throw noSlot(server);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
@@ -74,7 +74,7 @@ export class ServerPlaces implements ToolPlaces {
       reject(reason);
     };
     const cancelled = () => giveUp(cancellation?.reason);
-    const timer = setTimeout(() => giveUp(noPlace(server)), Math.min(maxWaitMs, server.timeoutMs));
+    const timer = setTimeout(() => giveUp(noSlot(server)), Math.min(maxWaitMs, server.timeoutMs));
     others.push(waiter);
     places.waiting.set(party, others);
     places.waitingCount++;
@@ -82,7 +82,7 @@ export class ServerPlaces implements ToolPlaces {
     return promise;
   }
 
-  #leave(name: string, places: Places, party: string): void {
+  #leave(name: string, places: Slots, party: string): void {
     places.running--;
     const held = (places.held.get(party) ?? 0) - 1;
     if (held > 0) places.held.set(party, held);
@@ -94,17 +94,17 @@ export class ServerPlaces implements ToolPlaces {
 }
 
 /** The last quarter of the places is for parties that have none: who asks for much does not keep others out. */
-function mayEnter({ running, held, most }: Places, party: string): boolean {
+function mayEnter({ running, held, most }: Slots, party: string): boolean {
   return running < (held.has(party) ? most - Math.floor(most / 4) : most);
 }
 
-function enter(places: Places, party: string): void {
+function enter(places: Slots, party: string): void {
   places.running++;
   places.held.set(party, (places.held.get(party) ?? 0) + 1);
 }
 
 /** Whether there was one for whom there is a place. */
-function letNextIn(places: Places): boolean {
+function letNextIn(places: Slots): boolean {
   for (const [party, [next]] of places.waiting) {
     if (!next || !mayEnter(places, party)) continue;
     leaveQueue(places, party, next);
@@ -121,7 +121,7 @@ function letNextIn(places: Places): boolean {
   return false;
 }
 
-function leaveQueue(places: Places, party: string, waiter: Waiter): void {
+function leaveQueue(places: Slots, party: string, waiter: Waiter): void {
   const waiters = places.waiting.get(party);
   const at = waiters?.indexOf(waiter) ?? -1;
   if (!waiters || at < 0) return;
@@ -130,7 +130,7 @@ function leaveQueue(places: Places, party: string, waiter: Waiter): void {
   if (waiters.length === 0) places.waiting.delete(party);
 }
 
-function noPlace({ name, maxConcurrency }: PlaceWanted["server"]): GatewayError {
+function noSlot({ name, maxConcurrency }: SlotWanted["server"]): GatewayError {
   const message = `The MCP server \`${name}\` has its ${maxConcurrency} calls at a time, and no place became free. Retry in 1 s.`;
   return new GatewayError("service_unavailable", message, { retryAfterSeconds: 1, refusal: "capacity" });
 }

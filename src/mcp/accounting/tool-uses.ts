@@ -10,7 +10,7 @@ import { keyOf, type Principal, partyOf } from "../../domain/principal.ts";
 import { redactCredentials } from "../../domain/redaction.ts";
 import type { McpServer } from "../../domain/tools/mcp-server.ts";
 import type { ToolContentWriter } from "../../domain/tools/tool-content.ts";
-import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots } from "../../domain/tools/tool-places.ts";
 import type { OpenToolUse, ToolObserver, ToolOutcome, ToolUse, ToolUses } from "../../domain/tools/tool-use.ts";
 import type { Ledger, LedgerEntry, TokenUsage, UsageBegin } from "../../domain/usage/usage.ts";
 import { type Stopping, stoppingError } from "../../inference/stopping.ts";
@@ -29,7 +29,7 @@ export interface MeteredUsesOptions {
   /** Told of each call that has settled: what its limits have left is looked at later. */
   quotaWatch: { used(principal: Principal): void };
   observer: ToolObserver;
-  places: ToolPlaces;
+  places: McpServerSlots;
   contents: ToolContentWriter;
   stopping: Stopping;
   clock: Clock;

@@ -1,7 +1,7 @@
 // Connects to MCP servers; loaded with the first of them, as the protocol's client comes along.
 import { join } from "node:path";
 import { GatewayError } from "../../base/errors.ts";
-import type { McpServer, ToolPlace } from "../../domain/tools/mcp-server.ts";
+import type { McpServer, ServerLocation } from "../../domain/tools/mcp-server.ts";
 import { Http1Client, originOf } from "../../http1/client/client.ts";
 import type { CallBounds } from "./call.ts";
 import { type Connecting, type ConnectingDeps, type Credentials, processRoom } from "./connecting.ts";
@@ -59,7 +59,7 @@ function lineTo({ server, credentials, output, onProcess }: Connecting, deps: Co
 
 function lineAtNode(
   { name, maxResultBytes }: McpServer,
-  place: ToolPlace & { kind: "node" },
+  place: ServerLocation & { kind: "node" },
   credentials: Credentials,
   { nodes }: ConnectingDeps,
 ): Line {

@@ -6,13 +6,13 @@ import { GatewayError } from "../../base/errors.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
 import { sessionField } from "../../domain/tools/node-tools.ts";
 import { MessageLines } from "./message-lines.ts";
-import { type NodePlace, NodeRoute } from "./node-route.ts";
+import { type NodeLocation, NodeRoute } from "./node-route.ts";
 import type { Line } from "./transport.ts";
 
 export interface NodeProcessTransportOptions {
   /** The gateway's name of the server. */
   readonly name: string;
-  readonly at: NodePlace;
+  readonly at: NodeLocation;
   readonly maxLineBytes: number;
 }
 

@@ -6,16 +6,16 @@ import { passedToolHeaders, type ToolNodes, toolMethods } from "../../domain/too
 import type { HttpWay } from "./http-transport.ts";
 
 /** A server of a node, by its name there. */
-export interface NodePlace {
+export interface NodeLocation {
   readonly nodes: Pick<ToolNodes, "send">;
   readonly nodeId: string;
   readonly server: string;
 }
 
 export class NodeRoute implements HttpWay {
-  readonly #at: NodePlace;
+  readonly #at: NodeLocation;
 
-  constructor(at: NodePlace) {
+  constructor(at: NodeLocation) {
     this.#at = at;
   }
 

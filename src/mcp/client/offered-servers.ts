@@ -11,7 +11,7 @@ import type { Log } from "../../base/log.ts";
 import { parseOnceRead } from "../../base/text/json-object.ts";
 import { bodyMass } from "../../base/text/json-text.ts";
 import type { EngineResponse } from "../../domain/models/engine.ts";
-import { type McpServer, offersTool, type ToolPlace } from "../../domain/tools/mcp-server.ts";
+import { type McpServer, offersTool, type ServerLocation } from "../../domain/tools/mcp-server.ts";
 import { messageNames } from "../../domain/tools/message-names.ts";
 import {
   maxOfferedMcpServers,
@@ -36,7 +36,7 @@ export interface OfferedServersOptions {
 }
 
 type Request = Omit<NodeToolRequest, "memoryAccount">;
-type At<Kind extends ToolPlace["kind"]> = McpServer & { readonly place: ToolPlace & { readonly kind: Kind } };
+type At<Kind extends ServerLocation["kind"]> = McpServer & { readonly place: ServerLocation & { readonly kind: Kind } };
 
 const [maxProcesses, maxOfServer] = [64, 16];
 const mostConnections = 512;

@@ -3,7 +3,7 @@ import { fieldError, invalidRequest } from "../../base/errors.ts";
 import { nanoOfUsd } from "../../base/money.ts";
 import { parseHttpUrl } from "../../base/text/http-url.ts";
 import { inUsualOrder } from "../../domain/api-key.ts";
-import type { McpServer, ToolCredentials, ToolPlace } from "../../domain/tools/mcp-server.ts";
+import type { McpServer, ServerLocation, ToolCredentials } from "../../domain/tools/mcp-server.ts";
 import { mcpServerDefaults } from "../../domain/tools/mcp-server-store.ts";
 import {
   isToolIssuer,
@@ -21,7 +21,7 @@ const maxHeaders = 64;
 /** What U+0000 is in cannot be stored, and what else cannot be seen is no text for people. */
 const unseen = /[\p{Cc}\p{Cs}]/u;
 
-export function newServer(request: CreateMcpServerRequest, place: ToolPlace): McpServer {
+export function newServer(request: CreateMcpServerRequest, place: ServerLocation): McpServer {
   const { name } = request;
   requireText("name", name, texts.name);
   const blank: McpServer = {
@@ -34,7 +34,7 @@ export function newServer(request: CreateMcpServerRequest, place: ToolPlace): Mc
 }
 
 /** What is left out stays. Throws `invalid_request`. */
-export function changedServer(current: McpServer, request: UpdateMcpServerRequest, place: ToolPlace): McpServer {
+export function changedServer(current: McpServer, request: UpdateMcpServerRequest, place: ServerLocation): McpServer {
   const { title, description, environments, accounts, tools, price_per_call: price } = request;
   for (const [name, text] of Object.entries({ title, description })) {
     if (text && unseen.test(text)) throw fieldError(name, "must be a text of one line. Leave out what cannot be seen.");
@@ -68,7 +68,7 @@ export function changedServer(current: McpServer, request: UpdateMcpServerReques
 export async function placeOf(
   { url, node }: Pick<UpdateMcpServerRequest, "url" | "node">,
   findNode: FindNode,
-): Promise<ToolPlace | undefined> {
+): Promise<ServerLocation | undefined> {
   if (url !== undefined && node !== undefined) throw fieldError("node", "is there beside url. Keep one of them.");
   if (url !== undefined) return { kind: "http", url: serverUrl(url) };
   if (node === undefined) return undefined;
@@ -90,12 +90,16 @@ function serverUrl(text: string): string {
 }
 
 /** A credential is sent to no other server than the one that it was given for. */
-export function originOf(place: ToolPlace): string {
+export function originOf(place: ServerLocation): string {
   if (place.kind === "http") return new URL(place.url).origin;
   return place.kind === "node" ? `node ${place.nodeId}` : place.kind;
 }
 
-function changedCredentials(current: McpServer, request: UpdateMcpServerRequest, place: ToolPlace): ToolCredentials {
+function changedCredentials(
+  current: McpServer,
+  request: UpdateMcpServerRequest,
+  place: ServerLocation,
+): ToolCredentials {
   const { headers, oauth } = request;
   const url = place.kind === "http" ? place.url : undefined;
   const fault = toolCredentialsFault({ url, headers, oauth: oauth && withClient(current.credentials, oauth) });

@@ -13,7 +13,7 @@ import {
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
 import { mirroredParameters } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots } from "../../domain/tools/tool-places.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName } from "./account-tool.ts";
@@ -27,7 +27,7 @@ export interface ServerCatalogDeps {
   servers: Pick<McpServers, "all" | "find">;
   links: Pick<ClientSessions, "open">;
   definitions: DefinitionGuard;
-  places: ToolPlaces;
+  places: McpServerSlots;
   uses: Pick<ToolUses, "permit">;
   clock: Clock;
   log: Log;

@@ -9,7 +9,7 @@ export interface SessionRevokerDeps {
   still(principal: Principal): Promise<Principal>;
 }
 
-const lookMs = 5_000;
+const pollMs = 5_000;
 
 interface Entry {
   readonly principal: Principal;
@@ -31,7 +31,7 @@ export class SessionRevoker {
   add(principal: Principal, untilSeconds: number | undefined, end: () => void): () => void {
     const entry: Entry = { principal, untilSeconds, end };
     this.#entries.add(entry);
-    this.#timer ??= setInterval(() => void this.look(), lookMs);
+    this.#timer ??= setInterval(() => void this.look(), pollMs);
     this.#timer.unref();
     return () => {
       this.#entries.delete(entry);

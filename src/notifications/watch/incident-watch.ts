@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Teller } from "../notifications.ts";
-import { Rounds } from "./rounds.ts";
+import { PeriodicJob } from "./rounds.ts";
 
 /** How something stands, as this process sees it now. */
 export interface IncidentState {
@@ -39,7 +39,7 @@ const learningMs = 120_000;
 
 export class IncidentWatch {
   readonly #options: IncidentWatchOptions;
-  readonly #rounds: Rounds;
+  readonly #rounds: PeriodicJob;
   readonly #startedMs: number;
   readonly #sources: Source[];
 
@@ -48,7 +48,7 @@ export class IncidentWatch {
     this.#sources = [...options.sources];
     this.#startedMs = options.clock.monotonicMs();
     const { log, everyMs = defaultEveryMs } = options;
-    this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "incidents_not_watched", log });
   }
 
   /** Another one that watches, from the next look on. */

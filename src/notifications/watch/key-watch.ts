@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Teller } from "../notifications.ts";
-import { Rounds } from "./rounds.ts";
+import { PeriodicJob } from "./rounds.ts";
 
 export interface KeyWatchOptions {
   survey: KeySurvey;
@@ -26,13 +26,13 @@ export const expiringDays = [1, 7] as const;
 
 export class KeyWatch {
   readonly #options: KeyWatchOptions;
-  readonly #rounds: Rounds;
+  readonly #rounds: PeriodicJob;
   readonly #first: ReturnType<typeof setTimeout>;
 
   constructor(options: KeyWatchOptions) {
     this.#options = options;
     const { log, everyMs = 3_600_000, firstMs = 60_000 } = options;
-    this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "keys_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "keys_not_watched", log });
     this.#first = setTimeout(() => void this.#rounds.round(), firstMs);
     this.#first.unref();
   }

@@ -6,7 +6,7 @@ import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { NotificationData, Tidings } from "../../domain/notifications/notification.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Teller } from "../notifications.ts";
-import { Rounds } from "./rounds.ts";
+import { PeriodicJob } from "./rounds.ts";
 
 export interface QuotaWatchOptions {
   limits: Pick<LimitStore, "usedInWindow">;
@@ -45,7 +45,7 @@ interface Measure {
 
 export class QuotaWatch {
   readonly #options: QuotaWatchOptions;
-  readonly #rounds: Rounds;
+  readonly #rounds: PeriodicJob;
   /** By the name of a set, as that of a key that is seldom used is made anew for each use; else by the set itself. */
   #touched = new Map<string | LimitSet, Touched>();
   readonly #told = new Map<string, { period: Period; threshold: number }>();
@@ -53,7 +53,7 @@ export class QuotaWatch {
   constructor(options: QuotaWatchOptions) {
     this.#options = options;
     const { log, everyMs = defaultEveryMs } = options;
-    this.#rounds = new Rounds(() => this.#look(), { everyMs, name: "quotas_not_watched", log });
+    this.#rounds = new PeriodicJob(() => this.#look(), { everyMs, name: "quotas_not_watched", log });
   }
 
   /** A request has settled: all that this costs it is a place in a map. */

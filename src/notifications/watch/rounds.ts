@@ -1,7 +1,7 @@
 // Work that comes again and again in the background, never twice at once, and stops with the server.
 import type { Log } from "../../base/log.ts";
 
-export class Rounds {
+export class PeriodicJob {
   readonly #work: () => Promise<void>;
   readonly #log: Log;
   readonly #name: string;

@@ -17,7 +17,7 @@ import type { MessageRequest } from "../../inference/message-request.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { BackgroundRun } from "./background-run.ts";
 import { EventFollower } from "./event-follower.ts";
-import { SharedLooks } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-looks.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 const clock = systemClock;
@@ -48,7 +48,7 @@ function messageFor(): MessageRequest & { finished: number } {
 interface Made {
   run: BackgroundRun;
   store: UnsteadyRunStore;
-  looks: SharedLooks;
+  looks: SharedPolls;
   held: BufferedBytes;
   message: ReturnType<typeof messageFor>;
 }
@@ -64,7 +64,7 @@ function make(store: UnsteadyRunStore, insert: () => Promise<void>, on: Clock = 
     ...{ request: decodedRequest({ input: "Hi" }, "response"), stored: first, responses: { insert } },
     ...{ background: store, turns: new StoreTurns(on), clock: on, onNotStored() {} },
   });
-  return { run, store, looks: new SharedLooks(store, on), held, message };
+  return { run, store, looks: new SharedPolls(store, on), held, message };
 }
 
 function numberOf(event: string | undefined): number | undefined {

@@ -24,7 +24,7 @@ import { responseBase, responseState } from "../../requests/dialects/response/re
 import { BackgroundRun } from "./background-run.ts";
 import { abandonedEnd } from "./run-events.ts";
 import { workingMs } from "./run-writer.ts";
-import { SharedLooks } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-looks.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 /**
@@ -33,7 +33,7 @@ import { StoreTurns } from "./store-turns.ts";
  * like that, until those who work on them have said so again: hence the second look.
  */
 const abandonedSeconds = 45 + workingMs / 1_000;
-const lookMs = 15_000;
+const pollMs = 15_000;
 /** The process that dies may have worked on thousands. */
 const abandonedAtOnce = 1_000;
 /** How long a server that closes waits for the store to take the ends of what it worked on. */
@@ -61,7 +61,7 @@ export interface BackgroundRequest {
 
 export class BackgroundRuns {
   /** For those who follow what other replicas work on. */
-  readonly looks: SharedLooks;
+  readonly looks: SharedPolls;
   readonly #options: BackgroundRunsOptions;
   readonly #runs = new Map<string, BackgroundRun>();
   readonly #turns: StoreTurns;
@@ -73,8 +73,8 @@ export class BackgroundRuns {
   constructor(options: BackgroundRunsOptions) {
     this.#options = options;
     this.#turns = new StoreTurns(options.clock);
-    this.looks = new SharedLooks(options.background, options.clock);
-    this.#timer = setInterval(() => this.#look(), lookMs);
+    this.looks = new SharedPolls(options.background, options.clock);
+    this.#timer = setInterval(() => this.#look(), pollMs);
     // What the process worked on that was here before is ended with the next look.
     this.#look();
   }

@@ -9,10 +9,10 @@ import type { Stoppable, Stopping } from "../../inference/stopping.ts";
 import { comment } from "../../requests/dialects/keep-alive.ts";
 import type { BackgroundRun, EventListener } from "./background-run.ts";
 import { asStreamed } from "./run-events.ts";
-import { pageSize, type SharedLooks } from "./shared-looks.ts";
+import { pageSize, type SharedPolls } from "./shared-looks.ts";
 
 /** How often the store is asked for more of a response that another replica works on. */
-const lookMs = 500;
+const pollMs = 500;
 /** A client that takes nothing for so long is cut off, as it is from any stream. */
 const stalledMs = 60_000;
 
@@ -24,7 +24,7 @@ export interface FollowOptions {
   /** Cancelled when the client leaves. */
   left: Cancellation;
   background: Pick<BackgroundStore, "events">;
-  looks: Pick<SharedLooks, "look">;
+  looks: Pick<SharedPolls, "look">;
   /** The response, where this process works on it. */
   running(): Pick<BackgroundRun, "listen" | "leave" | "ended"> | undefined;
   stopping: Stopping;
@@ -117,14 +117,14 @@ export class EventFollower implements EventListener, CancelListener, Stoppable {
     const { id, background } = this.#options;
     const batches = await background.events(id, this.#after, pageSize);
     this.#send(batches);
-    if (batches.length === 0) await Promise.race([ended, this.#wait(lookMs)]);
+    if (batches.length === 0) await Promise.race([ended, this.#wait(pollMs)]);
   }
 
   async #look(): Promise<void> {
     const { state, batches } = await this.#options.looks.look(this.#options.id, this.#after);
     this.#send(batches);
     if (batches.length > 0) return;
-    if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(lookMs);
+    if (state?.status === "queued" || state?.status === "in_progress") await this.#wait(pollMs);
     else this.#end();
   }
 

@@ -6,13 +6,13 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { EventFollower } from "./event-follower.ts";
-import { SharedLooks } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-looks.ts";
 
 const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };
 
 test("a thousand who follow the same response cost what a few do, and each gets all of it", async () => {
   const store = new UnsteadyRunStore(steady);
-  const looks = new SharedLooks(store, systemClock);
+  const looks = new SharedPolls(store, systemClock);
   let asked = 0;
   const state = store.state.bind(store);
   store.state = () => {
@@ -53,7 +53,7 @@ test("a thousand who follow the same response cost what a few do, and each gets 
 
 test("a look that failed is not what the next one gets", async () => {
   const store = new UnsteadyRunStore(steady);
-  const looks = new SharedLooks(store, systemClock);
+  const looks = new SharedPolls(store, systemClock);
   const state = store.state.bind(store);
   store.state = () => Promise.reject(new Error("It is away."));
   expect(await looks.look("resp_1", -1).catch(() => "failed")).toBe("failed");

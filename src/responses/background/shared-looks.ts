@@ -13,7 +13,7 @@ export interface Look {
   readonly batches: readonly EventBatch[];
 }
 
-export class SharedLooks {
+export class SharedPolls {
   readonly #background: Pick<BackgroundStore, "events" | "state">;
   readonly #clock: Pick<Clock, "nowSeconds">;
   readonly #looks = new Map<string, Promise<Look>>();

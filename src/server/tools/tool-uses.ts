@@ -1,12 +1,12 @@
 // Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
 import type { ReloadableConfig } from "../../config/config.ts";
-import type { ToolPlaces } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots } from "../../domain/tools/tool-places.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { ModelSampler } from "../../mcp/accounting/model-sampler.ts";
-import { ServerPlaces } from "../../mcp/accounting/server-places.ts";
+import { ServerSlots } from "../../mcp/accounting/server-places.ts";
 import { MeteredUses, type MeteredUsesOptions } from "../../mcp/accounting/tool-uses.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import { renderError } from "../../wire/errors.ts";
@@ -26,7 +26,7 @@ export interface ToolUsesOptions {
 /** How calls of tools are counted, and how their servers ask models. */
 export interface ToolUseParts {
   toolUses: ToolUses;
-  toolPlaces: ToolPlaces;
+  mcpServerSlots: McpServerSlots;
   toolSampler: ToolSampler;
 }
 
@@ -34,13 +34,13 @@ export function openToolUses(options: ToolUsesOptions): ToolUseParts {
   const { current, governance, inference, catalog, openRequests, quotaWatch, observer } = options;
   const { admitter, throttle, ledger, refusalCounts } = governance;
   const { clock } = inference;
-  const toolPlaces = new ServerPlaces();
+  const mcpServerSlots = new ServerSlots();
   const noting = { ...governance, clock };
   return {
-    toolPlaces,
+    mcpServerSlots,
     toolUses: new MeteredUses({
       ...{ admitter, throttle, ledger, refusalCounts, quotaWatch, observer, clock },
-      places: toolPlaces,
+      places: mcpServerSlots,
       contents: governance.toolContentWriter,
       stopping: inference.stopping,
       noteRefused: ({ requestId, principal }, model, error, durationMs) =>

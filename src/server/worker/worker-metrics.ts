@@ -6,7 +6,7 @@ import type { SpoolLedger } from "../../ledger/ledger.ts";
 import { Exposition } from "../../metrics/exposition.ts";
 import { writeUse } from "../../metrics/process-figures.ts";
 import { Traffic } from "../../metrics/traffic.ts";
-import { writeHeld, writeHttp, writeLedger, writePlaces } from "../server-metrics.ts";
+import { writeHeld, writeHttp, writeLedger, writeSlots } from "../server-metrics.ts";
 import type { WorkerRouting } from "./worker-routing.ts";
 
 export interface WorkerMetricsOptions {
@@ -42,7 +42,7 @@ export class WorkerMetrics {
     const server = http();
     if (server) writeHttp(out, server);
     writeHeld(out);
-    writePlaces(
+    writeSlots(
       out,
       routing.engines.map((engine) => ({ name: engine.name, engine })),
       routing.capacity,

@@ -15,7 +15,7 @@ export const checkpointsElsewhere = [
   "PRAGMA journal_size_limit = 0",
 ] as const;
 
-const lookMs = 500;
+const pollMs = 500;
 /** The log is begun anew after each checkpoint, for which a writer waits for the disk once: so that must be rare. */
 const logBytes = 32 * 1024 * 1024;
 const idleMs = 60_000;
@@ -49,7 +49,7 @@ class Checkpointer {
 
   constructor(file: string) {
     this.#file = file;
-    this.#timer = setInterval(() => this.#look(), lookMs);
+    this.#timer = setInterval(() => this.#look(), pollMs);
     this.#timer.unref();
   }
 

@@ -136,7 +136,7 @@ class Pool {
   readonly #url: string;
   readonly #max: number;
   readonly #bounds: PoolBounds;
-  readonly #lookEveryMs: number;
+  readonly #pollEveryMs: number;
   readonly #operations = new IndexedSet<Operation>();
   readonly #timer: ReturnType<typeof setInterval>;
   #sql: SQL;
@@ -149,8 +149,8 @@ class Pool {
     this.#max = max;
     this.#bounds = bounds;
     this.#sql = connect(url, max, bounds);
-    this.#lookEveryMs = bounds.readMs / looksPerBound;
-    this.#timer = setInterval(() => this.#look(), this.#lookEveryMs);
+    this.#pollEveryMs = bounds.readMs / looksPerBound;
+    this.#timer = setInterval(() => this.#look(), this.#pollEveryMs);
     this.#timer.unref();
   }
 
@@ -270,7 +270,7 @@ class Pool {
   #look(): void {
     const nowMs = exactMs();
     // While this process itself stood still, nobody was late.
-    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#lookEveryMs);
+    const stoodStillMs = Math.max(0, nowMs - this.#lookedMs - this.#pollEveryMs);
     this.#lookedMs = nowMs;
     this.#answeredMs += stoodStillMs;
     for (const operation of this.#operations) operation.startedMs += stoodStillMs;

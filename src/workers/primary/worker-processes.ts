@@ -48,7 +48,7 @@ const stableMs = 60_000;
 const startMs = 20_000;
 /** One that says nothing for so long hangs: the kernel goes on to give it connections, and nobody would answer them. */
 const hangMs = 5_000;
-const lookEveryMs = 2_000;
+const pollEveryMs = 2_000;
 const figuresMs = 1_000;
 const flushMs = 5_000;
 /** A worker that told goes on to write a little later than this, also where nobody releases it. */
@@ -121,7 +121,7 @@ export class WorkerProcesses {
     });
     chmodSync(this.#socketPath, 0o600);
     for (const worker of this.#workers) this.#launch(worker);
-    this.#watch = setInterval(() => this.#lookForHanging(), lookEveryMs);
+    this.#watch = setInterval(() => this.#lookForHanging(), pollEveryMs);
     const timer = setTimeout(() => this.#started.reject(new StartError("The workers did not start in time.")), startMs);
     try {
       await this.#started.promise;

@@ -20,7 +20,7 @@ test("files are kept, listed, read and deleted, also in parts, and a batch of th
     upstream,
     "models: [{ id: chatter, deployments: [{ upstream: up, model: upstream-model }] }]\n",
   );
-  await using server = await startHeadrace({ yaml, batchTimes: { lookMs: 50 } });
+  await using server = await startHeadrace({ yaml, batchTimes: { pollMs: 50 } });
   await using home = makeProgramHome();
   const command = [python, script, `${server.url}/v1`, "chatter"];
   const { code, stdout, stderr } = await home.run(command, home.home, { OPENAI_API_KEY: server.key });

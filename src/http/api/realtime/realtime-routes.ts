@@ -15,7 +15,7 @@ import { stoppingError } from "../../../inference/stopping.ts";
 import { requireModel, requireScope } from "../../../policy/authorize.ts";
 import type { Authenticator } from "../../../policy/credentials/authenticate.ts";
 import type { LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
-import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
+import type { OpenRequests, OpenSlot } from "../../../policy/open-requests.ts";
 import { asksForWebSocket, checkUpgradeRequest, offeredProtocols } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { renderError, toGatewayError } from "../../../wire/errors.ts";
@@ -88,7 +88,7 @@ async function connect(exchange: Exchange, deps: RealtimeRouteDeps): Promise<Pla
   // For who has used up its requests nothing is opened.
   await deps.admitter.refuseSpent(principal, { onLimits: () => {} });
   // The request ends as the session begins, which has a connection to a server for as long as it lasts.
-  let place: OpenPlace | undefined = deps.openRequests.enter(principal);
+  let place: OpenSlot | undefined = deps.openRequests.enter(principal);
   let connection: OpenLongConnection | undefined;
   const over = () => {
     place?.release();

@@ -26,7 +26,7 @@ export interface CancelDeps extends FollowDeps {
 
 /** How long a client waits to hear that it was stopped: by another replica, or with a store that has just gone away. */
 const stoppedMs = 5_000;
-const lookMs = 100;
+const pollMs = 100;
 
 /** Answers with the response as it waits, or with its events; either way it goes on when its client leaves. */
 export async function beginInBackground(
@@ -81,7 +81,7 @@ export async function cancelStored(
   if (!(stored && isRunning(stored))) return stored;
   const untilMs = clock.monotonicMs() + stoppedMs;
   while (isRunning(await background.state(id, clock.nowSeconds())) && clock.monotonicMs() < untilMs) {
-    await passed(lookMs);
+    await passed(pollMs);
   }
   return await responses.find(owner, id, clock.nowSeconds());
 }

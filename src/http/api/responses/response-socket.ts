@@ -9,13 +9,13 @@ import type { Principal } from "../../../domain/principal.ts";
 import type { MessageRequest } from "../../../inference/message-request.ts";
 import type { Stoppable } from "../../../inference/stopping.ts";
 import type { LongConnectionEnd, LongConnections, OpenLongConnection } from "../../../policy/long-connections.ts";
-import type { OpenPlace, OpenRequests } from "../../../policy/open-requests.ts";
+import type { OpenRequests, OpenSlot } from "../../../policy/open-requests.ts";
 import { HeldResponses } from "../../../responses/held-responses.ts";
 import { closeCodes } from "../../../websocket/frame-format.ts";
 import { checkUpgradeRequest } from "../../../websocket/handshake.ts";
 import { WebSocketLink } from "../../../websocket/websocket-link.ts";
 import { errorTable, renderError, toGatewayError } from "../../../wire/errors.ts";
-import type { Exchange, PlaceLender, UpgradeAnswer } from "../../exchange/route.ts";
+import type { Exchange, SlotLender, UpgradeAnswer } from "../../exchange/route.ts";
 import type { InferenceRouteDeps } from "../inference-answer.ts";
 import { noteRefused } from "../usage/refused-inference.ts";
 import { parseMessage, readMessage, streamIdOf } from "./socket-message.ts";
@@ -37,7 +37,7 @@ export interface ResponseSocketDeps extends InferenceRouteDeps {
 export interface ResponseSocketOptions {
   deps: ResponseSocketDeps;
   /** Makes a request of its own for each message, at the connection's place. */
-  message(lender: PlaceLender): MessageRequest;
+  message(lender: SlotLender): MessageRequest;
   /** The principal that opened the connection. */
   opener: Principal;
   /** Returns the principal that the credential of the connection gives now; throws where the credential has ended. */
@@ -80,14 +80,14 @@ export function upgradeToResponses(exchange: Exchange, options: ResponseSocketOp
 }
 
 /** One response after the other, in the order in which they are asked for. */
-class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
+class ResponseSocket implements MessageLinkListener, SlotLender, Stoppable {
   setIndex = noIndex;
   #link!: WebSocketLink;
   readonly #options: ResponseSocketOptions;
   readonly #left = new Cancellation();
   readonly #connection: OpenLongConnection;
   /** Among the open requests of the key, for as long as the connection lasts; its messages use it one after the other. */
-  readonly #place: OpenPlace;
+  readonly #place: OpenSlot;
   #isPlaceLent = false;
   readonly #held: HeldResponses;
   /** On the account of the connection, as is the one that is answered. */
@@ -122,13 +122,13 @@ class ResponseSocket implements MessageLinkListener, PlaceLender, Stoppable {
     return this;
   }
 
-  takePlace(): OpenPlace | undefined {
+  takeSlot(): OpenSlot | undefined {
     if (this.#isPlaceLent || this.#left.cancelled) return undefined;
     this.#isPlaceLent = true;
     return { memoryAccount: this.#place.memoryAccount, release: () => this.#placeReturned() };
   }
 
-  returnPlace(place: OpenPlace): void {
+  returnSlot(place: OpenSlot): void {
     place.release();
   }
 
