@@ -517,7 +517,7 @@ export const housekeeping: readonly string[] = [
   "src/inference/routing/routing-watcher.ts",
   "src/installation/executable.ts",
   "src/limits/shared/limits-link.ts",
-  "src/notifications/watch/rounds.ts",
+  "src/notifications/watch/periodic-job.ts",
   "src/oauth/housekeeper.ts",
   "src/policy/credentials/revision-watcher.ts",
   "src/policy/credentials/signing-keys.ts",

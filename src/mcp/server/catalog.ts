@@ -11,9 +11,9 @@ import {
   type JsonObject,
 } from "../../domain/tools/client-session.ts";
 import type { McpServer, McpServers } from "../../domain/tools/mcp-server.ts";
+import type { McpServerSlots } from "../../domain/tools/mcp-server-slots.ts";
 import { mirroredParameters } from "../../domain/tools/parameter-headers.ts";
 import type { DefinitionGuard } from "../../domain/tools/tool-definition.ts";
-import type { McpServerSlots } from "../../domain/tools/tool-places.ts";
 import type { ToolUses } from "../../domain/tools/tool-use.ts";
 import { mayUseServer } from "../../domain/tools/usable-server.ts";
 import { accountTool, accountToolName } from "./account-tool.ts";

@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { Incident, IncidentStore } from "../../domain/notifications/incident.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Teller } from "../notifications.ts";
-import { PeriodicJob } from "./rounds.ts";
+import { PeriodicJob } from "./periodic-job.ts";
 
 /** How something stands, as this process sees it now. */
 export interface IncidentState {

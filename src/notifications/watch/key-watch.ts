@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { KeySurvey, SurveyedKey } from "../../domain/notifications/key-survey.ts";
 import type { Tidings } from "../../domain/notifications/notification.ts";
 import type { Teller } from "../notifications.ts";
-import { PeriodicJob } from "./rounds.ts";
+import { PeriodicJob } from "./periodic-job.ts";
 
 export interface KeyWatchOptions {
   survey: KeySurvey;

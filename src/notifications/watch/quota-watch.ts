@@ -6,7 +6,7 @@ import type { Period } from "../../domain/limits/quota-rules.ts";
 import type { NotificationData, Tidings } from "../../domain/notifications/notification.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Teller } from "../notifications.ts";
-import { PeriodicJob } from "./rounds.ts";
+import { PeriodicJob } from "./periodic-job.ts";
 
 export interface QuotaWatchOptions {
   limits: Pick<LimitStore, "usedInWindow">;

@@ -17,7 +17,7 @@ import type { MessageRequest } from "../../inference/message-request.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { BackgroundRun } from "./background-run.ts";
 import { EventFollower } from "./event-follower.ts";
-import { SharedPolls } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-polls.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 const clock = systemClock;

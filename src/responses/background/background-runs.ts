@@ -24,7 +24,7 @@ import { responseBase, responseState } from "../../requests/dialects/response/re
 import { BackgroundRun } from "./background-run.ts";
 import { abandonedEnd } from "./run-events.ts";
 import { workingMs } from "./run-writer.ts";
-import { SharedPolls } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-polls.ts";
 import { StoreTurns } from "./store-turns.ts";
 
 /**

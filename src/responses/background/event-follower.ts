@@ -9,7 +9,7 @@ import type { Stoppable, Stopping } from "../../inference/stopping.ts";
 import { comment } from "../../requests/dialects/keep-alive.ts";
 import type { BackgroundRun, EventListener } from "./background-run.ts";
 import { asStreamed } from "./run-events.ts";
-import { pageSize, type SharedPolls } from "./shared-looks.ts";
+import { pageSize, type SharedPolls } from "./shared-polls.ts";
 
 /** How often the store is asked for more of a response that another replica works on. */
 const pollMs = 500;

@@ -1,12 +1,12 @@
 // Composes what calls of tools cost and may ask: their way onto the ledger, and the models that their servers may ask.
 import type { ReloadableConfig } from "../../config/config.ts";
-import type { McpServerSlots } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots } from "../../domain/tools/mcp-server-slots.ts";
 import type { ToolObserver, ToolSampler, ToolUses } from "../../domain/tools/tool-use.ts";
 import { noteRefused } from "../../http/api/usage/refused-inference.ts";
 import type { InferenceDeps } from "../../inference/call.ts";
 import type { Catalog } from "../../inference/models/catalog.ts";
 import { ModelSampler } from "../../mcp/accounting/model-sampler.ts";
-import { ServerSlots } from "../../mcp/accounting/server-places.ts";
+import { ServerSlots } from "../../mcp/accounting/server-slots.ts";
 import { MeteredUses, type MeteredUsesOptions } from "../../mcp/accounting/tool-uses.ts";
 import type { OpenRequests } from "../../policy/open-requests.ts";
 import { renderError } from "../../wire/errors.ts";

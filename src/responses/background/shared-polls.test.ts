@@ -6,7 +6,7 @@ import { Cancellation } from "../../base/cancellation.ts";
 import { systemClock } from "../../base/clock.ts";
 import { Stopping } from "../../inference/stopping.ts";
 import { EventFollower } from "./event-follower.ts";
-import { SharedPolls } from "./shared-looks.ts";
+import { SharedPolls } from "./shared-polls.ts";
 
 const steady = { draw: () => 0.5, maxMs: 4, failing: 0 };
 

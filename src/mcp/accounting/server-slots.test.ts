@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { seeded } from "../../../tests/support/seeded.ts";
 import { Cancellation } from "../../base/cancellation.ts";
-import { ServerSlots } from "./server-places.ts";
+import { ServerSlots } from "./server-slots.ts";
 
 const server = (maxConcurrency: number, timeoutMs = 60_000, name = "s") => ({ name, maxConcurrency, timeoutMs });
 

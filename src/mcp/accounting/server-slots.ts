@@ -1,6 +1,6 @@
 // The bound on concurrent requests of each MCP server: waiting requests get a place in turn, within a bounded time.
 import { GatewayError } from "../../base/errors.ts";
-import type { McpServerSlots, SlotWanted } from "../../domain/tools/tool-places.ts";
+import type { McpServerSlots, SlotWanted } from "../../domain/tools/mcp-server-slots.ts";
 
 interface Waiter {
   /** Gets the place. */
