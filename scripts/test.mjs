@@ -62,7 +62,7 @@ const runs =
           measuring,
           [...atATime(2), ...timings, "src"],
           [...atATime(3), ...timings, ...measuring.map((path) => `--path-ignore-patterns=${path}`), ...others],
-          [...atATime(3), ...timings, ...waiting],
+          [...atATime(4), ...timings, ...waiting],
         ];
 // What several processes of one server may do wrong, they are asked again by tests of one that serves alone.
 const withWorkers = chosen.length > 0 || long ? [] : [[...atATime(2), ...workerTests]];
