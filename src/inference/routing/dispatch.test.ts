@@ -393,6 +393,20 @@ describe("a refusal that waiting does not mend", () => {
     expect(spare.requests).toHaveLength(1);
   });
 
+  test.each([
+    "Unrecognized request argument supplied: Your credit balance is too low",
+    "Your credit balance is too low: Extra inputs are not permitted",
+    "Input should be 'low' or 'high', not 'your credit balance is too low'",
+  ])("stays the client's where the server repeats its words: %s", async (message) => {
+    const first = engineThat(() => said(400, { error: { message, type: "invalid_request_error" } }));
+    const spare = engineThat(() => status(200));
+    const model = modelOn(first, spare);
+    for (let count = 0; count < 2; count++) {
+      await expect(send(model)).rejects.toMatchObject({ code: "invalid_request", message });
+    }
+    expect([first.requests.length, spare.requests.length]).toEqual([2, 0]);
+  });
+
   const lacking = { detail: "Not Found" };
   /** A server of chat alone, with the 404 of FastAPI. */
   const chatAlone = () => engineThat(({ operation }) => (operation === "chat" ? status(200) : said(404, lacking)));

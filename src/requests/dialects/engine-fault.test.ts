@@ -53,6 +53,10 @@ describe("what a 404 says is missing", () => {
     ["model", { error: { message: "Not here", code: "model_not_found" } }],
     ["model", { type: "error", error: { type: "not_found_error", message: "model: claude-1" } }],
     ["object", { error: { message: "Item 'rs_1' not found.", type: "invalid_request_error", param: "input" } }],
+    [
+      "object",
+      { error: { message: "Item 'model /v1/responses' not found.", type: "invalid_request_error", param: "input" } },
+    ],
     ["endpoint", { detail: "Not Found" }],
     ["endpoint", { error: { code: 404, message: "File Not Found", type: "not_found_error" } }],
     ["endpoint", { error: { message: "Invalid URL (POST /v1/x)", type: "invalid_request_error", param: null } }],

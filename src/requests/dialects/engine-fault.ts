@@ -27,8 +27,11 @@ const unpaidKinds: ReadonlySet<unknown> = new Set([
   ...["insufficient_quota", "insufficient_user_quota", "exceeded_current_quota_error", "insufficient_credits"],
   ...["insufficient_balance", "billing_hard_limit_reached", "billing_not_active", "billing_error"],
 ]);
-/** Anthropic has neither for it: the error is a bad request. */
-const unpaidWords = /\bcredit balance is too low\b/i;
+/**
+ * Anthropic has neither for it: the error is a bad request. The whole message has to be this one, because an error about a
+ * member quotes its name or value: a client must not be able to put a deployment to rest.
+ */
+const unpaidWords = /^your credit balance is too low\b[^:'"`]*$/i;
 /** Endpoints that the message of a 404 names: the path or the model's use of it is missing, not the model. */
 const endpointWords =
   /\binvalid url\b|\/(?:completions|responses|messages|embeddings|rerank|moderations|speech|transcriptions|generations)\b/i;
@@ -64,9 +67,10 @@ export function missingIn(text: string): "model" | "object" | "endpoint" | "unkn
   if (!text.trimStart().startsWith("{")) return "unknown";
   const { code, type, place, message } = toldReason(text);
   if (message === undefined) return "unknown";
+  // First: the message quotes an id that the client chose, which may say anything.
+  if (type === "invalid_request_error" && place !== undefined && place !== "model") return "object";
   if (endpointWords.test(message)) return "endpoint";
-  if (code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message)) return "model";
-  return type === "invalid_request_error" && place !== undefined ? "object" : "endpoint";
+  return code === "model_not_found" || place === "model" || /\bmodel\b/i.test(message) ? "model" : "endpoint";
 }
 
 /**
