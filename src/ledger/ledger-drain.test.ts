@@ -7,6 +7,7 @@ import { usageBegin } from "../../tests/support/usage-begin.ts";
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { UsageEnd } from "../domain/usage/usage.ts";
+import { requestsKeptFrom } from "../storage/tables/retention-store.ts";
 import { LedgerDrain } from "./ledger-drain.ts";
 import { LedgerJournal } from "./ledger-journal.ts";
 import { prepareSpoolDirectory, Spool, type WriteToDisk } from "./spool.ts";
@@ -94,17 +95,25 @@ test("keeps a record that the full disk refused, beyond what memory has room for
 });
 
 /** Settles a request, and brings it into the database. */
-async function book(requestId: string): Promise<void> {
-  const entry = journal.begin({ ...usageBegin, requestId }, 0);
+async function book(requestId: string, at = usageBegin.at): Promise<void> {
+  const entry = journal.begin({ ...usageBegin, requestId, at }, 0);
   await entry.begun;
   await entry.settle(end);
   await drain.drain();
 }
 
 test.each([
-  ["logs a database that lost records while it was away", true, ["database_went_back"]],
-  ["logs nothing of a database that was away and has all records", false, []],
-])("%s", async (_, loses, logged) => {
+  ["logs a database that lost records while it was away", true, false, ["database_went_back"]],
+  [
+    "logs a database that lost records, though an earlier one was too old to be kept",
+    true,
+    true,
+    ["database_went_back"],
+  ],
+  ["logs nothing of a database that was away and has all records", false, true, []],
+])("%s", async (_, loses, hasTooOld, logged) => {
+  await opened.db`INSERT INTO installation (name, value) VALUES (${requestsKeptFrom}, ${String(usageBegin.at)})`;
+  if (hasTooOld) await book("old", usageBegin.at - 1);
   await book("a");
   await opened.db`ALTER TABLE usage_records RENAME TO away`;
   await expect(book("b")).rejects.toThrow("usage_records");

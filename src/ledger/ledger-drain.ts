@@ -229,8 +229,9 @@ export class LedgerDrain {
       batch.isTaken = true;
       left -= batch.usage.length;
       try {
+        const { tooOld } = this.#options.writer;
         await this.#insert(batch.usage);
-        await this.#followTaken(batch.usage);
+        await this.#followTaken(batch.usage, this.#options.writer.tooOld > tooOld);
       } catch (error) {
         batch.isTaken = false;
         this.#wasAway = true;
@@ -242,8 +243,8 @@ export class LedgerDrain {
   }
 
   /** Logs a database that took a write again and has no more what it took before. Never rejects: the write is done. */
-  async #followTaken(usage: UsageColumns): Promise<void> {
-    const { db, log, writer } = this.#options;
+  async #followTaken(usage: UsageColumns, hasTooOld: boolean): Promise<void> {
+    const { db, log } = this.#options;
     const row = usage.length - 1;
     const [before, newest] = [this.#taken, { requestId: usage.requestIds[row] ?? "", at: usage.number(row, at) }];
     if (this.#wasAway && before && newest.at - before.at < surelyKeptSeconds) {
@@ -258,7 +259,7 @@ export class LedgerDrain {
     }
     this.#wasAway = false;
     // A record that is too old to be kept is left out.
-    if (writer.tooOld === 0) this.#taken = newest;
+    if (!hasTooOld) this.#taken = newest;
   }
 
   /** Requests have their turn between two steps. */
