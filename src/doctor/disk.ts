@@ -103,8 +103,12 @@ async function otherDisks({ config, server }: Subject, dataDir: string): Promise
     if (stats.dev === dev) return undefined;
     const { bavail, bsize, blocks } = await statfs(place.path);
     const found = space(`disk of ${name}`, place, bavail * bsize, blocks * bsize);
-    if (found.level === "failure" || !stats.isDirectory()) return found;
-    return (await writeFault(place.path, found.name)) ?? found;
+    const canWrite = found.level !== "failure" && stats.isDirectory();
+    const worst = (canWrite ? await writeFault(place.path, found.name) : undefined) ?? found;
+    // The server only reads models that are there: their disk may be read-only or full.
+    if (name !== "models" || worst.level !== "failure") return worst;
+    const remedy = "To pull other models, make room, or mount the disk read-write. Models that are there are served.";
+    return warning(worst.name, worst.found, remedy);
   });
   return await Promise.all(findings);
 }

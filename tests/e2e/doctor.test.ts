@@ -1,7 +1,7 @@
 // `headrace doctor`: a healthy installation passes, and each thing that is broken is named with its remedy.
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -263,6 +263,21 @@ const diskFaults: Broken[] = [
       close(() => disk[Symbol.asyncDispose]());
       Bun.spawnSync(["mount", "-o", "remount,ro", disk.path]);
       return [await usedPlace(`files: { directory: "${disk.path}" }\n`)];
+    },
+  },
+  {
+    what: "a disk of models that is read-only",
+    name: "disk of models",
+    status: "warning",
+    found: /nothing can be written in .*EROFS/,
+    remedy: /Models that are there are served/,
+    make: async (close) => {
+      const disk = smallDisk(300);
+      close(() => disk[Symbol.asyncDispose]());
+      Bun.spawnSync(["mount", "-o", "remount,ro", disk.path]);
+      const place = await usedPlace();
+      symlinkSync(disk.path, join(place.dataDir, "models"));
+      return [place];
     },
   },
 ];
