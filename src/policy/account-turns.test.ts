@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { Cancellation } from "../base/cancellation.ts";
 import { AccountTurns } from "./account-turns.ts";
 
 test("runs so many tasks at a time, an account after the other, and refuses those beyond what an account may have", async () => {
@@ -42,4 +43,37 @@ test("lets other work of the event loop come between two tasks", async () => {
   setImmediate(() => done.push("other work"));
   await Promise.all(tasks);
   expect(done.indexOf("other work")).toBeLessThan(done.indexOf("third"));
+});
+
+test("drops a task whose client leaves while it waits, and counts it no longer", async () => {
+  const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
+  const first = Promise.withResolvers<void>();
+  const done: string[] = [];
+  const running = turns.run("acct_1", () => first.promise);
+  const left = [new Cancellation(), new Cancellation()];
+  const gone = left.map((one) => turns.run("acct_1", () => done.push("gone"), one));
+  for (const one of left) one.cancel();
+  const reason = expect.objectContaining({ message: "The client left before its turn." });
+  expect(await Promise.allSettled(gone)).toEqual(left.map(() => ({ status: "rejected", reason })));
+  const others = [turns.run("acct_1", () => done.push("second")), turns.run("acct_2", () => done.push("other"))];
+  first.resolve();
+  await Promise.all([running, ...others]);
+  expect(done).toEqual(["second", "other"]);
+});
+
+test("gives on the turn of a task whose client leaves as it begins", async () => {
+  const turns = new AccountTurns({ maxRunning: 1, maxOfAccount: 3, what: "searches" });
+  const first = Promise.withResolvers<void>();
+  const left = new Cancellation();
+  const done: string[] = [];
+  const tasks = [
+    turns.run("acct_1", () => first.promise),
+    turns.run("acct_1", () => done.push("second"), left),
+    turns.run("acct_1", () => done.push("third")),
+  ];
+  first.resolve();
+  await tasks[0];
+  left.cancel();
+  await Promise.all(tasks);
+  expect(done).toEqual(["second", "third"]);
 });

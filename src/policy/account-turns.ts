@@ -1,4 +1,5 @@
 // Lets few tasks run at a time. The accounts take turns, and an account has only so many tasks running and waiting.
+import type { Cancellation } from "../base/cancellation.ts";
 import { GatewayError } from "../base/errors.ts";
 
 export interface AccountTurnsOptions {
@@ -12,7 +13,7 @@ export interface AccountTurnsOptions {
 interface OfAccount {
   /** Running and waiting. */
   open: number;
-  readonly waiting: (() => void)[];
+  readonly waiting: Set<() => void>;
 }
 
 export class AccountTurns {
@@ -26,45 +27,67 @@ export class AccountTurns {
     this.#options = options;
   }
 
-  /** Throws `rate_limit_exceeded` where the account has as many as it may. */
-  async run<Value>(accountId: string, task: () => Value | PromiseLike<Value>): Promise<Value> {
+  /**
+   * Throws `rate_limit_exceeded` where the account has as many as it may. A task whose client leaves while it waits is
+   * dropped, so that the others of the account do not wait for it. `left`: is cancelled when the client leaves.
+   */
+  async run<Value>(
+    accountId: string,
+    task: () => Value | PromiseLike<Value>,
+    left?: Pick<Cancellation, "onCancel" | "off">,
+  ): Promise<Value> {
     const { maxRunning, maxOfAccount, what } = this.#options;
-    const own = this.#accounts.get(accountId) ?? { open: 0, waiting: [] };
+    const own = this.#accounts.get(accountId) ?? { open: 0, waiting: new Set() };
     if (own.open >= maxOfAccount) {
       const message = `${maxOfAccount} ${what} of this account are under way. Retry in 1 s, or when one of them has ended.`;
       throw new GatewayError("rate_limit_exceeded", message, { retryAfterSeconds: 1 });
     }
     own.open++;
     this.#accounts.set(accountId, own);
-    if (this.#running < maxRunning) this.#running++;
-    else {
-      await this.#turn(own);
-      // SQLite works in the thread that serves all requests: others get it between two tasks.
-      await new Promise(setImmediate);
-    }
     try {
-      return await task();
+      if (this.#running < maxRunning) this.#running++;
+      else await this.#turn(own, left);
+      try {
+        return await task();
+      } finally {
+        this.#next();
+      }
     } finally {
       if (--own.open === 0) this.#accounts.delete(accountId);
-      this.#next();
     }
   }
 
-  #turn(own: OfAccount): Promise<void> {
+  /** Rejects as soon as the client leaves. */
+  async #turn(own: OfAccount, left: Pick<Cancellation, "onCancel" | "off"> | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const leave = () => {
+      own.waiting.delete(resolve);
+      if (own.waiting.size === 0) this.#turns.delete(own);
+      reject(new GatewayError("service_unavailable", "The client left before its turn."));
+    };
+    own.waiting.add(resolve);
     this.#turns.add(own);
-    return new Promise((resolve) => own.waiting.push(resolve));
+    left?.onCancel(leave);
+    try {
+      await promise;
+    } finally {
+      left?.off(leave);
+    }
+    // SQLite works in the thread that serves all requests: others get it between two tasks.
+    await new Promise(setImmediate);
   }
 
   /** The place goes on to the account that had none for longest. */
   #next(): void {
     const [account] = this.#turns;
-    const begin = account?.waiting.shift();
+    const [begin] = account?.waiting ?? [];
     if (!account || !begin) {
       this.#running--;
       return;
     }
+    account.waiting.delete(begin);
     this.#turns.delete(account);
-    if (account.waiting.length > 0) this.#turns.add(account);
+    if (account.waiting.size > 0) this.#turns.add(account);
     begin();
   }
 }

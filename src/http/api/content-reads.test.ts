@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { principalFor } from "../../../tests/support/principal.ts";
+import { Cancellation } from "../../base/cancellation.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { answerInTurn } from "./content-reads.ts";
 
@@ -10,7 +11,7 @@ function read(maxBytes: number, held: number[]) {
     return bytes > maxBytes ? new GatewayError("rate_limit_exceeded", "The key holds too much.") : undefined;
   };
   const work = async () => Response.json({ text: "ÄÖÜ" }, { status: 203 });
-  return answerInTurn({ req: { hold } }, principalFor({}), work);
+  return answerInTurn({ req: { hold, left: new Cancellation() } }, principalFor({}), work);
 }
 
 test("an answer of stored content is held by its bytes, and given as it was", async () => {

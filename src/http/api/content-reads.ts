@@ -13,17 +13,18 @@ export function inTurn(handle: ScopedRoute["handle"]): ScopedRoute["handle"] {
 
 /** Waits for the turn of the account; a client that is slow to take the answer has it on the account of its key. */
 export function answerInTurn(
-  { req }: { req: Pick<Exchange["req"], "hold"> },
+  { req }: { req: Pick<Exchange["req"], "hold" | "left"> },
   principal: Principal,
   work: () => Promise<Answer>,
   turns = contentReads,
 ): Promise<Answer> {
-  return turns.run(principal.account.id, async () => {
+  const read = async () => {
     const answer = await work();
     if (!(answer instanceof Response)) return answer;
     const body = await answer.bytes();
     const refusal = req.hold(body.byteLength);
     if (refusal) throw refusal;
     return new Response(body, { status: answer.status, headers: answer.headers });
-  });
+  };
+  return turns.run(principal.account.id, read, req.left);
 }
