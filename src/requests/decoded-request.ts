@@ -1,4 +1,4 @@
-// A request as it was decoded: what the rest of its way is made of.
+// A decoded request: its bytes, and the facts that routing, limits and policies need.
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { type Members, scanObject } from "../base/text/json-text.ts";
 import type { IsolatedMember } from "../domain/models/isolation.ts";
@@ -23,51 +23,52 @@ import {
 import { readsBeyond } from "./reads-beyond.ts";
 
 /**
- * Checked. What every request needs of it was noted while it was; text, members and body are made when somebody asks for
- * them, as for most requests nobody does. A tree takes up to thirty times the bytes that it is of, and they are on nobody's
- * account: so they are kept for the request alone that was last asked for them, and a long one's not beyond the turn.
+ * A checked request. The decoder notes the facts that every request needs; text, members and body are parsed on demand,
+ * which most requests never need.
+ * A parsed tree takes up to thirty times the bytes of its text and is not charged to a memory account. Therefore only
+ * the request that was read last keeps its tree, and a long request only until the end of the tick.
  */
 export class DecodedRequest implements RequestFacts {
   readonly dialect: Dialect;
   readonly operation: Operation;
-  /** The body as the client sent it; valid UTF-8. */
+  /** The body as the client sent it, valid UTF-8. For a form: the equivalent JSON. */
   readonly bytes: ByteSpan;
   readonly model: string;
-  /** Offsets of its value in the bytes; both 0 where nobody looked. */
+  /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
   readonly modelStart: number;
   readonly modelEnd: number;
-  /** The same of what it says of its end user, and of `metadata`. */
+  /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
   readonly userStart: number;
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
-  /** Members that name its user, or a cache, or a turn, to the model server; undefined where none is there. */
+  /** Members that identify a user, a cache or a priority to the model server; undefined if there are none. */
   readonly isolating: readonly IsolatedMember[] | undefined;
   readonly stream: boolean;
   readonly streamOptions: BodyFacts["streamOptions"];
   readonly width: number;
   readonly promptTokens: number;
-  /** The most tokens of the completion, by the name of the member that counts where both are there. */
+  /** Maximum number of completion tokens, and the name of the member that sets the limit. */
   readonly tokenLimit: number | undefined;
   readonly tokenLimitName: string;
-  /** See `BodyFacts`. */
+  /** True if unknown members may limit the answer; see `BodyFacts.hasOthers`. */
   readonly hasOthers: boolean;
-  /** Undefined where there are none. */
+  /** Corrections for every model server; undefined if the body needs none. */
   readonly corrections: Corrections | undefined;
   readonly hasMedia: boolean;
   readonly store: boolean | null | undefined;
   readonly background: boolean;
   readonly namesKept: boolean;
   readonly maySeal: boolean;
-  /** What its client said in headers, of a request of Messages that came by HTTP. */
+  /** Headers that the client sent with a Messages request over HTTP. */
   messageHeaders: MessageHeaders | undefined;
-  /** Set by whoever put what is kept into the body, in the place of what names it. */
+  /** Stored context of the request, set when stored items replace the reference to them in the body. */
   goesOn: GoesOn | undefined;
-  /** The form that it came as, in place of the bytes: those are the JSON that says the same. */
+  /** The form that the client sent; `bytes` are then the equivalent JSON. */
   form: KeptForm | undefined;
   #limitHolds: boolean | undefined;
 
-  /** `facts` are copied: they may be lent. */
+  /** The constructor copies `facts`, because the scan reuses its object. */
   constructor(dialect: Dialect, bytes: ByteSpan, facts: BodyFacts, parsed?: ParsedBody) {
     this.dialect = dialect;
     this.operation = dialect.operation;
@@ -100,12 +101,12 @@ export class DecodedRequest implements RequestFacts {
     if (parsed) keep({ of: this, ...parsed });
   }
 
-  /** The client's text. */
+  /** The body as text. */
   get text(): string {
     return readingOf(this).text;
   }
 
-  /** Where its top-level members stand in `text`. */
+  /** Offsets of the top-level members in `text`. */
   get members(): Members {
     const reading = readingOf(this);
     reading.members ??= scanObject(reading.text);
@@ -118,7 +119,7 @@ export class DecodedRequest implements RequestFacts {
     return reading.body;
   }
 
-  /** The end user that the client names, in the first of the members for that. */
+  /** Returns the end user that the client names, from the first member that has one. */
   get endUser(): string | undefined {
     if (this.userEnd > 0)
       return textOf(this.#valueAt(this.userStart, this.userEnd)) ?? textOf(this.metadata?.["user_id"]);
@@ -126,7 +127,7 @@ export class DecodedRequest implements RequestFacts {
     return textOf(newer) ?? textOf(user) ?? textOf(this.metadata?.["user_id"]);
   }
 
-  /** `metadata`, where it is an object, and not longer than it could be meant. */
+  /** Returns `metadata` if it is an object of at most `maxMetadataBytes`. */
   get metadata(): Readonly<Record<string, unknown>> | undefined {
     const { metadataStart: start, metadataEnd: end } = this;
     if (end - start > maxMetadataBytes) return undefined;
@@ -138,7 +139,7 @@ export class DecodedRequest implements RequestFacts {
     return end > 0 ? this.#valueAt(start, end) : this.body[name];
   }
 
-  /** Whether all that has to be corrected is that it does not say that it is not to be kept. */
+  /** True if the only correction is an added `store: false`. */
   get leavesStoreUnsaid(): boolean {
     return this.corrections === notKept && this.store === undefined && this.#isScanned;
   }
@@ -152,7 +153,7 @@ export class DecodedRequest implements RequestFacts {
     return this.modelEnd > 0;
   }
 
-  /** The value of JSON that stands there. */
+  /** Parses the JSON value between these offsets. */
   #valueAt(start: number, end: number): unknown {
     const { buffer, start: first } = this.bytes;
     return JSON.parse(buffer.toString("utf8", first + start, first + end));
@@ -175,41 +176,41 @@ export class DecodedRequest implements RequestFacts {
     return this.#limitHolds;
   }
 
-  /** Parses the body: only for a request that was reported to be longer than it is. */
+  /** Parses the body, so call this only if the reported prompt is longer than the estimate. */
   readsBeyond(): boolean {
     return readsBeyond(this.dialect, this.body);
   }
 
-  /** How often a model reads what stands in the body once. */
+  /** Number of times that a model reads the body. */
   get readings(): number {
     return this.dialect.task ? this.dialect.task.readings(this.body) : 1;
   }
 
-  /** Counted beside tokens; undefined where nothing is. */
+  /** Units that are counted beside tokens; undefined if there are none. */
   get units(): UsageUnits | undefined {
     return this.dialect.task?.units(this.body);
   }
 
-  /** Those of them that a model has taken in before it answers: what it makes is not among them. */
+  /** Units of the input. Images are output of the model, so they are left out. */
   get unitsRead(): UsageUnits | undefined {
     const { images: _, ...read } = this.units ?? {};
     return Object.keys(read).length === 0 ? undefined : read;
   }
 
-  /** Whether its answer is bytes that go to the client as they come. */
+  /** True if the answer is bytes that are forwarded to the client as they arrive. */
   get answersBytes(): boolean {
     return this.dialect.task !== undefined && !this.stream && this.dialect.task.answersBytes(this.body);
   }
 
-  /** Whether those bytes are a text that the model says, and no sound. */
+  /** True if the answered bytes are a text of the model and not a sound. */
   get answersText(): boolean {
     return this.answersBytes && this.dialect.task?.saysText === true;
   }
 
-  /** The body is parsed only where it may name one. */
+  /** Returns the service tiers that the request asks for. Parses the body only if it may name a tier. */
   askedTiers(): readonly string[] {
     const { view } = this.bytes;
-    // A body with an escaped name is not read in one pass.
+    // The byte scan rejects escaped names, so a search of the bytes finds every tier member.
     if (this.#isScanned && !tierMembers.some((name) => view.includes(`"${name}"`))) return noTiers;
     return servedOf(...tierMembers.map((name) => this.body[name])) ?? noTiers;
   }
@@ -218,22 +219,24 @@ export class DecodedRequest implements RequestFacts {
 const tierMembers = ["service_tier", "speed", "inference_geo"] as const;
 const noTiers: readonly string[] = [];
 
-/** What of the things that are kept here a request goes on from, and what it adds itself. */
+/** Stored context that a request continues from, and the items that the request adds. */
 export interface GoesOn extends GoesOnFrom {
-  /** The response before it, where that is in the store; one that its connection alone holds is part of `input`. */
+  /**
+   * Id of the preceding response in the store. A response that only the connection holds is part of `input` instead.
+   */
   readonly keptAfter: string | null;
-  /** The items of its own input, each with an id, those that it names included. */
+  /** Items of the request's own input, each with an id, including the items that it refers to. */
   readonly input: readonly StoredItem[];
 }
 
-/** What was made of a request that had to be parsed to be checked. */
+/** Parsed form of a request whose checks required a full parse. */
 export interface ParsedBody {
   text: string;
   members: Members;
   body: Readonly<Record<string, unknown>>;
 }
 
-/** What was made of a request's bytes. */
+/** Parsed form of a request's bytes, built on demand. */
 interface Reading {
   of: DecodedRequest;
   text: string;
@@ -241,7 +244,7 @@ interface Reading {
   body?: Readonly<Record<string, unknown>>;
 }
 
-/** Sixteen pairs of 64 and 512 characters are the most that OpenAI's API takes: what is far longer is not looked into. */
+/** OpenAI's API accepts at most sixteen pairs of 64 and 512 characters; much longer metadata is ignored. */
 const maxMetadataBytes = 64 * 1024;
 const nothing: Readonly<Record<string, unknown>> = {};
 
@@ -249,7 +252,7 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** A shorter one may stay until the next. */
+/** Bytes above which a parsed tree is dropped at the end of the tick. */
 const longBytes = 64 * 1024;
 let last: Reading | undefined;
 let endIsDue = false;

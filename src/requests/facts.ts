@@ -1,4 +1,4 @@
-// What of a request is needed on its way: what it can cost at most, as far as that is known before it is sent, and what it asks for.
+// Facts of a request for routing and limits: its maximum cost, as far as known before it is sent, and its options.
 
 import { fieldError } from "../base/errors.ts";
 import { type IsolatedMember, isolatedMembers } from "../domain/models/isolation.ts";
@@ -11,68 +11,68 @@ import { neutralMembers } from "./dialects/neutral-members.ts";
 export interface RequestFacts {
   /** Estimated from the text. */
   promptTokens: number;
-  /** Per generation; undefined where the request sets no limit. */
+  /** Maximum per generation; undefined if the request sets no limit. */
   maxCompletionTokens: number | undefined;
-  /** Generations side by side. */
+  /** Number of parallel generations. */
   width: number;
-  /** Bytes of the whole request: no prompt has more tokens than bytes, unless it has media. */
+  /** Bytes of the whole request. Without media, a prompt has at most as many tokens as bytes. */
   bodyBytes: number;
-  /** Whether it carries images, audio or files, whose tokens the text does not tell. */
+  /** True if the request carries images, audio or files, whose token counts do not follow from the text. */
   hasMedia: boolean;
 }
 
-/** Members of the body that every engine gets in another way, as JSON; null: left out. */
+/** Members that replace those of the body for every model server, as JSON; null removes the member. */
 export type Corrections = Readonly<Record<string, string | null>>;
 
-/** `max_completion_tokens` counts; an engine that takes the other name for it must not be told of two. */
+/** `max_completion_tokens` wins. A model server that reads both names must not get two limits. */
 const newerLimitAlone: Corrections = { max_tokens: null };
 
-/** No model server keeps what the gateway answers for. */
+/** Model servers must not store answers that the gateway stores itself. */
 export const notKept: Corrections = { store: "false" };
 
-/** What a body says of what the gateway goes by, noted when it is checked; what that means in its dialect is not in it. */
+/** Facts of a body that the gateway reads, noted during its check. Their meaning in a dialect is not included. */
 export interface BodyFacts {
   readonly model: string;
-  /** Offsets of its value in the bytes; both 0 where nobody looked. */
+  /** Offsets of the value of `model` in the bytes; both 0 for a body that was not scanned. */
   readonly modelStart: number;
   readonly modelEnd: number;
   readonly stream: boolean;
-  /** Whether they are there, and ask for usage. */
+  /** Reports whether `stream_options` is present and asks for usage. */
   readonly streamOptions: "none" | "usage" | "other";
-  /** `n` and `best_of`; 1 where there is none. */
+  /** Values of `n` and `best_of`; 1 if absent. */
   readonly choices: number;
   readonly bestOf: number;
-  /** How many prompts it has. */
+  /** Number of prompts in the body. */
   readonly prompts: number;
   readonly promptTokens: number;
-  /** `max_completion_tokens` and `max_tokens`; undefined: not there; null: no number. */
+  /** `max_completion_tokens` and `max_tokens`; undefined if absent, null if the value is no number. */
   readonly newerLimit: number | null | undefined;
   readonly olderLimit: number | null | undefined;
   readonly hasEmptyStop: boolean;
   readonly hasMedia: boolean;
-  /** True if the request has members that may limit the answer, as they are unknown here; see `neutralMembers`. */
+  /** True if the request has unknown members that may limit the answer; see `neutralMembers`. */
   readonly hasOthers: boolean;
-  /** Offsets of the end user's name, and of `metadata`, in the bytes; both 0 where there is none, or nobody looked. */
+  /** Offsets of the end user's name and of `metadata`; both 0 if absent or not scanned. */
   readonly userStart: number;
   readonly userEnd: number;
   readonly metadataStart: number;
   readonly metadataEnd: number;
-  /** The same of what it passes to the model's template. */
+  /** Offsets of the template arguments; both 0 if absent or not scanned. */
   readonly templateStart: number;
   readonly templateEnd: number;
-  /** Those that are there; undefined where none is. */
+  /** Members of the body that isolate users or caches; undefined if there are none. */
   readonly isolating: readonly IsolatedMember[] | undefined;
-  /** Whether the client wants the completion kept, where it says so. */
+  /** True if the client wants the completion stored; undefined or null if the client sets no preference. */
   readonly store: boolean | null | undefined;
-  /** Whether it is to be worked on without its client, where its format has that. */
+  /** True if the request runs in the background, in a format that supports background requests. */
   readonly background: boolean;
-  /** Whether it names what is kept here. */
+  /** True if the request refers to stored items. */
   readonly namesKept: boolean;
-  /** Whether anything of it may be sealed by us for its client. */
+  /** True if the request may contain data that the gateway sealed for the client. */
   readonly maySeal: boolean;
 }
 
-/** The facts of a body that was parsed. */
+/** Returns the facts of a parsed body. */
 export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>>): BodyFacts {
   const prompt = body[dialect.promptMember];
   const { stream_options: options, store } = body;
@@ -102,22 +102,22 @@ export function factsOf(dialect: Dialect, body: Readonly<Record<string, unknown>
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Names of members that may be limits of the answer, beside those of the format. */
+/** Returns the names of members that may limit the answer, apart from the limit members of the format. */
 export function otherMembersOf({ limitMembers }: Pick<Dialect, "limitMembers">, body: Members): string[] {
   return Object.keys(body).filter((name) => !neutralMembers.has(name) && !limitMembers.includes(name));
 }
 
-/** Parts of the names that servers give to limits of an answer, and to how many answers they make. */
+/** Parts of names that servers use for answer limits and for the number of answers. */
 const limitName = /tok|predict|len|max|limit|budget|num|size|word|char|count|candidate|choice|sequence|completion/i;
-/** Whole names of how many answers they make, whose parts say nothing: `do_sample`, `repeat_penalty`. */
+/** Whole names for the number of answers. Parts of these names are ambiguous: `do_sample`, `repeat_penalty`. */
 const widthName = /^(?:n|best_?of|(?:n_?)?(?:best|beams?|samples?|repeats?|replicas?))$/i;
 
 /**
- * Reports whether a server may find a longer limit of the answer than `limit` in one of the members that `otherMembersOf` returns: by its
- * name, or as a number that is greater or means none.
+ * Reports whether a server may read a longer answer limit than `limit` from a member that `otherMembersOf` returns. A
+ * member counts by its name, or by a number that is greater or means no limit.
  */
 export function mayOutlast(dialect: Pick<Dialect, "limitMembers">, body: Members, limit: number): boolean {
-  // No slot and no rank of a server.
+  // -1 means no slot or rank of a server.
   const isNone = (name: string) => body[name] === -1 && rulingMembers.includes(name);
   return otherMembersOf(dialect, body).some((name) => !isNone(name) && mayBeLonger(name, body[name], limit));
 }
@@ -145,7 +145,7 @@ interface LimitedRequest {
   tokenLimitName: string;
 }
 
-/** Throws `invalid_request` for a token limit that the model's context cannot hold, unless the client had to name one. */
+/** Throws `invalid_request` for a token limit above the model's context, unless the dialect requires a limit. */
 export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitName }: LimitedRequest): void {
   if (model.context === undefined || tokenLimit === undefined || dialect.isLimitRequired) return;
   if (tokenLimit > model.context) {
@@ -156,14 +156,14 @@ export function requireContext(model: Model, { dialect, tokenLimit, tokenLimitNa
   }
 }
 
-/** An estimate from the text is off by so much at most, for nearly all texts; and what a template puts around them. */
+/** Maximum error of a token estimate for nearly all texts, and the tokens that a template adds. */
 const [estimateMargin, templateTokens] = [1.25, 128];
-/** An answer that is cut shorter is of no use: where the context has less room, the model server says that the prompt is too long. */
+/** The shortest useful answer. If the context has less room, the model server reports that the prompt is too long. */
 const shortestAnswer = 1_024;
 
 /**
- * The token limit in place of one that does not fit behind the prompt, for servers that refuse such a one. Undefined where
- * it fits, as far as anybody knows.
+ * Returns a lower token limit if `limit` does not fit behind the prompt, for servers that refuse such a limit. Returns
+ * undefined if `limit` fits or the context is unknown.
  */
 export function fittingLimit(
   limit: number,
@@ -176,14 +176,15 @@ export function fittingLimit(
   return limit > most ? most : undefined;
 }
 
-/** A token limit that counts: one that is a number, and does not say that there is none. */
+/** Returns a token limit that is a number and does not mean "no limit". */
 export function limitOf(value: number | null | undefined): number | undefined {
   return value === null || value === noTokenLimit ? undefined : value;
 }
 
 /**
- * What means the same left out is left out, as many a server refuses it: no token limit in words of its own, an empty
- * stop. Servers of the legacy endpoint know a token limit by its older name alone, and would not be held to the newer.
+ * Removes members that mean the same when absent, because many servers refuse them: an explicit "no token limit" and an
+ * empty stop. Servers of the legacy endpoint read only the older name of the token limit, so the newer is renamed for
+ * them.
  */
 export function correctionsOf(
   { generates, knowsNewerLimit, isKeptUnlessTold }: Dialect,
@@ -211,7 +212,7 @@ export function asksForUsage(options: unknown): boolean {
   return (options as { include_usage?: unknown } | null)?.include_usage === true;
 }
 
-/** Undefined: it is not there; null: it is no number. */
+/** Returns undefined for an absent member and null for a value that is no number. */
 function numberOf(value: unknown): number | null | undefined {
   return typeof value === "number" || value === undefined ? value : null;
 }

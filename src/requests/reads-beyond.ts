@@ -1,14 +1,14 @@
-// Reports whether a model server may put more into the prompt than stands in the request: search results, pages, files, stored prompts.
+// Reports whether a model server may add to the prompt: search results, pages, files or stored prompts.
 import type { Dialect } from "./dialects/dialect.ts";
 import { otherMembersOf } from "./facts.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Types of tools that clients run themselves. A vendor runs all others, and puts what they find into the prompt. */
+/** Types of tools that clients run themselves. A vendor runs all others and adds their results to the prompt. */
 const clientTools = /^(?:function|custom|local_shell|apply_patch|(?:bash|text_editor|memory|computer)_\d{8})$/;
-/** Members that make a server search or fetch, or that name what it keeps. */
+/** Members that make a server search or fetch, or that refer to data that the server stores. */
 const readingMembers = /^(?:search_|web_search|enable_search$|plugins$|mcp_servers$|container$|return_images$)/;
-/** Types of parts and blocks whose content stands in the body. */
+/** Types of parts and blocks whose content is in the body. */
 const writtenParts = new RegExp(
   `^(?:${[
     "(?:input_|output_|summary_|reasoning_)?text|refusal|(?:redacted_)?thinking",
@@ -29,7 +29,7 @@ function namesSources(dialect: Pick<Dialect, "limitMembers">, body: Json): boole
   return (
     hasServerTool(body["tools"]) ||
     Object.entries(body).some(([name, value]) => readingMembers.test(name) && isSaid(value)) ||
-    // A template that OpenAI keeps for a project; in completions the prompt is a text.
+    // An object is a template that OpenAI stores for a project; in completions the prompt is a text.
     isObject(body["prompt"]) ||
     otherMembersOf(dialect, body).some((name) => namesSomething(body[name]))
   );
@@ -53,7 +53,7 @@ function hasOtherPart(value: unknown): boolean {
   return isOther || hasOtherPart(content) || hasOtherPart(output);
 }
 
-/** Reports whether an object without a type is a message, or a text. */
+/** Reports whether an object without a type is a message or a text. */
 function isWritten({ role, text }: Json): boolean {
   return typeof role === "string" || typeof text === "string";
 }
@@ -62,7 +62,7 @@ function isSaid(value: unknown): boolean {
   return value !== null && value !== undefined && value !== false;
 }
 
-/** A number or `false` names no source. */
+/** Returns false for a number or `false`, which names no source. */
 function namesSomething(value: unknown): boolean {
   return isSaid(value) && typeof value !== "number";
 }

@@ -1,11 +1,11 @@
-// What one pass over a body notes of it: where the members stand by which the gateway goes, and what was counted.
+// offsets of the members that the gateway reads, and counts, from one byte scan of a request body.
 import { afterSpace, isSame, latin1, numberPassed, textAt } from "../../base/text/json-bytes.ts";
 import type { IsolatedMember } from "../../domain/models/isolation.ts";
 import { asksForUsage, type BodyFacts } from "../facts.ts";
 import { kindAt } from "./kind-at.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, textKind, trueKind } from "./rule.ts";
 
-/** Places of what is noted. */
+/** Index of each noted member in the arrays of `BodyNotes`. */
 export const notes = {
   ...{ model: 0, stream: 1, streamOptions: 2, choices: 3, bestOf: 4 },
   ...{ newerLimit: 5, olderLimit: 6, store: 7, prompt: 8, stop: 9 },
@@ -25,18 +25,17 @@ const places = Object.keys(notes).length;
 const onlyUsage = Buffer.from('{"include_usage":true}');
 
 /**
- * The facts of a body whose bytes are loaded. One object serves all bodies, so it is lent: who keeps something of it copies
- * that before the next text is loaded.
+ * Body facts of the loaded text. All bodies share one object, so callers copy the facts before they load the next text.
  */
 export class BodyNotes implements BodyFacts {
   promptTokens = 0;
   hasMedia = false;
-  /** True if a member was passed that has no rule. */
+  /** True if the scan passed a member that has no rule. */
   hasUnknown = false;
-  /** Offsets of the values; both 0 where there is none. */
+  /** Byte offsets of the noted values; start and end are 0 for an absent member. */
   readonly #starts = new Int32Array(places);
   readonly #ends = new Int32Array(places);
-  /** What they are, where they are numbers, and how many items they have, where they are arrays. */
+  /** Values of noted numbers, and item counts of noted arrays. */
   readonly #numbers = new Float64Array(places);
   readonly #items = new Int32Array(places);
 
@@ -48,7 +47,7 @@ export class BodyNotes implements BodyFacts {
     this.#ends.fill(0);
   }
 
-  /** The value that was just passed. `items`: of the array, where it is one. */
+  /** Notes the value that the scan has just passed. `items` is the item count if the value is an array. */
   add(note: number, start: number, end: number, items: number): void {
     this.#starts[note] = start;
     this.#ends[note] = end;
@@ -114,7 +113,7 @@ export class BodyNotes implements BodyFacts {
     return this.#kindOf(notes.background) === trueKind;
   }
 
-  /** Items that stand for kept ones are for the other way. */
+  /** Leaves out items that refer to stored ones, because a body with such items is parsed in full. */
   get namesKept(): boolean {
     return this.#isNamed(notes.previous) || this.#isNamed(notes.conversation);
   }
@@ -158,21 +157,21 @@ export class BodyNotes implements BodyFacts {
     return members;
   }
 
-  /** The newer name of the two, where that says something. */
+  /** Returns `safety_identifier` if that member is a text with content, and otherwise the older `user`. */
   get #userNote(): number {
     const length = (this.#ends[notes.safetyIdentifier] as number) - (this.#starts[notes.safetyIdentifier] as number);
     const isSaid = length > 2 && this.#kindOf(notes.safetyIdentifier) === textKind;
     return isSaid ? notes.safetyIdentifier : notes.user;
   }
 
-  /** Counted like `countTexts`. */
+  /** Returns the same count as `countTexts`. */
   get prompts(): number {
     if (this.#kindOf(notes.prompt) !== arrayKind) return 1;
     const first = kindAt(afterSpace((this.#starts[notes.prompt] as number) + 1));
     return first === numberKind ? 1 : this.promptItems;
   }
 
-  /** How many items the prompt has; none where it is no array. */
+  /** Returns the number of items in the prompt; 0 if the prompt is no array. */
   get promptItems(): number {
     return this.#kindOf(notes.prompt) === arrayKind ? (this.#items[notes.prompt] as number) : 0;
   }
@@ -187,7 +186,7 @@ export class BodyNotes implements BodyFacts {
     return start === 0 ? noKind : kindAt(start);
   }
 
-  /** Undefined: it is not there; null: it is no number. */
+  /** Returns undefined for an absent member and null for a value that is no number. */
   #numberOf(note: number): number | null | undefined {
     const kind = this.#kindOf(note);
     return kind === numberKind ? this.#numbers[note] : kind === noKind ? undefined : null;

@@ -1,4 +1,4 @@
-// Compiles a schema into its rule, with what is to be done with some of its members beyond their shape.
+// Compiles a JSON schema into a rule, together with the use that the gateway makes of some members.
 import { z } from "zod";
 import { hashOf } from "../../base/text/json-bytes.ts";
 import { bareName, doubtfulNames, refusedNames } from "../../domain/names/field-names.ts";
@@ -22,22 +22,22 @@ import {
   ValueRule,
 } from "./rule.ts";
 
-/** What is to be done with a member beyond its shape: it counts, is noted, or only the other way can read it. */
+/** Use of a member beyond its shape: the member is counted, is noted, or requires a full parse. */
 export interface MemberUse {
   readonly as?: "json" | "prompt" | "shown" | "type" | "unreadable";
   readonly note?: number;
-  /** Names of its own members that the gateway goes by. */
+  /** Names of inner members that the gateway reads. */
   readonly decisive?: readonly string[];
-  /** What is done with its own members, or those of its items. */
+  /** Uses of the inner members, or of the members of each item. */
   readonly members?: MemberUses;
-  /** Texts that may stand there: all others are for the other way. */
+  /** Texts that the byte scan accepts; any other text requires a full parse. */
   readonly only?: readonly string[];
-  /** Whether it tells what kind of thing the object is: one without any such member is for the other way. */
+  /** True if the member identifies the kind of its object. An object without such a member requires a full parse. */
   readonly isTelling?: boolean;
 }
 export type MemberUses = Readonly<Record<string, MemberUse>>;
 
-/** Members of what a model is shown as text: a message, or a part of one. */
+/** Members of a message or content part that the model reads as text. */
 const partUses: MemberUses = {
   content: { as: "prompt" },
   text: { as: "prompt" },
@@ -49,7 +49,7 @@ const partUses: MemberUses = {
   tool_call_id: {},
 };
 const promptUses: MemberUses = { ...partUses, type: { as: "unreadable" } };
-/** Members of what is counted as of `shownTokens`, that are not counted or may say that they are of media. */
+/** Members that `shownTokens` does not count, or that may mark their object as media. */
 const shownUses: MemberUses = {
   ...Object.fromEntries([...notShown].map((name) => [name, {}])),
   encrypted_content: { note: notes.sealed },
@@ -59,7 +59,7 @@ const shownUses: MemberUses = {
 const textTypes: readonly unknown[] = ["text", "refusal"];
 const infinite = Number.POSITIVE_INFINITY;
 
-/** Types of JSON Schema, by the kind of value. */
+/** JSON Schema types by the kind of value. */
 const types = new Map([
   [textKind, "string"],
   [numberKind, "number"],
@@ -71,17 +71,20 @@ const types = new Map([
 ]);
 const kinds = Array.from({ length: types.size + 1 }, (_, kind) => kind);
 
-/** Whatever stands there. */
+/** Accepts any value. */
 export const anyValue = openRule();
-/** Whatever stands there, but for the pass over the bytes: what a model is shown, and what is looked into, has a shape. */
+/**
+ * Accepts any value in a full parse but none in the byte scan, for values whose shape decides how they are
+ * counted.
+ */
 const unreadable = new ValueRule([{}]);
 unreadable.isOpen = true;
 const beside = [...refusedNames, ...doubtfulNames].map((name) => memberRule(name, unreadable));
 
-/** Whatever stands there, if it is text that is no type of media. */
+/** Accepts any value except a text that names a media type. */
 const anyType = openRule();
 anyType.isType = true;
-/** Whatever stands there, counted as of `shownTokens`. */
+/** Accepts any value and counts its tokens as `shownTokens` does. */
 const shownValue = openRule("shown");
 
 function openRule(as?: "shown"): ValueRule {
@@ -96,7 +99,7 @@ function openRule(as?: "shown"): ValueRule {
     names: undefined,
     looksAtAll: false,
     isReadable: true,
-    // A client's own.
+    // Objects without a schema hold the client's own names, so the names are not compared with known ones.
     isNamed: false,
     isMedia: false,
     decisiveHashes: new Int32Array(),
@@ -105,7 +108,7 @@ function openRule(as?: "shown"): ValueRule {
   return rule;
 }
 
-/** The rule of a whole body. */
+/** Compiles the rule of a whole request body. */
 export function compileRule(schema: z.ZodType, use: MemberUse = {}): ValueRule {
   const root = z.toJSONSchema(schema, { io: "input" }) as Node;
   return valueRule(alternatives(inline(root, root)), use);
@@ -143,7 +146,7 @@ function valueRule(options: readonly Node[], use: MemberUse = {}): ValueRule {
   return rule;
 }
 
-/** `uses`: of members, beyond what is done with those of any object that is counted as of `shownTokens`. */
+/** `uses` adds to the uses that `shownUses` gives to the members of every counted object. */
 function shownRule(
   { properties = {}, required = [], propertyNames, additionalProperties }: Node,
   uses: MemberUses = {},
@@ -173,7 +176,7 @@ function shownRule(
   });
 }
 
-/** `isShown`: a model is shown as JSON what has no name that is known. */
+/** `isShown` is true if the model reads unknown members as JSON. */
 function objectRule(
   { properties = {}, required = [], propertyNames, additionalProperties }: Node,
   uses: MemberUses,
@@ -187,7 +190,7 @@ function objectRule(
   };
   const known = new Set([...Object.keys(properties), ...required]);
   const used = new Set([...Object.keys(uses), ...decisive]).difference(known);
-  // They stand first, and so before what the schema says of them.
+  // The hidden members come first so that they override the schema's rule of the same name.
   const hidden = Object.keys(uses).filter((name) => uses[name]?.as === "unreadable");
   const others = typeof additionalProperties === "object" ? alternatives(additionalProperties) : [{}];
   const other = memberRule("", valueRule(others), isShown ? { as: "json" } : {});
@@ -202,14 +205,14 @@ function objectRule(
     other,
     names,
     looksAtAll: propertyNames !== undefined || typeof additionalProperties === "object",
-    // An object of which nothing is known may be an image as well as a text.
+    // An object without known members may be an image as well as a text.
     isReadable: !(isShown && known.size === 0 && names === undefined && other.value.isOpen),
     isMedia,
     decisiveHashes: Int32Array.from(decisive, (name) => hashOf(Buffer.from(bareName(name)))),
   });
 }
 
-/** Undefined where every name will do: they are texts at any rate. */
+/** Returns undefined if the schema allows every name; JSON names are always strings. */
 function nameRule(node: Node): ValueRule | undefined {
   const { type: _, ...others } = node;
   return isFree(others) ? undefined : valueRule([node]);
@@ -231,7 +234,7 @@ function memberRule(name: string, value: ValueRule, use: MemberUse = {}, isRequi
   };
 }
 
-/** Makes the rules of objects that are told apart by the member `tag`. */
+/** Builds the rules of objects that the member `tag` distinguishes. */
 function optionRule(tag: string, isPrompt: boolean): (option: Node) => ObjectRule {
   const isType = tag === "type";
   const uses = !isPrompt ? {} : isType ? partUses : promptUses;
@@ -283,7 +286,7 @@ function textRule(node: Node, only?: readonly unknown[]): TextRule {
   return {
     least,
     most,
-    // A character has at least one byte, and a text of several bytes at least one character.
+    // A character has at least one byte, and a text of several bytes has at least one character.
     maxBytes: least <= 1 && pattern === undefined ? most : -1,
     pattern: pattern === undefined ? undefined : new RegExp(pattern),
     values,
@@ -312,7 +315,7 @@ function allows(node: Node, value: unknown): boolean {
 }
 
 function fitsKind({ type }: Node, kind: number): boolean {
-  // Half a token is still a number where an integer is wanted: the message is about its value.
+  // A fraction also matches `integer`, so that the error message is about its value and not its type.
   return type === undefined || type === types.get(kind) || (type === "integer" && kind === numberKind);
 }
 
@@ -321,7 +324,7 @@ const bounds = [
   ...(["pattern", "minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "minItems", "maxItems"] as const),
 ] as const;
 
-/** Whether it allows everything. */
+/** Reports whether a schema node allows every value. */
 function isFree(node: Node): boolean {
   return bounds.every((name) => node[name] === undefined);
 }

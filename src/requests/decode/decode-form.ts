@@ -1,4 +1,4 @@
-// Decodes the form of an inference request: read as the JSON that says the same, and checked as that.
+// Decodes the form of an inference request: converts the fields to JSON and validates the result like a JSON body.
 import { ByteSpan } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
 import type { Operation } from "../../domain/models/operation.ts";
@@ -8,11 +8,11 @@ import type { TaskForm } from "../dialects/task/task.ts";
 import { decodeRequest, memberRuleOf, type RequestLimits } from "./decode-request.ts";
 import { textKind, type ValueRule } from "./rule.ts";
 
-/** `name[]` is an item of a list, `name[member]` a member of an object: as OpenAI's SDKs write them. */
+/** `name[]` is an item of a list and `name[member]` a member of an object, as OpenAI's SDKs write them. */
 const inBrackets = /^([^[\]]+)\[([^[\]]*)\]$/;
 const numberText = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Throws a GatewayError. The request keeps the form, which is not its to release. */
+/** Throws a GatewayError. The request refers to the form but does not release it. */
 export function decodeForm(
   operation: Operation,
   form: ReadForm,
@@ -34,7 +34,7 @@ class FormBody {
   readonly #operation: Operation;
   readonly #files: ReadonlySet<string>;
   readonly #members = new Map<string, unknown>();
-  /** Those that further parts add to. */
+  /** Names of the lists that further parts extend. */
   readonly #open = new Set<string>();
 
   constructor(operation: Operation, { files }: TaskForm) {
@@ -70,10 +70,10 @@ class FormBody {
     else this.#members.set(base, of(rule));
   }
 
-  /** Whether a name that stands there again, without brackets, is one more item of a list. */
+  /** Reports whether a repeated field name without brackets adds an item to a list. */
   #isOneMore(name: string, rule: ValueRule | undefined): boolean {
     if (!rule?.arrays) return false;
-    // One alone is itself where it may be that, and else a list of one.
+    // A single value stays a single value if the schema allows that, and becomes a list of one item otherwise.
     const mayBeAlone = rule.texts.length > 0 || rule.object !== undefined;
     return !mayBeAlone || this.#members.has(name);
   }
@@ -99,7 +99,9 @@ class FormBody {
   }
 }
 
-/** Where a number or a truth value is wanted a text may be one; else it stays a text, and is refused as that. */
+/**
+ * Converts a field to a number or boolean if the schema wants one. Other fields stay texts, which validation rejects.
+ */
 function fieldValue(text: string, rule: ValueRule | undefined): unknown {
   if (!rule || rule.isOpen || rule.texts.length > 0) return text;
   if (rule.numbers.length > 0 && numberText.test(text)) return Number(text);

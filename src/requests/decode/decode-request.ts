@@ -1,4 +1,4 @@
-// Decodes the body of an inference request: in one pass over its bytes where it is as most are, parsed and checked where it is not.
+// Decodes the body of an inference request in one byte scan; a body that the scan cannot handle is parsed in full.
 import { isAscii, isUtf8 } from "node:buffer";
 import { type ByteSpan, withoutMark } from "../../base/bytes/byte-span.ts";
 import { fieldError } from "../../base/errors.ts";
@@ -22,22 +22,21 @@ import { requireFit } from "./validation.ts";
 
 export interface RequestLimits extends BodyLimits {
   messages: number;
-  /** Members that no request may have; left out: none. */
+  /** Members that no request may have; undefined if all are allowed. */
   refusedMembers?: readonly string[];
 }
 
-/** Throws a GatewayError. */
 export function decodeRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const bytes = withoutMark(sent);
   const dialect = dialects[operation];
-  // What is counted of a task is read from all of its body.
+  // Tasks count tokens and units from the whole parsed body.
   const facts = dialect.task ? undefined : marksIn(dialect, bytes, limits);
   const request = facts ? new DecodedRequest(dialect, bytes, facts) : parsedRequest(operation, sent, limits);
   requireAllowed(request, limits, facts);
   return request;
 }
 
-/** Shapes by the list of refused members, which changes with the configuration alone. */
+/** The compiled checks by the list of refused members, which changes only with the configuration. */
 const refusals = new WeakMap<readonly string[], RefusedMembers>();
 
 function requireAllowed(request: DecodedRequest, { refusedMembers: names }: RequestLimits, facts?: BodyFacts): void {
@@ -50,12 +49,12 @@ function requireAllowed(request: DecodedRequest, { refusedMembers: names }: Requ
   refused.require(request, facts?.templateStart ?? 0, facts?.templateEnd ?? 0);
 }
 
-/** Does what `decodeRequest` does, without the pass over the bytes. Throws a GatewayError. */
+/** Does what `decodeRequest` does, without the byte scan. Throws a GatewayError. */
 export function parsedRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   return checkedRequest(operation, sent, limits, ruleOf(dialects[operation]));
 }
 
-/** A request whose prompt is only to be counted: it needs no limit of an answer. Throws a GatewayError. */
+/** Decodes a token-counting request, which needs no answer limit. Throws a GatewayError. */
 export function decodeCountRequest(operation: Operation, sent: ByteSpan, limits: RequestLimits): DecodedRequest {
   const dialect = dialects[operation];
   const { countSchema } = dialect;
@@ -80,7 +79,7 @@ function checkedRequest(operation: Operation, sent: ByteSpan, limits: RequestLim
   return new DecodedRequest(dialect, bytes, factsOf(dialect, body), parsed);
 }
 
-/** What is done with members in all operations: what their schemas do not know may still be there. */
+/** Uses of members in all operations. A body may have these members even if its schema does not list them. */
 const commonUses: MemberUses = {
   model: { note: notes.model },
   stream: { note: notes.stream },
@@ -100,9 +99,9 @@ const commonUses: MemberUses = {
   conversation: { note: notes.conversation },
   [templateArguments]: { note: notes.templateArguments },
 };
-/** Types of the tools that agents bring: others may lead to other models. */
+/** Types of tools that agents bring. Tools of other types may lead to other models. */
 const toolTypes = ["function", "custom", "namespace", "web_search", "local_shell", "shell", "apply_patch"];
-/** What is done with members that a model is shown beside the prompt. */
+/** Uses of members that the model reads beside the prompt. */
 const jsonUses: MemberUses = {
   tools: { as: "json", members: { type: { only: ["function"] } } },
   functions: { as: "json" },
@@ -110,26 +109,26 @@ const jsonUses: MemberUses = {
   suffix: { as: "json" },
   documents: { as: "json" },
 };
-/** Items that stand for others are for the other way. */
+/** Types of items that the byte scan reads. An item that refers to another one requires a full parse. */
 const itemTypes = [
   ...["message", "reasoning", "compaction", "function_call", "function_call_output"],
   ...["custom_tool_call", "custom_tool_call_output", "local_shell_call", "local_shell_call_output"],
 ];
-/** What is done with the objects in members that are shown. */
+/** Uses of the objects inside counted members. */
 const shownWithin: Readonly<Record<string, MemberUse>> = {
   tools: { members: { type: { only: toolTypes } } },
   input: { members: { type: { only: itemTypes, isTelling: true }, role: { isTelling: true } } },
 };
-/** Nothing is done with them, but their names are known: the rest sets `BodyNotes.hasOthers`. */
+/** Members without a use but with a known name; every other name sets `BodyNotes.hasOthers`. */
 const neutralUses: MemberUses = Object.fromEntries([...neutralMembers].map((name) => [name, {}]));
-/** The limits of all formats: in another format they may be limits of the server's own. */
+/** The limit members of all formats. A limit member of another format may be a setting of the model server. */
 const otherLimits: MemberUses = Object.fromEntries(
   Object.values(dialects).flatMap(({ limitMembers }) =>
     limitMembers.flatMap((name) => (name === undefined ? [] : [[name, { note: notes.otherLimit }]])),
   ),
 );
 const allUses: MemberUses = Object.assign({}, ...Object.values(dialects).map(usesOf));
-/** Names that decide what a request costs, and what becomes of it. */
+/** Names of members that decide the cost or the handling of a request. */
 const decisiveNames = Object.keys(allUses).filter((name) => name !== templateArguments);
 
 function bodyUse(dialect: Dialect): MemberUse {
@@ -150,10 +149,10 @@ function usesOf({ promptMember, shownMembers, limitMembers: [limit, olderLimit] 
   return { ...uses, [promptMember]: { ...uses[promptMember], note: notes.prompt } };
 }
 
-/** Made when it is needed, as the rules below: not at the start, which is to be short. */
+/** The names are collected on first use, like the rules below, to keep the start short. */
 let names: FieldNames | undefined;
 
-/** Whatever an endpoint takes a name for, it is known at all of them. */
+/** Returns the names that any endpoint reads; each name is known at all endpoints. */
 function fieldNames(): FieldNames {
   names ??= new FieldNames(
     [...Object.values(dialects).flatMap((dialect) => [...namesOf(ruleOf(dialect))]), ...decisiveNames],
@@ -173,12 +172,15 @@ function ruleOf(dialect: Dialect): ValueRule {
   return rules[dialect.operation] as ValueRule;
 }
 
-/** What may stand by this name in the body of a request; undefined where nothing is known of it. */
+/** Returns the rule of a body member, or undefined if its name is unknown. */
 export function memberRuleOf(operation: Operation, name: string): ValueRule | undefined {
   return ruleOf(dialects[operation]).object?.members.get(name)?.value;
 }
 
-/** Undefined where one pass cannot vouch for the body; good or not, it is to be parsed then. Lent as of `scanBody`. */
+/**
+ * Returns undefined if the body requires a full parse. The facts are valid until the next scan, like those of
+ * `scanBody`.
+ */
 function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): BodyFacts | undefined {
   if (!load(bytes) || !isText(bytes)) return undefined;
   const facts = scanBody(ruleOf(dialect), bytes.length, limits.depth, bodyMass);
@@ -186,7 +188,10 @@ function marksIn(dialect: Dialect, bytes: ByteSpan, limits: RequestLimits): Body
   return facts;
 }
 
-/** Whether it is UTF-8. What it came with is mostly its own head, and both ASCII: no view of it is needed to see that. */
+/**
+ * Reports whether the body is UTF-8. Most bodies share their buffer with an ASCII head, so checking the whole buffer
+ * avoids a view.
+ */
 function isText(bytes: ByteSpan): boolean {
   return (bytes.end === bytes.buffer.length && isAscii(bytes.buffer)) || isUtf8(bytes.view);
 }

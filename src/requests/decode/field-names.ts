@@ -1,4 +1,5 @@
-// Refuses names that another parser may take for a field which they are not: in another case, or with characters that it folds or leaves out.
+// Refuses member names that another parser may read as a known field: in another case, or with characters that it folds
+// or drops.
 import { fieldError, type GatewayError, invalidRequest } from "../../base/errors.ts";
 import { formatPath, formatPathInAscii } from "../../base/text/json-path.ts";
 import {
@@ -13,39 +14,42 @@ import {
 import type { ObjectRule, ValueRule } from "./rule.ts";
 import type { Path } from "./validation-failure.ts";
 
-/** Names that have to be folded, of one body: more are an attempt to keep the process busy. */
+/** Maximum number of folded names in one body; more are an attempt to keep the process busy. */
 const maxFolded = 10_000;
-/** Members of the body in which Vercel's gateway and OpenRouter find other models; of some, only where they have one of these values. */
+/** Members in which Vercel's gateway and OpenRouter find other models. With `values`, only these values count. */
 const leading: readonly { readonly names: readonly string[]; readonly values?: readonly unknown[] }[] = [
   { names: ["provideroptions", "gateway", "models"] },
   { names: ["plugins", "id"], values: ["fusion"] },
   { names: ["tools", "type"], values: ["openrouter:fusion", "openrouter:advisor", "openrouter:subagent"] },
 ];
-/** Names of messages and of what is in them, whatever kinds of those have them by their schemas. */
+/** Names of members of messages and their parts, for all kinds of messages. */
 const partNames: readonly string[] = [
   ...["content", "text", "tool_calls", "function_call", "refusal"],
   ...["role", "name", "tool_call_id"],
 ];
-/** All names that the object has by its schema, whichever of several kinds it is. */
+/** Returns all member names that the schema knows, over every kind of object that the rule accepts. */
 export function* namesOf(rule: ValueRule): Generator<string> {
   for (const { members } of rule.objects) yield* members.keys();
 }
 
 /**
- * What is checked, counted and recorded has to be what a model server reads. Names are looked at wherever a schema knows
- * some: an object that is a client's own, as the parameters of a tool, may have any.
+ * Makes sure that the gateway checks, counts and records the fields that a model server reads. Objects of the client,
+ * such as the parameters of a tool, may have any names.
  */
 export class FieldNames {
-  /** The names of the body, by their folded form. */
+  /** Known names of the body by their folded form. */
   readonly #known = new Map<string, string>();
-  /** Likewise, of objects in it; worked out when one has a name that has to be folded. */
+  /** Known names of inner objects by their folded form; built when an object has a name that must be folded. */
   readonly #knownIn = new WeakMap<ValueRule, ReadonlyMap<string, string>>();
-  /** By their bare form, by the name of the member of the body that they are in; the body's own by an empty one. */
+  /** The decisive names by their bare form, for each body member that contains them; the key "" is the body itself. */
   readonly #decisive = new Map<string, ReadonlyMap<string, string>>();
-  /** How many names of the body at hand were folded. */
+  /** Number of folded names in the current body. */
   #folded = 0;
 
-  /** `known`: names of the body, of all endpoints. `decisive`: names that the gateway goes by, of the body and of members of it, whose names stand before theirs. */
+  /**
+   * `known` lists body names of all endpoints. `decisive` lists names that the gateway reads: those of the body under
+   * "", and those inside a member under its name.
+   */
   constructor(known: Iterable<string>, decisive: Iterable<readonly [inMember: string, names: readonly string[]]>) {
     for (const name of known) this.#known.set(foldName(name), name);
     for (const [name, meant] of synonyms) this.#known.set(name, meant);
@@ -54,7 +58,6 @@ export class FieldNames {
     }
   }
 
-  /** Throws `invalid_request`. */
   require(rule: ValueRule, body: unknown): void {
     this.#folded = 0;
     this.#requireIn(rule, body, []);
@@ -140,7 +143,10 @@ export class FieldNames {
   }
 }
 
-/** The path of the first member under these names, in their folded form, that has one of these values; undefined: any but null. */
+/**
+ * Returns the path of the first member with these folded names and one of these values; without `values`, any value
+ * except null.
+ */
 function pathTo(
   [name, ...inner]: readonly string[],
   values: readonly unknown[] | undefined,

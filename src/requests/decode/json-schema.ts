@@ -1,13 +1,13 @@
-// The JSON Schema that zod writes of a wire shape, without references and unions of unions.
+// Converts the JSON Schema that zod writes for a wire shape: resolves references and flattens unions.
 
-/** The part of JSON Schema (2020-12) that our wire shapes come out as. */
+/** The part of JSON Schema (2020-12) that zod writes for the gateway's wire shapes. */
 export interface Node {
   $ref?: string;
   $defs?: Record<string, Node>;
   type?: string | string[];
   const?: unknown;
   enum?: unknown[];
-  /** In the one alternative of a union that is for every other value of the member which tells the alternatives apart. */
+  /** Set in the one alternative of a union that accepts every other value of the discriminating member. */
   not?: { enum: unknown[] };
   anyOf?: Node[];
   oneOf?: Node[];
@@ -28,13 +28,13 @@ export interface Node {
 
 const checked =
   "$ref $defs type const enum not anyOf oneOf properties required additionalProperties propertyNames items pattern minimum maximum exclusiveMinimum minLength maxLength minItems maxItems";
-/** Keywords that ask for nothing. zod writes a pattern beside each format. */
+/** Keywords that do not constrain a value. zod writes a pattern beside each format. */
 const annotations = "$schema id title description default examples deprecated format";
 const known: ReadonlySet<string> = new Set(`${checked} ${annotations}`.split(" "));
 
 /**
- * References are resolved once; our shapes do not recurse. Throws for a keyword that nobody here checks: what a shape asks
- * for is never let pass without a word.
+ * Resolves references once; the wire shapes do not recurse. Throws for an unknown keyword, so that no constraint is
+ * ignored.
  */
 export function inline(node: Node, root: Node): Node {
   const unknown = Object.keys(node).find((keyword) => !known.has(keyword));
@@ -59,10 +59,10 @@ export function inline(node: Node, root: Node): Node {
   };
 }
 
-/** The alternatives of each node, as they were asked for before. */
+/** Alternatives of each node, cached. */
 const alternativesOf = new WeakMap<Node, Node[]>();
 
-/** A union of unions as one flat list; a list of types as one node for each. */
+/** Returns a union of unions as one flat list, and a list of types as one node per type. */
 export function alternatives(node: Node): Node[] {
   let known = alternativesOf.get(node);
   if (!known) {
@@ -75,7 +75,7 @@ export function alternatives(node: Node): Node[] {
   return known;
 }
 
-/** The member that every option has with a value of its own, but for one that may have any other. */
+/** Returns the member that has a distinct constant in every option; one option may accept all other values. */
 export function tagOf(options: readonly Node[]): string | undefined {
   return Object.keys(options[0]?.properties ?? {}).find((name) =>
     options.every(({ properties }) => properties?.[name]?.const !== undefined || properties?.[name]?.not !== undefined),

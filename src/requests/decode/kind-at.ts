@@ -1,4 +1,4 @@
-// The kind of a value by the byte that it begins with.
+// Reads the kind of a JSON value from its first byte.
 import { bytes } from "../../base/text/json-bytes.ts";
 import { arrayKind, falseKind, noKind, nullKind, numberKind, objectKind, textKind, trueKind } from "./rule.ts";
 
@@ -15,7 +15,7 @@ for (const [characters, kind] of [
   for (const character of characters) kinds[character.charCodeAt(0)] = kind;
 }
 
-/** The kind of the value that begins there. */
+/** Returns the kind of the value that begins at the offset `at`. */
 export function kindAt(at: number): number {
   return kinds[bytes[at] as number] as number;
 }

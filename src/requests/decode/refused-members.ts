@@ -1,4 +1,4 @@
-// Refuses the members of a request that an operator lists: those of its body, and of what model servers read beside it.
+// Refuses the members that an operator lists, in the body and in the objects that model servers read like the body.
 import { fieldError } from "../../base/errors.ts";
 import { rulingArguments, templateArguments } from "../../domain/models/ruling-members.ts";
 import { foldName } from "../../domain/names/field-names.ts";
@@ -7,15 +7,15 @@ import { neutralMembers } from "../dialects/neutral-members.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Members that stand in the parts of a prompt, and in tools. */
+/** Names of members inside prompt parts and tools. */
 const innerNames: readonly string[] = ["file_id", "file_ids", "vector_store_ids"];
-/** Values of the usual names that servers take for none; `null` is one for every name. */
+/** Values of common members that servers treat as unset; `null` means unset for every name. */
 const neutralValues: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ...(["id_slot", "slot_id", "data_parallel_rank"] as const).map((name) => [name, -1] as const),
   ["return_hidden_states", false],
   ["chat_template", ""],
 ]);
-/** Paths of schemas and notes of the client's own, in which no server looks up files. */
+/** Paths of schemas and metadata of the client, in which no server looks up files. */
 const ownPaths = new RegExp(
   `^(?:${[
     "metadata|guided_json|json_schema|format|structured_outputs|response_format|output_format",
@@ -23,14 +23,14 @@ const ownPaths = new RegExp(
     "(?:input\\[\\d+\\]\\.)?(?:tools|functions)\\[\\d+\\](?:\\.tools\\[\\d+\\]|\\.function)*\\.(?:parameters|input_schema|input_examples)",
   ].join("|")})$`,
 );
-/** Paths of what a model said of files, which clients send back with its answer. */
+/** Paths of file citations by a model, which clients send back with its answer. */
 const citedPaths =
   /^(?:(?:messages|input)\[\d+\](?:\.content\[\d+\])?\.(?:annotations|citations)|input\[\d+\]\.(?:results|outputs))$/;
 const blockPath = /^messages\[\d+\]\.content\[\d+\]$/;
 
 export class RefusedMembers {
   readonly #names: ReadonlySet<string>;
-  /** The refused names that a body may have without `hasOthers`. */
+  /** Refused names that a body may contain although `hasOthers` is false. */
   readonly #known: readonly string[];
   readonly #inner: ReadonlySet<string>;
   /** Finds an inner name in the bytes of a body, read as Latin-1. */
@@ -38,7 +38,7 @@ export class RefusedMembers {
   readonly #ofTemplates: ReadonlySet<string>;
   readonly #decisive: ReadonlySet<string>;
 
-  /** `decisive`: names that the gateway goes by. */
+  /** `decisive` lists the names that the gateway reads. */
   constructor(names: readonly string[], decisive: ReadonlySet<string>) {
     this.#decisive = decisive;
     this.#names = new Set(names);
@@ -49,8 +49,9 @@ export class RefusedMembers {
   }
 
   /**
-   * Throws `invalid_request`. A body whose names are all known is parsed only where it may have a refused one.
-   * `templateStart` and `templateEnd` are the offsets of what the request passes to the model's template; both 0: nothing.
+   * Throws `invalid_request`. If all names of a body are known, the body is parsed only if it may contain a refused
+   * name. `templateStart` and `templateEnd` are offsets of the template arguments; both are 0 for a request without
+   * any.
    */
   require(request: DecodedRequest, templateStart: number, templateEnd: number): void {
     if (this.#mayHave(request)) this.#requireBody(request.body);
@@ -73,7 +74,7 @@ export class RefusedMembers {
     this.#requireIn(body, this.#names, "");
     for (const [name, value] of Object.entries(body)) {
       if (foldName(name) === templateArguments) this.#requireArguments(value, name);
-      // Servers read members from objects of their own as well.
+      // Servers also read members from objects with names of their own.
       else if (!neutralMembers.has(name) && !this.#decisive.has(name)) this.#requireUnknown(value, name);
     }
     if (this.#inner.size > 0) this.#requireWithin(body, "");
@@ -99,7 +100,7 @@ export class RefusedMembers {
     if (typeof value !== "object" || value === null) return;
     if (!Array.isArray(value)) this.#requireIn(value, this.#names, path);
     for (const [name, member, at] of membersOf(value, path)) {
-      // The properties in a JSON schema have names of the client's own.
+      // The properties in a JSON schema have names that the client chooses.
       if (name !== "properties") this.#requireUnknown(member, at);
     }
   }
@@ -120,7 +121,7 @@ function membersOf(value: object, path: string): (readonly [name: string, member
   return Object.entries(value).map(([name, member]) => [name, member, path === "" ? name : `${path}.${name}`] as const);
 }
 
-/** Returns the member of a block of such a type that holds what a model, or the code that it ran, wrote. */
+/** Returns the member that holds the output of a model, or of the code that it ran, in a block of this type. */
 function saidMember(type: unknown): string | undefined {
   if (typeof type !== "string") return undefined;
   if (type.endsWith("tool_use")) return "input";

@@ -1,4 +1,4 @@
-// Reads a request in one pass over its bytes: proves it to be JSON of the right shape, counts its prompt and notes what its way needs.
+// Scans the bytes of a request once: proves that they are JSON of the right shape, counts the prompt and notes members.
 import {
   afterColon,
   afterName,
@@ -40,29 +40,33 @@ import {
   type ValueRule,
 } from "./rule.ts";
 
-/** Whoever nests deeper, or names more in one object or in all that are open at once, is read in the other way. */
+/**
+ * Limits of the byte scan: a body that nests deeper, or has more names in one object or in all open objects, is parsed
+ * in full.
+ */
 const deepest = 64;
 const maxNamesEach = 64;
 const maxNamesOpen = 1_024;
-/** Hashes of the names in the objects that are open, to find those that are there twice. */
+/** Hashes of the names in the open objects, to find duplicate names. */
 const hashes = new Int32Array(maxNamesOpen);
 let open = 0;
 
-/** What is counted while it is read. */
+/** Running counts of the current scan. */
 const counts = { names: 0, containers: 0, items: 0 };
 
-/** Lent to who asked for the pass. */
+/** Holds the result of the current scan; all scans share it. */
 const notes = new BodyNotes();
 
-/** Bounds of the text at hand. */
+/** Limits for the current text. */
 const limit = { depth: 0, names: 0, containers: 0 };
 
 /**
- * What is noted of the text that is loaded, where it is JSON of that shape; lent until the next is loaded. Undefined as
- * well where this cannot be vouched for: it is too deep, an object has too many members, one twice, or one whose name hides
- * behind escapes or may be taken for another, or its prompt cannot be counted. Bytes above 127 are taken as they are.
- * `length`: of the text. At most so many levels deep, and with so many names, and objects and arrays, altogether: each of
- * those costs whoever parses it later many times its bytes. No text that fits in here has too many values.
+ * Returns notes on the loaded text, or undefined if the text requires a full parse. The notes are valid until the next
+ * text is loaded.
+ * Reasons for a full parse are wrong JSON, a wrong shape, excessive depth and too many members. So are duplicate, escaped
+ * or ambiguous names, and a prompt that the scan cannot count. Bytes above 127 are not checked.
+ * `length` is the length of the text in bytes. `depth` and `mass` limit levels, names and containers, because a later
+ * parser needs many times their bytes. A text within these limits cannot have too many values.
  */
 export function scanBody(
   rule: ValueRule,
@@ -197,12 +201,15 @@ function afterObject({ object, tag }: ValueRule, start: number, depth: number): 
   return missing === 0 && isTold ? at + 1 : fault;
 }
 
-/** Whether no parser takes a name, which is none of the members', for another that is looked at here. */
+/** Reports whether no parser reads an unknown name as a known one. */
 function isClearName(rule: ObjectRule, start: number, end: number): boolean {
   return rule.isDecisive ? isPlainWithBareHash(start, end) && !rule.mayDecide(passed.hash) : isPlainName(start, end);
 }
 
-/** Whether the object whose names begin at `first` has none like it yet. Two names may have the same hash: that is for the other way as well. */
+/**
+ * Reports whether the object whose names begin at `first` has no such name yet. Equal hashes of different names require
+ * a full parse.
+ */
 function isNewName(first: number, hash: number): boolean {
   if (open - first === maxNamesEach || open === maxNamesOpen || ++counts.names > limit.names) return false;
   for (let i = first; i < open; i++) if (hashes[i] === hash) return false;
@@ -216,7 +223,7 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
   if (end === fault) return fault;
   if (isShown) notes.promptTokens++;
   if (isJson && kindAt(start) !== nullKind) {
-    // The form that JSON.stringify would write.
+    // Only the form that JSON.stringify writes is counted here.
     if (passed.unusual !== unusual) return fault;
     notes.promptTokens += estimateTokens(end - start - (passed.space - space));
   }
@@ -224,7 +231,10 @@ function afterMember({ value, isJson, isShown, note }: MemberRule, start: number
   return end;
 }
 
-/** The rule of the object that opens there: mostly its first member tells. What comes before is read again, and counted then. */
+/**
+ * Returns the rule of the object at `start`, usually from its first member. Members before the tag are read again, and
+ * counted then.
+ */
 function taggedRule(tag: TagRule, start: number, depth: number): ObjectRule | undefined {
   const { space, unusual } = passed;
   const { names, containers } = counts;

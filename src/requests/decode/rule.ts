@@ -1,8 +1,8 @@
-// What may stand at one place of a body: one form for the pass over its bytes and for the check of what was parsed.
+// Rules for the values in a body, shared by the byte scan and by validation after a full parse.
 import { isSame } from "../../base/text/json-bytes.ts";
 import type { Node } from "./json-schema.ts";
 
-/** By the first byte of a value, and by its type; `noKind` where no value begins so. */
+/** Kinds of values, by first byte or by type; `noKind` is for a byte that begins no value. */
 export const [noKind, textKind, numberKind, objectKind, arrayKind, trueKind, falseKind, nullKind] = [
   0, 1, 2, 3, 4, 5, 6, 7,
 ];
@@ -16,35 +16,35 @@ export function kindOf(value: unknown): number {
   return Array.isArray(value) ? arrayKind : objectKind;
 }
 
-/** Alternatives by the type of what stands there. */
+/** The rule of a value: the allowed alternatives by the kind of the value. */
 export class ValueRule {
-  /** Whether anything at all fits, without a look. */
+  /** True if any value fits without a check. */
   isOpen = false;
-  /** Whether the pass over the bytes reads anything there; one that is open, and allows nothing else, is to be parsed. */
+  /** True if the byte scan accepts any value. If `isOpen` is set without this flag, the value requires a full parse. */
   readsAnything = false;
-  /** Whether each text and number in it is shown to the model. */
+  /** True if the model reads each text and number inside the value. */
   isPrompt = false;
-  /** Whether that is so of each word and name in it as well, as of `shownTokens`. */
+  /** True if the model also reads each literal and member name inside the value, as in `shownTokens`. */
   isShown = false;
-  /** Whether a text there may say that the object around it is media, which is for the other way. */
+  /** True if the text may name a media type for its object; a media type requires a full parse. */
   isType = false;
   texts: readonly TextRule[] = [];
   numbers: readonly NumberRule[] = [];
   object: ObjectRule | undefined;
   tag: TagRule | undefined;
-  /** By the kind of its first item; undefined: no array. */
+  /** Rules of arrays by the kind of the first item; undefined if the value cannot be an array. */
   arrays: readonly ArrayRule[] | undefined;
   allowsTrue = false;
   allowsFalse = false;
   allowsNull = false;
-  /** The alternatives in the words of the schema. */
+  /** Alternatives as JSON Schema nodes, for error messages. */
   readonly options: readonly Node[];
 
   constructor(options: readonly Node[]) {
     this.options = options;
   }
 
-  /** The rule that is for this object; undefined where it fits none. */
+  /** Returns the rule for this object; undefined if the object fits no alternative. */
   objectFor(value: Readonly<Record<string, unknown>>): ObjectRule | undefined {
     const { tag } = this;
     if (tag === undefined) return this.object;
@@ -52,12 +52,12 @@ export class ValueRule {
     return tag.byValue.get(found) ?? (typeof found === "string" ? tag.others : undefined);
   }
 
-  /** The rule that is for this array: several kinds are told apart by their first item. */
+  /** Returns the rule for this array. The first item distinguishes several kinds of arrays. */
   arrayFor(value: readonly unknown[]): ArrayRule | undefined {
     return this.arrays?.[kindOf(value[0])];
   }
 
-  /** All kinds of objects that may stand there. */
+  /** Returns the rules of all kinds of objects that fit here. */
   get objects(): readonly ObjectRule[] {
     const { tag } = this;
     const rules = tag === undefined ? [this.object] : [...tag.byValue.values(), tag.others];
@@ -66,22 +66,22 @@ export class ValueRule {
 }
 
 export interface TextRule {
-  /** Characters. */
+  /** The minimum length in characters. */
   readonly least: number;
   readonly most: number;
-  /** Up to so many bytes it has no more characters than allowed, and is known to fit; -1: the bytes cannot tell. */
+  /** Length in bytes up to which a text certainly fits; -1 if the bytes cannot decide. */
   readonly maxBytes: number;
   readonly pattern: RegExp | undefined;
-  /** The text is one of these. */
+  /** Allowed texts; undefined if any text fits. */
   readonly values: ReadonlySet<unknown> | undefined;
-  /** Those that the pass over the bytes may read, as they are written. */
+  /** Allowed texts as UTF-8, for the byte scan. */
   readonly written: readonly Uint8Array[] | undefined;
 }
 
 export interface NumberRule {
   readonly isWhole: boolean;
   readonly least: number;
-  /** Whether it must be above `least`. */
+  /** True if the number must be greater than `least`, not equal. */
   readonly isAbove: boolean;
   readonly most: number;
   readonly values: ReadonlySet<unknown> | undefined;
@@ -91,76 +91,78 @@ export interface ArrayRule {
   readonly least: number;
   readonly most: number;
   readonly items: ValueRule;
-  /** The array in the words of the schema. */
+  /** The array as a JSON Schema node, for error messages. */
   readonly node: Node;
 }
 
 export interface MemberRule {
   readonly name: string;
-  /** The name as it is written, and its hash. */
+  /** The name as UTF-8, and its hash. */
   readonly bytes: Uint8Array;
   readonly hash: number;
   readonly value: ValueRule;
   readonly isRequired: boolean;
-  /** Whether a model is shown it as JSON. */
+  /** True if the model reads the value as JSON. */
   readonly isJson: boolean;
-  /** Whether its name is counted, too. */
+  /** True if the tokens of the name are counted as well. */
   readonly isShown: boolean;
-  /** Whether it tells what kind of thing the object is; see `ObjectRule.isTold`. */
+  /** True if the member identifies the kind of its object; see `ObjectRule.isTold`. */
   readonly isTelling: boolean;
-  /** Where it is noted; -1: nowhere. */
+  /** Index in `BodyNotes`; -1 if the member is not noted. */
   readonly note: number;
 }
 
-/** Objects that are told apart by the value of one member. */
+/** The rule for objects that the value of one member distinguishes. */
 export interface TagRule {
   readonly name: string;
-  /** The name as it is written, and its hash. */
+  /** The name as UTF-8, and its hash. */
   readonly bytes: Uint8Array;
   readonly hash: number;
   readonly byValue: ReadonlyMap<unknown, ObjectRule>;
-  /** For any other text there; undefined: there may be none. */
+  /** The rule for any other text in the tag; undefined if no other text is allowed. */
   readonly others: ObjectRule | undefined;
-  /** Those of `byValue` that are texts, as they are written. */
+  /** Texts of `byValue` as UTF-8, with their rules. */
   readonly written: readonly { readonly value: Uint8Array; readonly rule: ObjectRule }[];
-  /** What the tag may be, in the words of the schema. */
+  /** Allowed tags as JSON Schema nodes, for error messages. */
   readonly allowed: readonly Node[];
 }
 
 export interface ObjectParts {
-  /** Those of the schema. */
+  /** Members of the schema. */
   readonly members: readonly MemberRule[];
-  /** Those that the schema does not know, and the pass over the bytes does not take for any other. */
+  /** Members that the schema does not list but the byte scan must recognise. */
   readonly beside: readonly MemberRule[];
   readonly other: MemberRule;
   readonly names: ValueRule | undefined;
   readonly looksAtAll: boolean;
   readonly isReadable: boolean;
-  /** Left out: where it has members, or names that are looked for beside them. */
+  /** Default: true if the object has members or names to recognise beside them. */
   readonly isNamed?: boolean;
   readonly isMedia: boolean;
-  /** Names that decide something, in their bare form. */
+  /** Hashes of the decisive names in their bare form. */
   readonly decisiveHashes: Int32Array;
 }
 
 export class ObjectRule {
   readonly members: ReadonlyMap<string, MemberRule>;
   readonly required: readonly MemberRule[];
-  /** For what has no name of these. */
+  /** The rule for members with any other name. */
   readonly other: MemberRule;
-  /** The rule of the names themselves; undefined: any will do. */
+  /** The rule of the names themselves; undefined if any name fits. */
   readonly names: ValueRule | undefined;
-  /** Whether each member is looked at in the order of the object, known or not; else those of the schema in its order. */
+  /** True if every member is checked in the order of the object; otherwise only schema members, in schema order. */
   readonly looksAtAll: boolean;
-  /** Whether the pass over the bytes may read it. */
+  /** True if the byte scan may read the object. */
   readonly isReadable: boolean;
-  /** Whether names are known here: then one that another parser may take for them is for the other way. */
+  /**
+   * True if the object has known names. A name that another parser may confuse with one of them requires a full parse.
+   */
   readonly isNamed: boolean;
-  /** Whether it must have one of its telling members that is not null, for the pass over the bytes. */
+  /** True if the byte scan requires a member with `isTelling` that is not null. */
   readonly isTold: boolean;
-  /** Whether it is a part of a message whose tokens its text does not tell. */
+  /** True if the object is a message part whose token count does not follow from its text. */
   readonly isMedia: boolean;
-  /** Whether some of its names decide something: others that may be taken for them are for the other way as well. */
+  /** True if some names are decisive. A name that a parser may confuse with one of them requires a full parse. */
   readonly isDecisive: boolean;
   readonly #table: readonly (MemberRule | undefined)[];
   readonly #mask: number;
@@ -190,13 +192,13 @@ export class ObjectRule {
     this.#table = table;
   }
 
-  /** Whether some parser may take a name, which is none of its members', for one that decides something. */
+  /** Reports whether some parser may read an unknown name as a decisive one. */
   mayDecide(bareHash: number): boolean {
     for (let i = 0; i < this.#decisiveHashes.length; i++) if (this.#decisiveHashes[i] === bareHash) return true;
     return false;
   }
 
-  /** The member whose name stands there. */
+  /** Returns the member whose name is between the offsets `start` and `end`. */
   find(hash: number, start: number, end: number): MemberRule | undefined {
     for (let slot = hash & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const member = this.#table[slot];

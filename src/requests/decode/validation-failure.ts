@@ -1,4 +1,4 @@
-// Finds what is wrong with a value that does not fit its schema: the first failure, where it stands and what may stand there.
+// Finds the first place where a value does not fit its schema, and the values allowed there.
 import type { Node } from "./json-schema.ts";
 import { type ArrayRule, fitsAnyNumber, fitsAnyText, type ObjectRule, type ValueRule } from "./rule.ts";
 
@@ -6,14 +6,14 @@ export type Path = readonly (string | number)[];
 
 export interface Failure {
   path: (string | number)[];
-  /** Undefined: the field is missing. */
+  /** The wrong value; undefined if the field is missing. */
   found: unknown;
   allowed: readonly Node[];
-  /** The name of the member at `path` is wrong, not its value. */
+  /** True if the name of the member at `path` is wrong, not its value. */
   inName?: boolean;
 }
 
-/** Undefined where it fits. Ends at the first failure; where there is none nothing is made, and never a copy of the value. */
+/** Returns undefined for a fitting value. Stops at the first failure and allocates nothing before it. */
 export function findFailure(rule: ValueRule, value: unknown): Failure | undefined {
   if (rule.isOpen) return undefined;
   if (typeof value === "object" && value !== null) {

@@ -1,15 +1,15 @@
-// The words in which a wrong field is described.
+// Describes a wrong field in words.
 import type { Node } from "./json-schema.ts";
 
-/** What may stand there: `a number from 0 to 2`, `one of "a", "b"`, joined by "or". */
+/** Describes the allowed values, such as `a number from 0 to 2` or `one of "a", "b"`, joined by "or". */
 export function describeAllowed(options: readonly Node[]): string {
   const texts = options.filter((option) => option.type !== "null").map(describeOne);
   return [...new Set(texts)].join(" or ");
 }
 
 /**
- * Numbers and the like as they are; of texts, arrays and objects only what they are, as they may be private. How long a
- * text is matters only where one is `allowed`.
+ * Returns numbers and literals as they are. Texts, arrays and objects may be private, so only their type is described.
+ * The length of a text is included only if `allowed` has a string.
  */
 export function describeValue(value: unknown, allowed: readonly Node[]): string {
   if (typeof value === "string") {
@@ -47,10 +47,10 @@ function describeOne(node: Node): string {
   }
 }
 
-/** The names in `logit_bias`. */
+/** The pattern of the names in `logit_bias`. */
 const tokenIdPattern = "^\\d{1,9}$";
 
-/** Only what tells arrays apart. */
+/** Describes the item type only as far as it distinguishes arrays. */
 function describeItems(items: Node | undefined): string {
   const type = items?.type;
   return type === "string" || type === "integer" || type === "array" ? ` of ${type}s` : "";

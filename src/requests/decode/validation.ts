@@ -1,4 +1,5 @@
-// Checks a value against a schema and says in one sentence which field is wrong, what it may be, and what it was.
+// Checks a value against a schema and reports in one sentence which field is wrong, which values it allows and which it
+// has.
 import type { z } from "zod";
 import { invalidRequest } from "../../base/errors.ts";
 import { formatPath } from "../../base/text/json-path.ts";
@@ -9,7 +10,7 @@ import { describeAllowed, describeValue } from "./validation-text.ts";
 
 const compiled = new WeakMap<z.ZodType, ValueRule>();
 
-/** Does what `requireFit` does, by a schema that is compiled once. */
+/** Does what `requireFit` does, with a schema that is compiled once. */
 export function validate(schema: z.ZodType, value: unknown): void {
   let rule = compiled.get(schema);
   if (rule === undefined) {
@@ -20,8 +21,8 @@ export function validate(schema: z.ZodType, value: unknown): void {
 }
 
 /**
- * Throws `invalid_request` for the first thing that is wrong; the value is never changed or copied. The schema is not run
- * by its library, which would go on to collect every error of a body made to have millions.
+ * Throws `invalid_request` for the first failure and never changes or copies the value. The schema library does not
+ * run, because it would collect every error of a body with millions of them.
  */
 export function requireFit(rule: ValueRule, value: unknown): void {
   const failure = findFailure(rule, value);
