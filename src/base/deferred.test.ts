@@ -4,8 +4,8 @@ import { Deferred, whenSettled } from "./deferred.ts";
 
 const never = () => expect.unreachable();
 
-describe("Later", () => {
-  test("a Later tells its listeners in the call that settles it, in their order", () => {
+describe("Deferred", () => {
+  test("a Deferred calls its listeners in order, in the call that settles it", () => {
     const later = new Deferred<number>();
     const told: string[] = [];
     for (const name of ["a", "b", "c"]) later.whenSettled((value) => told.push(name + value), never);
@@ -13,7 +13,7 @@ describe("Later", () => {
     expect(told).toEqual(["a1", "b1", "c1"]);
   });
 
-  test("a Later tells at once what came before, and only what came first", () => {
+  test("a settled Deferred calls a listener at once, with the first outcome", () => {
     const later = new Deferred<number>();
     later.reject(new Error("first"));
     later.resolve(2);
@@ -22,7 +22,7 @@ describe("Later", () => {
     expect(told).toEqual([new Error("first")]);
   });
 
-  test("a Later tells each error listener as well", () => {
+  test("a rejected Deferred calls each error listener", () => {
     const later = new Deferred<number>();
     const told: unknown[] = [];
     for (const name of ["a", "b"]) later.whenSettled(never, (error) => told.push([name, error]));
@@ -33,7 +33,7 @@ describe("Later", () => {
     ]);
   });
 
-  test("a Later can be awaited, settled before or after", async () => {
+  test("a Deferred can be awaited before and after it settles", async () => {
     const before = new Deferred<number>();
     before.resolve(1);
     expect(await before).toBe(1);
@@ -42,7 +42,7 @@ describe("Later", () => {
     expect(async () => await after).toThrow("late");
   });
 
-  test("a Later gives each listener its owner", () => {
+  test("a Deferred passes each listener its owner", () => {
     const later = new Deferred<number>();
     const told: string[] = [];
     const listener = (value: number, owner: string) => void told.push(owner + value);
@@ -61,7 +61,7 @@ describe("Later", () => {
     ]);
   });
 
-  test("a Later tells the other listeners, and its settler nothing, where one of them throws", () => {
+  test("a Deferred calls the remaining listeners and settles if one of them throws", () => {
     const program = `
       import { ${Deferred.name} } from ${JSON.stringify(join(import.meta.dir, "later.ts"))};
       process.on("uncaughtException", (error) => console.log("uncaught", error.message));

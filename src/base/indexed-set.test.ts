@@ -8,7 +8,7 @@ interface One extends IndexedItem {
 const one = (number: number): One => ({ setIndex: noIndex, number });
 const numbersIn = (bag: IndexedSet<One>) => [...bag].map(({ number }) => number).sort((a, b) => a - b);
 
-test("a bag holds what came and did not go, in whatever order, however often something goes", () => {
+test("an indexed set has the items that were added and not deleted, however often one is deleted", () => {
   const bag = new IndexedSet<One>();
   const [a, b, c, d] = [one(1), one(2), one(3), one(4)];
   for (const each of [a, b, c, d]) bag.add(each);
@@ -24,7 +24,7 @@ test("a bag holds what came and did not go, in whatever order, however often som
   expect(bag.size).toBe(0);
 });
 
-test("a bag gives each of those that stay, while whoever looks at one deletes any of them and adds others", () => {
+test("an indexed set yields each remaining item while the loop deletes and adds items", () => {
   for (let seed = 1; seed <= 200; seed++) {
     const bag = new IndexedSet<One>();
     const all = Array.from({ length: 20 }, (_, number) => one(number));

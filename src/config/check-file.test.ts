@@ -423,8 +423,8 @@ test("an empty file and one of comments alone are no configuration", () => {
   for (const text of ["", "# nothing\n", "---\n"]) expect(check(text).problems).toEqual([]);
 });
 
-describe("models that stand in", () => {
-  test("models that stand in may stand in for each other, and may be models that an upstream lists", () => {
+describe("fallbacks", () => {
+  test("accepts fallbacks that name each other, and models that an upstream lists", () => {
     const each = "models:\n  - { id: m, fallbacks: [n], deployments: [{ upstream: built-in }] }\n";
     const other = "  - { id: n, fallbacks: [m], deployments: [{ upstream: built-in }] }\n";
     expect(problemsOf(each + other)).toEqual([]);
@@ -432,7 +432,7 @@ describe("models that stand in", () => {
     expect(check(upstream + each).warnings).toEqual([]);
   });
 
-  test("models that stand in and that nobody can know are warned of", () => {
+  test("warns of fallbacks that no upstream can be known to have", () => {
     expect(check(`${model}    fallbacks: [nobody]`).warnings).toEqual([
       "headrace.yaml:4:17  models[0].fallbacks[0]: is no model of this file, and no upstream is asked for others",
     ]);

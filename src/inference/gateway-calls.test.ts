@@ -41,7 +41,7 @@ test("so many are under way for one purpose, and for all; one beyond is refused 
   await expect(again).rejects.toThrow("no account yet");
 });
 
-test("a body that its holder has no room for is not asked", async () => {
+test("a call whose body exceeds its memory account is not made", async () => {
   const { ask, ledger } = waiting();
   await expect(ask("cache", "x".repeat(900_000))).rejects.toMatchObject({ code: "rate_limit_exceeded" });
   expect(ledger.held).toBe(0);

@@ -185,7 +185,7 @@ function callFor(more: Partial<InferenceCall<unknown>>, stream: boolean): Infere
 
 const inFlight = () => [broken, working].map((engine) => capacity.figures(engine)[0]?.inFlight);
 
-test("served by a model that stands in", async () => {
+test("served by a fallback", async () => {
   const standIns: string[] = [];
   const call = callFor({ onServedBy: (model) => void standIns.push(model) }, false);
   expect(JSON.parse(String(await run(call, deps)))).toMatchObject({ model: "stand-in" });

@@ -1107,7 +1107,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  test("moves running requests to a new file when somebody deletes the spool's files, and goes on with its upkeep", async () => {
+  test("moves running requests to a new file if the spool's files are deleted, and continues its maintenance", async () => {
     const ledger = await open({ carryAfterMs: 0 });
     const running = ledger.begin(beginOf("running"));
     await running.begun;

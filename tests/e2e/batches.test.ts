@@ -519,7 +519,7 @@ test("a line that needs more than a rate limit ever allows has that as its answe
   expect(refused).toMatchObject({ custom_id: "long", response: { status_code: 429 } });
 });
 
-test("a line whose lease ran out while its holder lives is not asked again by that holder", async () => {
+test("a process does not run a line again whose lease ran out while it runs the line", async () => {
   const gate = Promise.withResolvers<void>();
   const asked: string[] = [];
   upstream.script(async (request, res) => {

@@ -142,7 +142,7 @@ describe("another model", () => {
     },
   );
 
-  test("that has guardrails of its own does not stand in where those have not looked, and does where they have", async () => {
+  test("skips a fallback whose guardrails have not checked the request", async () => {
     const before = upstream.requests.filter(({ body }) => body["model"] === "block").length;
     expect((await ask({ model: "falls", messages: harmless })).status).toBeGreaterThanOrEqual(500);
     expect(upstream.requests.filter(({ body }) => body["model"] === "block").length).toBe(before);

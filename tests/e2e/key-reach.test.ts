@@ -164,7 +164,7 @@ describe.each<Refusal>([
     }
   });
 
-  test("has no stand-in that is not in its reach", async () => {
+  test("has no fallback outside its access", async () => {
     expect((await chat(await make(), "near-failing")).status).toBe(502);
     expect(there.requests).toEqual([]);
     expect((await chat(server.key, "near-failing")).status).toBe(200);

@@ -188,7 +188,7 @@ test("a full upstream shows: places, who waits, for how long, and who is refused
   expect(after.get("headrace_inference_requests_waiting", { model })).toBe(0);
 });
 
-test("retries, and a model that stands in, are counted; an upstream that is gone is down", async () => {
+test("counts retries and fallbacks, and shows an unreachable upstream as down", async () => {
   const broken = await startUpstream((_request, res) => void res.destroy());
   stack.push(broken);
   const { server } = await start(

@@ -43,7 +43,7 @@ describe("a command of headrace.yaml", () => {
     expect([stateOf(server, "one"), stateOf(server, "two")]).toEqual(["off", "loaded"]);
   });
 
-  test("that cannot be started is answered with 503 and when to try again, and another deployment stands in", async () => {
+  test("that cannot be started is answered with 503 and Retry-After, or by another deployment", async () => {
     const yaml = `engine:\n  commands:${command("bad", { args: "--fail 1" })}${command("good")}
 models:
   - id: either

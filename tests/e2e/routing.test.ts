@@ -157,7 +157,7 @@ describe("warm prompts", () => {
   });
 });
 
-describe("models that stand in", () => {
+describe("fallbacks", () => {
   const models = (more = "") => `models:
   - id: large
     price: { input: 100, output: 100 }
@@ -192,7 +192,7 @@ ${more}`;
     expect(server.logged("request").filter(({ served_by }) => served_by === "small")).toHaveLength(2);
   });
 
-  test("models do not stand in where the request itself is at fault, nor where it is answered by the one that was asked for", async () => {
+  test("no fallback serves a request that is at fault itself, or that the requested model answers", async () => {
     let status = 400;
     const [large, small] = await upstreams((request, response) => {
       if (status === 400) json(response, 400, { error: { message: "no such parameter" } });
@@ -207,7 +207,7 @@ ${more}`;
     expect(small.requests).toHaveLength(0);
   });
 
-  test("models stand in only where the key may use them and they can do it; else the error is of what was asked for", async () => {
+  test("a fallback serves only if the key may use it and it can do the request; otherwise the error is the requested model's", async () => {
     const servers = await upstreams(fails, chatScript(), chatScript());
     const last = `  - id: last
     capabilities: { chat: false }

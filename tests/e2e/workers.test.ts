@@ -343,7 +343,7 @@ test("a changed configuration holds in all workers from the reload on", async ()
   expect(counts(await Promise.all(Array.from({ length: 30 }, () => chat(server))))).toEqual({ 200: 30 });
 });
 
-test("a model is served by the primary process alone while it has policies, and so is one whose stand-in has some", async () => {
+test("the primary process alone serves a model that has policies, or whose fallback has some", async () => {
   const place = "deployments: [{ upstream: up, model: upstream-model }]";
   const plain = `models:\n  - { id: plain, ${place} }\n`;
   const governed = (policies: string) =>

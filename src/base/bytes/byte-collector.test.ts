@@ -23,7 +23,7 @@ test("whatever the cuts, all pieces come out in order, what is counted covers th
   );
 });
 
-test("where its holder may hold no more a collector gives the refusal", () => {
+test("a collector returns the refusal once its memory account is full", () => {
   const ledger = new BufferedBytes(300_000);
   ledger.visitors.take("answers", 1);
   const collector = new ByteCollector("answers", ledger.visitors, ByteSpan.of("x"));

@@ -322,7 +322,7 @@ test("of a declared length each piece is given back once it was copied, and the 
   expect((await whole).text).toBe("a".repeat(120_000) + "b".repeat(80_000));
 });
 
-test("of a declared length no more than that is ever taken from its holder, so a body is read for which there is just the room", async () => {
+test("a body with a declared length reserves no more than that length, so the last free bytes are usable", async () => {
   const body = new ConnectionBody(200_000, 1_000_000);
   body.push(Buffer.alloc(100_000, "a"), 0);
   body.push(Buffer.alloc(50_000, "b"), 0);

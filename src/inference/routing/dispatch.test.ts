@@ -677,7 +677,7 @@ describe("the body for an engine", () => {
   });
 });
 
-describe("models that stand in", () => {
+describe("fallbacks", () => {
   const named = (id: string, fallbacks: readonly string[] | undefined, ...engines: Engine[]): Model => ({
     ...{ ...modelOn(...engines), id },
     ...(fallbacks ? { fallbacks } : {}),

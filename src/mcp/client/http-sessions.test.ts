@@ -217,7 +217,7 @@ for (const isLegacy of [false, true]) {
       await until(() => aborted.length === 1, "the server was told");
     });
 
-    test("may not give more than a result may have, and nothing stays on the ledger of held bytes", async () => {
+    test("may not return more than the bound of a result, and no bytes stay reserved", async () => {
       await using server = new HttpMcpServer({ isLegacy, tools });
       await using world = new LinkWorld();
       const before = bufferedBytes.byKind.answers;
