@@ -1,4 +1,4 @@
-// Addresses that a stranger chose: which of them may be asked.
+// Addresses of URLs that a user chose: which of them the gateway may connect to.
 import { expect, test } from "bun:test";
 import { addressesOf, type EgressRules } from "./addresses.ts";
 

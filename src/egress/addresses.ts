@@ -1,18 +1,19 @@
-// Where a name of the internet leads at one attempt, checked: requests to addresses that others chose must not reach the inside of a network.
+// Resolves the host of an egress URL and checks each address, because a URL that a user chose must not reach a private
+// network.
 import { parseRange } from "../base/text/ip-range.ts";
 import { isLoopbackAddress, isPublicAddress } from "./public-address.ts";
 
-/** Gives all addresses of a name. */
+/** Returns all addresses of a host name. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
 export interface EgressRules {
-  /** In development, and where the configuration says so: this machine may be asked, without TLS as well. */
+  /** True in development, or if the configuration allows it: loopback addresses are permitted, also without TLS. */
   allowLoopback: boolean;
-  /** Origins that an operator named: asked wherever they are, as servers are that operators add. Left out: none. */
+  /** Origins that an operator configured. They may have private addresses. Left out: none. */
   named?: readonly string[];
 }
 
-/** `message` is one of a few words: what a name leads to is told to nobody. */
+/** Error whose `message` is one of a few fixed words, so that the resolved address is not disclosed. */
 export class EgressRefused extends Error {
   override readonly name = "OutwardRefused";
 }
@@ -20,8 +21,8 @@ export class EgressRefused extends Error {
 const resolvePatienceMs = 5_000;
 
 /**
- * The addresses to connect to at this attempt, each of them checked: the name is not asked again. Throws EgressRefused
- * where any of them is not public: who controls the name would decide which one is taken.
+ * Returns the checked addresses to connect to; the name is not resolved again. Throws EgressRefused if any address is
+ * not public, because the owner of the name could choose among them.
  */
 export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve): Promise<string[]> {
   const { allowLoopback, named = [] } = rules;
@@ -35,13 +36,13 @@ export async function addressesOf(url: URL, rules: EgressRules, resolve: Resolve
   if (url.protocol !== "https:" && !isNamed && !(allowLoopback && found.every(isLoopbackAddress))) {
     throw new EgressRefused("not_https");
   }
-  // Machines without IPv6 are told of such addresses as well.
+  // IPv4 addresses come first, because a machine without IPv6 also resolves IPv6 addresses.
   return [...found].sort((a, b) => Number(a.includes(":")) - Number(b.includes(":")));
 }
 
 /**
- * Asks as the system is configured, over sockets: the system's own look-up takes one of the few threads that files, and the
- * names of model servers, need as well, for as long as the servers of a name say nothing.
+ * Resolves names with c-ares, over sockets. The system's resolver would occupy one of the few threads that file access
+ * needs, for as long as a DNS server is silent.
  */
 export const resolveBySystem: Resolve = async (name) => {
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -56,12 +57,12 @@ export const resolveBySystem: Resolve = async (name) => {
   }
 };
 
-/** IPv6 addresses without their brackets. */
+/** Returns the host of a URL, for IPv6 without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "");
 }
 
-/** Whether the URL itself says that it is on this machine. */
+/** Reports whether the host of the URL is a loopback address or `localhost`. */
 export function isLoopbackHost(url: URL): boolean {
   return url.hostname === "localhost" || isLoopbackAddress(hostOf(url));
 }

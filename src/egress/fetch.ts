@@ -1,4 +1,5 @@
-// The same requests in the form of `fetch`, for libraries that take one: answers are read whole, within bounds, and no redirect is followed.
+// Egress requests behind the interface of `fetch`, for libraries that take one. Responses are read whole, within
+// bounds, and redirects are not followed.
 import { readAll } from "../base/bytes/body-source.ts";
 import { Cancellation } from "../base/cancellation.ts";
 import { EgressRefused } from "./addresses.ts";
@@ -7,13 +8,16 @@ import { type EgressAnswer, type EgressOptions, sendEgress } from "./send.ts";
 export type EgressFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 export interface EgressFetchOptions extends EgressOptions {
-  /** The most bytes of an answer's body. */
+  /** Maximum bytes of a response body. */
   maxBytes: number;
 }
 
 const withoutBody = new Set([204, 205, 304]);
 
-/** `timeoutMs` is for all of an exchange. Rejects as `sendEgress` does, and with a BodyTooLongError. */
+/**
+ * Returns a `fetch` that rejects as `sendEgress` does, and with a BodyTooLongError. `timeoutMs` bounds the whole
+ * exchange.
+ */
 export function egressFetch(options: EgressFetchOptions): EgressFetch {
   return async (url, init = {}) => {
     const cancellation = new Cancellation();
@@ -38,7 +42,7 @@ export function egressFetch(options: EgressFetchOptions): EgressFetch {
   };
 }
 
-/** Whatever else such a library could send is not asked for here. */
+/** Throws for every type of body other than text and URLSearchParams. */
 function textOf(body: unknown): string {
   if (typeof body === "string") return body;
   if (body instanceof URLSearchParams) return body.toString();

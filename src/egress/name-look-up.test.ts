@@ -1,4 +1,4 @@
-// Names of receivers whose servers say nothing, and what else this process does meanwhile.
+// DNS queries whose servers are silent, and the work that the process does meanwhile.
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { resolveBySystem } from "./addresses.ts";
 const directory = mkdtempSync(join(tmpdir(), "headrace-names-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** A configuration of its own is for root alone, and Linux. */
+/** Linux and root are needed to mount a separate resolver configuration. */
 const mayMount = process.getuid?.() === 0 && Bun.spawnSync(["unshare", "-m", "true"]).exitCode === 0;
 const silentServer = "127.77.0.1";
 

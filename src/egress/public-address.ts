@@ -1,9 +1,11 @@
-// Which addresses may be asked that somebody else chose: those of the public internet, and none by which the inside of a network is reached.
+// Decides which addresses a URL that a user chose may reach: public ones, and none that lead into a private network.
 import { parseRange, rangesContain } from "../base/text/ip-range.ts";
 
 const rangesOf = (texts: readonly string[]) => texts.flatMap((text) => parseRange(text) ?? []);
 
-/** IANA's special-purpose registries: whatever of them is not globally reachable unicast, and ways into IPv4. */
+/**
+ * IPv4 ranges of IANA's special-purpose registries that are not globally reachable unicast, or that translate to IPv4.
+ */
 const notPublicIpv4 = rangesOf([
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -21,18 +23,23 @@ const notPublicIpv4 = rangesOf([
   "224.0.0.0/4",
   "240.0.0.0/4",
 ]);
-/** Only this is given out as global unicast (RFC 4291, 2.4): it has no NAT64 (64:ff9b::), no unique local, no mapped address in it. */
+/**
+ * IPv6 range that is assigned as global unicast (RFC 4291, 2.4). NAT64 (64:ff9b::), unique local and IPv4-mapped
+ * addresses are outside it.
+ */
 const unicastIpv6 = rangesOf(["2000::/3"]);
-/** What is not, all the same: protocol assignments with Teredo and benchmarking, documentation, 6to4. */
+/**
+ * Ranges inside 2000::/3 that are not public: protocol assignments with Teredo and benchmarking, documentation, 6to4.
+ */
 const notPublicIpv6 = rangesOf(["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"]);
 const loopback = rangesOf(["127.0.0.0/8", "::1/128"]);
 
-/** False as well for what is no address, as one with a zone. */
+/** Returns false also for text that is not an address, and for an address with a zone. */
 export function isPublicAddress(address: string): boolean {
   const range = parseRange(address);
   if (!range || address.includes("/")) return false;
   if (!address.includes(":")) return !rangesContain(notPublicIpv4, address);
-  // An IPv4 address in the clothes of IPv6: some stacks connect to what it carries.
+  // IPv4-mapped IPv6 addresses are refused, because some network stacks connect to the IPv4 address inside.
   if (range.words.length === 1) return false;
   return rangesContain(unicastIpv6, address) && !rangesContain(notPublicIpv6, address);
 }

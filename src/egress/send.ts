@@ -1,4 +1,5 @@
-// Requests to addresses that others chose: each over a connection of its own to an address that was checked, following nothing.
+// Sends requests to URLs that users chose: each over its own connection to a checked address, without following
+// redirects.
 import type { BodySource } from "../base/bytes/body-source.ts";
 import type { Cancellation } from "../base/cancellation.ts";
 import { Http1Client, type OriginTls, originOf } from "../http1/client/client.ts";
@@ -8,22 +9,27 @@ import { addressesOf, EgressRefused, type EgressRules, hostOf, type Resolve } fr
 export interface EgressOptions {
   rules: EgressRules;
   resolve: Resolve;
-  /** For the connection, the head of the answer, and each silence in its body; what bounds all of it is the cancellation. */
+  /**
+   * Timeout of the connection, of the response head, and of each silence in the body. The cancellation bounds the whole
+   * exchange.
+   */
   timeoutMs: number;
-  /** Certificates (PEM) to trust instead of the well-known ones; of tests. */
+  /** Certificates (PEM) that tests trust instead of the well-known ones. */
   ca?: string;
 }
 
 export interface EgressAnswer extends Omit<ClientResponse, "body"> {
   body: BodySource;
-  /** To be called once, also where the body was read to its end: with it ends whatever else the server would go on to say. */
+  /** Closes the connection. The caller calls this function once, even after the body was read to its end. */
   close(): void;
 }
 
-/** The most addresses of a name that are tried. */
 const maxAddresses = 3;
 
-/** Rejects with an EgressRefused, a ClientError, or the reason of the cancellation, which holds until the head is here. */
+/**
+ * Rejects with an EgressRefused, a ClientError, or the reason of the cancellation. The cancellation applies until the
+ * response head arrives.
+ */
 export async function sendEgress(
   url: URL,
   request: Omit<ClientRequest, "path">,
@@ -52,7 +58,7 @@ export async function sendEgress(
   throw new EgressRefused("name_not_found");
 }
 
-/** A look-up cannot be stopped, but need not be waited for. */
+/** Rejects on cancellation without waiting for the DNS query, which cannot be stopped. */
 async function orCancelled<Value>(work: Promise<Value>, cancellation: Cancellation): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const listener = () => reject(cancellation.reason);
@@ -64,7 +70,7 @@ async function orCancelled<Value>(work: Promise<Value>, cancellation: Cancellati
   }
 }
 
-/** One of a few words, for whatever `sendEgress` and the body of its answer reject with. */
+/** Returns one of a few fixed words for an error of `sendEgress` or of its response body. */
 export function egressFault(error: unknown): string {
   if (error instanceof EgressRefused) return error.message;
   if (!(error instanceof ClientError)) return "not_sent";

@@ -1,20 +1,20 @@
-// How long a sound is, as far as the beginning of its file tells; else an estimate from its bytes.
+// Returns the duration of an audio file from its first bytes, or an estimate from its size.
 
-/** Bytes of a file that are looked at: the chunks before the samples of a WAV file fit by far. */
+/** Bytes at the start of a file that are examined. The chunks before the samples of a WAV file are far shorter. */
 export const audioStartBytes = 4_096;
-/** Compressed sound is mostly of 128 kbit/s or less: the estimate is rather too short than too long. */
+/** Compressed audio mostly has 128 kbit/s or less, so the estimate is rather too short than too long. */
 const defaultBytesPerSecond = 16_000;
-/** PCM, floating point, A-law, mu-law, and those of them with more channels: each sample has bytes of its own. */
+/** WAV formats with a fixed size of each sample: PCM, floating point, A-law, mu-law, and their multichannel form. */
 const plainFormats: ReadonlySet<number> = new Set([1, 3, 6, 7, 0xfffe]);
-/** The part of a WAV file that its samples are at least: behind them are names and places. */
+/** Samples are at least this share of a WAV file. The rest, behind the samples, is metadata. */
 const minSamples = 0.9;
 /**
- * Two channels of 48,000 samples of 32 bits. A header that says more may be made up, and what listens goes by the frames behind
- * it: then the recording is charged as if it had so many.
+ * Byte rate of two channels of 48,000 samples of 32 bits. If a header states more, it may be invented while decoders go
+ * by the frames. The recording is then charged at this rate.
  */
 const maxBytesPerSecond = 48_000 * 2 * 4;
 
-/** Seconds. `start`: the first bytes of it; `bytes`: of all of it. */
+/** Returns seconds. `start` is the first bytes of the file, and `bytes` the size of the whole file. */
 export function audioSeconds(start: Buffer, bytes: number): number {
   const told = wavSeconds(start, bytes) ?? flacSeconds(start, bytes);
   if (told === undefined || !Number.isFinite(told)) return bytes / defaultBytesPerSecond;
@@ -22,8 +22,8 @@ export function audioSeconds(start: Buffer, bytes: number): number {
 }
 
 /**
- * RIFF WAVE: a chunk `fmt ` with what the samples are, and one `data` with them. The bytes of a second that it names beside
- * are taken from nobody who is charged by them: decoders go by the samples as well.
+ * Reads RIFF WAVE: the chunk `fmt ` describes the samples, and the chunk `data` holds them. The byte rate that the
+ * header states is ignored for fixed-size samples, as decoders ignore it too.
  */
 function wavSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.toString("latin1", 0, 4) !== "RIFF" || start.toString("latin1", 8, 12) !== "WAVE") return undefined;
@@ -33,17 +33,18 @@ function wavSeconds(start: Buffer, bytes: number): number | undefined {
     if (name === "fmt " && at + 24 <= start.length) rate = bytesPerSecond(start, at + 8);
     if (name === "data") {
       const rest = bytes - at - 8;
-      // One that was written as it was recorded says nothing, or too much, of its length; and more than notes behind it are samples.
+      // Recorders that write while recording leave no size, or one that is too large. The rest of the file then counts
+      // as samples.
       const samples = size < rest && size >= rest * minSamples ? size : rest;
       return rate > 0 ? samples / rate : undefined;
     }
-    // Chunks begin at even places.
+    // Chunks begin at even offsets.
     at += 8 + size + (size % 2);
   }
   return undefined;
 }
 
-/** By the chunk `fmt `, which begins at `at` (Microsoft, WAVEFORMATEX). */
+/** Reads the chunk `fmt `, which begins at `at` (Microsoft, WAVEFORMATEX). */
 function bytesPerSecond(start: Buffer, at: number): number {
   const [channels, samples, named] = [
     start.readUInt16LE(at + 2),
@@ -55,8 +56,8 @@ function bytesPerSecond(start: Buffer, at: number): number {
 }
 
 /**
- * FLAC (RFC 9639, 8.2): the first block has the samples of a second, in 20 bits, and of all, in 36; between them, less one,
- * the channels and the bits of a sample. All but none of it is longer packed than it was before.
+ * Reads FLAC (RFC 9639, 8.2). The first block has the sample rate in 20 bits and the total samples in 36. Between them
+ * are the channels and the bits of a sample, each less one. Packed audio is hardly ever longer than unpacked.
  */
 function flacSeconds(start: Buffer, bytes: number): number | undefined {
   if (start.length < 26 || start.toString("latin1", 0, 4) !== "fLaC") return undefined;

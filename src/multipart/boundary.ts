@@ -1,8 +1,8 @@
-// The boundary of a form, by the field Content-Type of its request (RFC 7578, 4.1; RFC 2046, 5.1.1).
+// Reads the boundary of a form from the request header Content-Type (RFC 7578, 4.1; RFC 2046, 5.1.1).
 import { GatewayError, invalidRequest } from "../base/errors.ts";
 
 const formType = /^multipart\/form-data[ \t]*(?:;|$)/i;
-/** Only what all parsers agree on: one boundary, in quotes or as a token, and beside it a charset at most. */
+/** Form of Content-Type that all parsers agree on: one boundary, quoted or as a token, and at most a charset. */
 const boundaryField =
   /^multipart\/form-data[ \t]*;[ \t]*boundary=(?:"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])"|([\w'+.-]{1,70}))[ \t]*(?:;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
@@ -10,7 +10,10 @@ export function isForm(contentType: string | null): boolean {
   return contentType !== null && formType.test(contentType);
 }
 
-/** Throws `invalid_request` where there is none, or one that parsers read in different ways; `unsupported_media_type` for no form. */
+/**
+ * Throws `unsupported_media_type` if the body is no form, and `invalid_request` if the boundary is missing or
+ * ambiguous.
+ */
 export function boundaryOf(contentType: string | null): string {
   if (!isForm(contentType)) {
     throw new GatewayError(

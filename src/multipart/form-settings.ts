@@ -1,15 +1,15 @@
-// How forms are kept, and how large one may be.
+// Settings of forms: where they are buffered, and how large a form may be.
 import type { SpoolSpace } from "./spool-space.ts";
 
 export interface FormSettings {
   space: SpoolSpace;
-  /** Read for every request: a reload may change them. */
+  /** Reads the limits for every request, because a reload may change them. */
   limits(): FormLimits;
 }
 
 export interface FormLimits {
-  /** Bytes of a form; above it: 413. */
+  /** Maximum bytes of a form. A larger form is refused with 413. */
   formBytes: number;
-  /** Bytes up to which one stays in memory. */
+  /** Bytes up to which a form stays in memory. */
   formMemoryBytes: number;
 }

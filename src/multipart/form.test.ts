@@ -1,4 +1,5 @@
-// What is kept of a form: in memory or on the disk, for as long as somebody needs it, within bounds; and how long its sound is.
+// Buffering of forms in memory or on disk, for as long as a request needs the form, within bounds; and the duration of
+// audio.
 
 import { heapStats } from "bun:jsc";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -15,7 +16,7 @@ import { boundaryOf, isForm } from "./boundary.ts";
 import { readForm } from "./read-form.ts";
 import { SpoolSpace } from "./spool-space.ts";
 
-/** The model's id, which is held as long as the request, and not as the form. */
+/** Bytes of the field `model`, which count until the request ends, not until the form is released. */
 const textBytes = 1;
 let home: string;
 let held = 0;
@@ -53,7 +54,7 @@ function read(bytes: Buffer, space: SpoolSpace, { memoryBytes = 1_000, accountId
   return readForm(source, options, (error) => error);
 }
 
-/** All of it, with a pause behind each piece, as a slow server would take it. */
+/** Reads the whole source with a pause after each piece, as a slow upstream would. */
 function taken(source: BodySource): Promise<Buffer> {
   const pieces: Buffer[] = [];
   return new Promise((resolve, reject) => {
@@ -69,7 +70,7 @@ function taken(source: BodySource): Promise<Buffer> {
   });
 }
 
-/** Returns a form as the runtime reads it: names, texts, and names and contents of files. */
+/** Returns the form as the runtime parses it: names, texts, and the names and contents of files. */
 async function fieldsOf(form: SentForm): Promise<unknown[]> {
   const bytes = await taken(form.open());
   expect(bytes.length).toBe(form.length);
@@ -237,7 +238,7 @@ test("a form that cannot be held, written or read to its end leaves nothing", as
   await expect(read(form(Buffer.alloc(50_000)), space, { source: cut })).rejects.toThrow("cut");
   rmSync(join(home, "forms"), { recursive: true });
   await expect(read(form(Buffer.alloc(50_000)), space)).rejects.toThrow("cannot write");
-  // What was on its way is given back behind it.
+  // Bytes in progress are released asynchronously.
   await Bun.sleep(0);
   expect([held, space.heldBytes]).toEqual([2 * textBytes, 0]);
 });
@@ -294,7 +295,7 @@ describe("the length of sound", () => {
     const wav = wavOf(1);
     wav.writeUInt32LE(0, 24);
     expect(audioSeconds(wav, 160_000)).toBe(10);
-    // It would take two gigabytes a second, and be next to nothing.
+    // The header would mean two gigabytes a second and a duration of nearly zero.
     wav.writeUInt32LE(0x40000000, 24);
     expect(audioSeconds(wav, 3_840_000)).toBe(10);
   });
@@ -334,10 +335,10 @@ describe("the length of sound", () => {
     const start = wav.subarray(0, 4_096);
     wav.writeUInt32LE(6_000_000, 28);
     expect(audioSeconds(start, wav.length)).toBe(100);
-    // The first of several pieces of samples.
+    // The chunk `data` states two bytes, as if more chunks of samples followed.
     wav.writeUInt32LE(2, 40);
     expect(audioSeconds(start, wav.length)).toBe(100);
-    // Samples of a format that is packed.
+    // MP3 is the WAV format 0x55.
     wav.writeUInt16LE(0x55, 20);
     expect(audioSeconds(start, 160_044)).toBe(10);
 

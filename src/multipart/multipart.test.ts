@@ -1,4 +1,4 @@
-// Forms are read the same however they are cut, and in no other way than others read them; what they differ in is refused.
+// Forms parse the same however their bytes are split. Forms that parsers read differently are refused.
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { MultipartReader, maxHeadBytes } from "./multipart.ts";
@@ -35,7 +35,7 @@ const part = (head: string, content = "x") => `--b\r\n${head}\r\n\r\n${content}\
 const named = 'Content-Disposition: form-data; name="a"';
 const form = (...parts: readonly string[]) => Buffer.from(`${parts.join("")}--b--\r\n`);
 
-/** Pieces of which boundaries consist, so that contents come near to them. */
+/** Fragments of boundaries, so that generated contents come close to a boundary. */
 const content = fc
   .array(fc.constantFrom("\r", "\n", "\r\n", "-", "--", "b", "\r\n--", "\r\n--a", "\r\n-", "x", "é", " "), {
     maxLength: 20,
@@ -111,7 +111,8 @@ describe("refused is", () => {
     ["a name twice", `${part(`${named}; name="b"`)}--b--`, "name twice"],
     ["an escaped name", `${part('Content-Disposition: form-data; name="a\\"b"')}--b--`, "differ"],
     ["a name of RFC 5987", `${part(`${named}; name*=utf-8''b`)}--b--`, "differ"],
-    // Python's `email`, by which Starlette reads forms, takes each of the next three for a part with the name `model`.
+    // Python's `email`, with which Starlette parses forms, takes each of the next three for a part with the name
+    // `model`.
     ["a name in two of RFC 2231", `${part(`${named}; name*0=mo; name*1=del`)}--b--`, "differ"],
     ["a name in angle brackets", `${part("Content-Disposition: form-data; name=<model>")}--b--`, "differ"],
     ["a name in a quote", `${part(`${named}; filename="\\\\"; x="; name=model; y="`)}--b--`, "differ"],

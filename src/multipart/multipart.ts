@@ -1,53 +1,54 @@
-// Reads a form as it comes (RFC 7578): where its parts begin and end, strictly, as whoever it is sent on to reads it once more.
+// Parses a multipart form as its bytes arrive (RFC 7578). The parser is strict, because the upstream parses the same
+// form again.
 import { invalidRequest } from "../base/errors.ts";
 import { type PartHead, readPartHead } from "./part-head.ts";
 
-/** Told of the parts in their order; offsets are counted from the beginning of the form. */
+/** Receiver of the parts, in their order. Offsets count from the beginning of the form. */
 export interface PartTaker {
-  /** A part begins; its content at `at`. May throw. */
+  /** Begins a part whose content starts at offset `at`. May throw. */
   part(head: PartHead, at: number): void;
-  /** Some of its content, in `bytes` from `start` to `end`, lent until this returns. May throw. */
+  /** Receives content of the part: `bytes` from `start` to `end`, valid until the call returns. May throw. */
   content(bytes: Buffer, start: number, end: number): void;
   partEnd(at: number): void;
 }
 
-/** Bytes of the head of one part; names and types of files take some hundred. */
+/** Maximum bytes of the headers of one part. Usual headers take some hundred bytes. */
 export const maxHeadBytes = 8 * 1024;
-/** Bytes between a boundary and the end of its line. */
+/** Maximum bytes between a boundary and the end of its line. */
 const maxLineBytes = 256;
 const [carriageReturn, lineFeed, dash, blank, tab] = [0x0d, 0x0a, 0x2d, 0x20, 0x09];
 const endOfHead = "\r\n\r\n";
 const roomOfHead = maxHeadBytes + endOfHead.length;
-/** Beginnings of lines of a content: readers differ in which of these a boundary may follow. */
+/** Positions in a line of content. Parsers differ in which of these positions a boundary may follow. */
 const [within, atStart, afterReturn, afterFeed, afterBoth] = [0, 1, 2, 3, 4];
-/** Bytes before a boundary in each of these cases, in the same order. */
+/** Line end before a boundary for each of these positions, in the same order. */
 const lineEnds = ["", "", "\r", "\n", "\r\n"] as const;
 
 type State =
-  /** In the content of a part, or, at first, before the boundary that everything begins with. */
+  /** Inside the content of a part, or, at first, before the first boundary. */
   | "content"
-  /** Behind a boundary, up to the end of its line. */
+  /** The reader is behind a boundary, before the end of its line. */
   | "line"
   | "head"
-  /** Behind the last boundary. */
+  /** The reader is behind the last boundary. */
   | "over";
 
 export class MultipartReader {
   readonly #taker: PartTaker;
   readonly #boundary: Buffer;
-  /** The boundary behind each line end. */
+  /** Delimiters: the boundary behind each line end. */
   readonly #delimiters: readonly Buffer[];
   #state: State = "content";
   #isFirst = true;
-  /** The line end that was the last to be seen, and the bytes of the boundary behind it: neither is given yet. */
+  /** Last line end, and the bytes of the boundary matched behind it. Neither is passed to the receiver yet. */
   #line = atStart;
   #matched = 0;
-  /** What came of a line. */
+  /** Bytes of a boundary line read so far. */
   #gathered = "";
-  /** What came of a head, in room that is used again for the next. */
+  /** Headers read so far, in a buffer that is reused for the next part. */
   #headRoom: Buffer | undefined;
   #headBytes = 0;
-  /** Offset of what is given to `push` next. */
+  /** Offset of the bytes that the next `push` receives. */
   #at = 0;
 
   constructor(boundary: string, taker: PartTaker) {
@@ -56,7 +57,7 @@ export class MultipartReader {
     this.#taker = taker;
   }
 
-  /** Throws `invalid_request`, and what the taker throws. */
+  /** Throws `invalid_request`, and errors of the receiver. */
   push(bytes: Buffer): void {
     let i = 0;
     while (i < bytes.length) {
@@ -68,7 +69,7 @@ export class MultipartReader {
     this.#at += bytes.length;
   }
 
-  /** All of it was given. Throws `invalid_request` where that is not all of a form. */
+  /** Ends the form. Throws `invalid_request` if the form is incomplete. */
   end(): void {
     if (this.#state === "line" && this.#gathered === "--") return;
     if (this.#state === "over") return;
@@ -92,7 +93,7 @@ export class MultipartReader {
         if (++this.#matched === boundary.length) return this.#foundAt(i);
       } else {
         if (this.#isFirst) throw this.#notBegun();
-        // A boundary can begin nowhere in what was held back: it has no line end in it.
+        // No boundary can begin inside the bytes held back, because they contain no line end.
         this.#give(this.#delimiters[this.#line] as Buffer, 0, endLength(this.#line), this.#matched);
         this.#line = within;
         this.#matched = 0;
@@ -113,7 +114,7 @@ export class MultipartReader {
     return i;
   }
 
-  /** Returns the bytes but for a line end, and a boundary's beginning behind it, that may go on in the next piece. */
+  /** Passes the bytes on, except a line end and the start of a boundary that may continue in the next bytes. */
   #giveRest(bytes: Buffer, from: number): number {
     const least = Math.max(from, bytes.length - this.#boundary.length);
     let at = bytes.length;
@@ -146,7 +147,7 @@ export class MultipartReader {
     return next;
   }
 
-  /** Blanks may stand behind a boundary; two dashes say that it is the last. */
+  /** Reads the rest of a boundary line. Blanks may follow a boundary; two dashes mark the last boundary. */
   #lineEnd(bytes: Buffer, from: number): number {
     for (let i = from; i < bytes.length; i++) {
       this.#gathered += String.fromCharCode(bytes[i] as number);
@@ -175,7 +176,7 @@ export class MultipartReader {
       throw invalidRequest(`The headers of a part of the form are longer than ${maxHeadBytes} bytes.`);
     }
     const next = from + end + endOfHead.length - before;
-    // Names of files are UTF-8, whatever else they may be.
+    // Filenames are UTF-8, whatever the charset of the text is.
     const head = readPartHead(read.toString("utf8", 0, end));
     this.#headBytes = 0;
     this.#state = "content";
@@ -195,7 +196,7 @@ function endLength(line: number): number {
   return lineEnds[line]?.length ?? 0;
 }
 
-/** The line end before `at`, in what begins at `from`. */
+/** Returns the kind of line end before `at`, in bytes that begin at `from`. */
 function lineBefore(bytes: Buffer, from: number, at: number): number {
   const last = at > from ? bytes[at - 1] : undefined;
   if (last === carriageReturn) return afterReturn;
@@ -203,7 +204,7 @@ function lineBefore(bytes: Buffer, from: number, at: number): number {
   return at - 1 > from && bytes[at - 2] === carriageReturn ? afterBoth : afterFeed;
 }
 
-/** Go's mime/multipart and Werkzeug begin a part there. */
+/** Returns the error for an ambiguous boundary: Go's mime/multipart and Werkzeug begin a part at such a line. */
 function boundaryInContent() {
   return invalidRequest(
     "A part of the form has the boundary at the beginning of a line of its content, without CRLF before it: servers differ in whether another part begins there. Let your HTTP client choose the boundary.",
@@ -216,7 +217,7 @@ function moreThanBoundary() {
   );
 }
 
-/** Nothing of use is there, but some clients end the line, or two. */
+/** Skips line ends and blanks behind the last boundary, which some clients send. Throws for other bytes. */
 function afterLast(bytes: Buffer, from: number): number {
   for (let i = from; i < bytes.length; i++) {
     const byte = bytes[i];

@@ -1,27 +1,27 @@
-// The head of one part of a form: its name, and its file's name, where it is one (RFC 7578, 4.2).
+// Parses the headers of one part of a form: its name, and its filename if the part is a file (RFC 7578, 4.2).
 import { invalidRequest } from "../base/errors.ts";
 
 export interface PartHead {
   readonly name: string;
-  /** Undefined: a text. */
+  /** Filename; undefined for a text part. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
   /** True if the text is ISO 8859-1, the default of Apache's HttpClient; else the text is UTF-8. */
   readonly isLatin1: boolean;
 }
 
-/** One parameter of Content-Disposition; sticky, and read one behind the other. */
+/** Regular expression for one parameter of Content-Disposition. The flag `y` reads the parameters in sequence. */
 const parameter = /;[ \t]*([\w!#$&+.^`|~*-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s";\\]+))[ \t]*/y;
-/** What readers take for a name by themselves: some know no quotes, others go by RFC 2231, or by the first quote of two. */
+/** Parameters that some parser may take for a name: some ignore quotes, others follow RFC 2231 or the first quote. */
 const naming = /;[^\w;]*name[^a-z;=]*=/gi;
-/** Names that all readers read alike: in others some take off blanks, `<>` or `%`. */
+/** Names that all parsers read alike. In other names some parsers remove blanks, `<>` or `%`. */
 const plainName = /^[\w.[\]-]+$/;
 const fieldName = /^[\w!#$%&'*+.^`|~-]+$/;
-/** Others change what the bytes mean, and not all servers know them. */
+/** Encodings that leave the bytes unchanged. Other encodings change their meaning, and not all servers support them. */
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"]);
 const [utf8, latin1] = [/^(?:utf-?8|us-ascii)$/i, /^(?:iso-8859-1|latin1)$/i];
 
-/** `text`: its lines, without the empty one that ends them. Throws `invalid_request`. */
+/** Parses `text`, the header lines without the empty line that ends them. Throws `invalid_request`. */
 export function readPartHead(text: string): PartHead {
   const fields = new Map<string, string>();
   for (const line of text.split("\r\n")) {
@@ -70,7 +70,7 @@ function named(disposition: string): Pick<PartHead, "name" | "filename"> {
   return { name, filename: parameters.get("filename") ?? extended(parameters.get("filename*")) };
 }
 
-/** A value of RFC 8187 in UTF-8; another one as it is. */
+/** Returns a UTF-8 value of RFC 8187 decoded, and any other value unchanged. */
 function extended(value: string | undefined): string | undefined {
   const encoded = /^utf-8'[^']*'(.*)$/i.exec(value ?? "")?.[1];
   if (encoded === undefined) return value;

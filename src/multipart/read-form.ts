@@ -1,4 +1,4 @@
-// Reads the form of a request: its texts, and of its files what is told of them; all of it is kept until the request is over.
+// Reads the form of a request: its texts, and the metadata of its files. The bytes are kept until the request ends.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import type { ByteSpan } from "../base/bytes/byte-span.ts";
 import { GatheredBytes } from "../base/bytes/gathered-bytes.ts";
@@ -10,7 +10,9 @@ import type { PartHead } from "./part-head.ts";
 import { SpooledBytes, type SpoolOptions } from "./spooled-bytes.ts";
 import { type WrittenPart, writtenForm } from "./written-form.ts";
 
-/** Bytes of all texts of a form together, and how many parts it may have: prompts and options, and no files. */
+/**
+ * Maximum bytes of all texts of a form together, and maximum number of parts. Texts are prompts and options, not files.
+ */
 const [maxTextBytes, maxParts] = [1024 * 1024, 512];
 const [modelField, charsetField] = ["model", "_charset_"];
 
@@ -19,23 +21,22 @@ export interface FormText {
   readonly value: string;
 }
 
-/** A file of a form. */
 export interface FormFile {
   readonly name: string;
   readonly filename: string;
   readonly contentType: string | undefined;
   readonly bytes: number;
-  /** Its length where it is sound; see `audioSeconds`. */
+  /** Duration if the file is audio; see `audioSeconds`. */
   readonly seconds: number;
 }
 
 export interface FormOptions extends SpoolOptions {
   boundary: string;
-  /** Its whole length, where the client says. */
+  /** Size of the whole form, if the client declares it. */
   declaredBytes: number | undefined;
 }
 
-/** Throws, or rejects with, a GatewayError, with nothing kept; whatever `source` fails with comes through `faultOf`. */
+/** Throws, or rejects with, a GatewayError and keeps nothing. `faultOf` converts the errors of `source`. */
 export function readForm(
   source: BodySource,
   options: FormOptions,
@@ -61,7 +62,7 @@ export class ReadForm implements KeptForm {
   readonly texts: readonly FormText[];
   readonly files: readonly FormFile[];
   readonly #bytes: SpooledBytes;
-  /** All fields and files of the form, in the client's order. */
+  /** Fields and files of the form, in the client's order. */
   readonly #parts: readonly WrittenPart[];
 
   constructor(bytes: SpooledBytes, { texts, files, parts }: Reading) {
@@ -71,7 +72,7 @@ export class ReadForm implements KeptForm {
     this.files = files;
   }
 
-  /** Bytes of all of it. */
+  /** Bytes of the whole form. */
   get length(): number {
     return this.#bytes.length;
   }
@@ -86,7 +87,7 @@ export class ReadForm implements KeptForm {
     return { ...written, open: () => this.#bytes.source(segments) };
   }
 
-  /** Nobody needs it any more. */
+  /** Releases the bytes when the request no longer needs the form. */
   release(): void {
     this.#bytes.release();
   }
@@ -97,7 +98,7 @@ function requireUtf8(charset: string): void {
   throw invalidRequest("_charset_: must be utf-8: the texts of a form are read as that.", { param: charsetField });
 }
 
-/** What a field says instead; a field of a number that says nothing would be refused. Undefined: it stays as it is. */
+/** Returns the new value of a field, or undefined if the field stays unchanged. An empty number would be refused. */
 function editOf(name: string, edits: Readonly<Record<string, string | null>>): string | undefined {
   const [base = name] = name.split("[", 1);
   const json = edits[base];
@@ -105,11 +106,11 @@ function editOf(name: string, edits: Readonly<Record<string, string | null>>): s
   return json === undefined ? undefined : String(JSON.parse(json));
 }
 
-/** A part that is read now. */
+/** Part that is being read. */
 interface Part {
   readonly head: PartHead;
   readonly at: number;
-  /** All of a text; of a file its beginning. */
+  /** Whole content of a text; the beginning of a file. */
   readonly text: GatheredBytes;
   bytes: number;
 }
@@ -153,7 +154,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** There is room, or there will be none. */
+  /** Continues when there is room again, or stops if buffering failed. */
   goOn(): void {
     if (!this.onEnd) return;
     if (this.#bytes.fault) this.#stop(this.#bytes.fault);
@@ -196,7 +197,7 @@ class Reading implements BodySink, PartTaker {
     if (kept > 0) part.text.add(bytes.subarray(start, start + kept));
     part.bytes += end - start;
     if (filename !== undefined) return;
-    // Until the request is over: they are the JSON that is made of it.
+    // Bytes of texts count until the request ends, because the request's JSON is made from these bytes.
     const refusal = this.#hold(end - start);
     if (refusal) throw refusal;
     this.#textBytes += end - start;
@@ -222,7 +223,7 @@ class Reading implements BodySink, PartTaker {
       throw invalidRequest("model: appears twice in the form; send it once.", { param: modelField });
     }
     const value = isLatin1 ? all.toString("latin1") : this.#textOf(name, all);
-    // Some parsers take the charset of all texts from this field (WHATWG HTML, 4.10.22).
+    // Parsers may take the charset of all texts from this field (WHATWG HTML, 4.10.22).
     if (name === charsetField) requireUtf8(value);
     else {
       this.texts.push({ name, value });
@@ -238,7 +239,7 @@ class Reading implements BodySink, PartTaker {
     }
   }
 
-  /** The rest is not wanted. */
+  /** Cancels the rest of the body and ends with the error. */
   #stop(error: unknown): void {
     this.#source.cancel();
     this.#ended(error);

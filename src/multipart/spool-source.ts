@@ -1,9 +1,9 @@
-// Gives what was spooled, piece by piece, as fast as it is taken.
+// Streams spooled bytes in pieces, as fast as the reader consumes them.
 import type { BodySink, BodySource } from "../base/bytes/body-source.ts";
 import { ByteSpan } from "../base/bytes/byte-span.ts";
 import type { GatewayError } from "../base/errors.ts";
 
-/** A part of what was spooled, or bytes in the place of one. */
+/** Range of the spooled bytes, or bytes that replace a range. */
 export type Segment = Stretch | { readonly bytes: Buffer };
 
 interface Stretch {
@@ -12,13 +12,13 @@ interface Stretch {
 }
 
 export interface SpoolReader {
-  /** Counts bytes in memory, or gives the refusal; fewer than none are given back. */
+  /** Reserves bytes of memory, or returns the refusal. A negative number releases bytes. */
   hold(bytes: number): GatewayError | undefined;
-  /** Fills `buffer` from what was spooled at `at` on; gives how many bytes it did. */
+  /** Fills `buffer` with spooled bytes from offset `at` on. Returns how many bytes were read. */
   read(buffer: Buffer, at: number): Promise<number>;
 }
 
-/** Bytes that are read at once: one buffer for all of it. */
+/** Bytes of one read. A single buffer serves all reads. */
 const pieceBytes = 256 * 1024;
 
 export class SpoolSource implements BodySource {

@@ -1,10 +1,10 @@
-// The directory of forms that are too large for memory, and how much of the disk they may take together.
+// Directory for forms that are too large for memory, and the disk space that all forms may take together.
 import { chmodSync, mkdirSync, readdirSync, rmSync, unlinkSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { BlamelessError, type GatewayError } from "../base/errors.ts";
 
-/** One account may take half of what there is. */
+/** Share of the disk space that one account may take. */
 const partOfAccount = 1 / 2;
 const retrySeconds = 10;
 
@@ -14,42 +14,48 @@ export class SpoolSpace {
   readonly #byAccount = new Map<string, number>();
   #heldBytes = 0;
 
-  /** `maxBytes`: asked each time, as a reload may change it. */
+  /** Calls `maxBytes` each time, because a reload may change the limit. */
   constructor(directory: string, maxBytes: () => number) {
     this.#directory = directory;
     this.#maxBytes = maxBytes;
   }
 
-  /** The most that all forms together may have. */
+  /** Maximum bytes of all forms together. */
   get maxBytes(): number {
     return this.#maxBytes();
   }
 
-  /** Bytes that are set aside. */
+  /** Bytes that are reserved. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Removes what a process left that was killed, and makes the directory, for its owner only. Throws where that cannot be. */
+  /**
+   * Removes the files of a killed process, and creates the directory for its owner only. Throws if the directory is not
+   * usable.
+   */
   sweep(): void {
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     chmodSync(this.#directory, 0o700);
     for (const name of readdirSync(this.#directory)) rmSync(join(this.#directory, name), { force: true });
   }
 
-  /** A new file without a name: nothing of it is left, however the process ends. Rejects with what the system says. */
+  /**
+   * Opens a new file and unlinks its name, so that no file stays behind when the process ends. Rejects with the
+   * system's error.
+   */
   async file(): Promise<FileHandle> {
     const path = join(this.#directory, crypto.randomUUID());
     const handle = await open(path, "wx+", 0o600);
     try {
       unlinkSync(path);
     } catch {
-      // Systems that keep the name of an open file: the sweep at the next start takes it.
+      // Systems such as Windows keep the name of an open file. The sweep at the next start removes that file.
     }
     return handle;
   }
 
-  /** Sets bytes aside, or gives the refusal. */
+  /** Reserves bytes, or returns the refusal. */
   take(accountId: string, bytes: number): GatewayError | undefined {
     const most = this.maxBytes;
     const ofAccount = (this.#byAccount.get(accountId) ?? 0) + bytes;

@@ -1,4 +1,4 @@
-// The bytes of one form: in memory while they are few, else in a file.
+// Bytes of one form: in memory if the form is small, else in a file.
 import type { FileHandle } from "node:fs/promises";
 import type { BodySource } from "../base/bytes/body-source.ts";
 import { freeBytes } from "../base/bytes/free-bytes.ts";
@@ -9,29 +9,29 @@ import type { SpoolSpace } from "./spool-space.ts";
 export interface SpoolOptions {
   space: SpoolSpace;
   accountId: string;
-  /** Up to so many bytes stay in memory. */
+  /** Bytes up to which the form stays in memory. */
   memoryBytes: number;
-  /** Counts bytes in memory, or gives the refusal; fewer than none are given back. */
+  /** Reserves bytes of memory, or returns the refusal. A negative number releases bytes. */
   hold(bytes: number): GatewayError | undefined;
 }
 
-/** Bytes that wait to be written: with more than that the sender is to pause. */
+/** Bytes waiting for the disk above which the sender pauses. */
 const behindBytes = 1024 * 1024;
-/** Small pieces are gathered in blocks: the least and the most of one. */
+/** Small pieces are gathered in blocks of this minimum and maximum size. */
 const [minBlockBytes, mostBlockBytes] = [4 * 1024, 64 * 1024];
-/** By so many bytes a form of no declared length takes room on the disk. */
+/** Bytes of disk space that a form of undeclared length reserves at a time. */
 const roomBytes = 16 * 1024 * 1024;
 
 export class SpooledBytes {
-  /** Called where there is room again after `isBehind`, and where writing failed. */
+  /** Called when there is room again after `isBehind`, and when writing failed. */
   onRoom: (() => void) | undefined;
   length = 0;
-  /** Why it could not be kept. */
+  /** Reason why the form could not be kept. */
   fault: GatewayError | undefined;
   readonly #options: SpoolOptions;
-  /** In memory for good, or on their way to the file. */
+  /** Pieces that stay in memory, or that wait to be written to the file. */
   #pieces: Buffer[] = [];
-  /** The last of them, which has room for more, and how much of it is filled. */
+  /** Last block, which has room for more bytes, and how much of the block is filled. */
   #block: Buffer | undefined;
   #blockBytes = 0;
   #heldBytes = 0;
@@ -41,10 +41,10 @@ export class SpooledBytes {
   #writtenBytes = 0;
   #writing: Promise<void> | undefined;
   #isReleased = false;
-  /** Those who read the file now: it is closed behind the last of them. */
+  /** Number of reads in progress. The file closes after the last read. */
   #readers = 0;
 
-  /** `declaredBytes`: of all of it, where that is known. Throws the refusal where there is no room for so many. */
+  /** Throws the refusal if `declaredBytes`, the declared length of the form, do not fit on the disk. */
   constructor(options: SpoolOptions, declaredBytes: number | undefined) {
     this.#options = options;
     if (declaredBytes !== undefined && declaredBytes > options.memoryBytes) {
@@ -58,7 +58,7 @@ export class SpooledBytes {
     return this.#isSpooled && this.#heldBytes > behindBytes;
   }
 
-  /** Copies them. Where that cannot be, `fault` says why. */
+  /** Copies the bytes. If that fails, `fault` says why. */
   append(bytes: Uint8Array): void {
     if (this.fault || this.#isReleased) return;
     const refusal = this.#options.hold(bytes.byteLength);
@@ -75,15 +75,15 @@ export class SpooledBytes {
     if (!this.fault) this.#writing ??= this.#write();
   }
 
-  /** Resolves when all of it is kept. Rejects with `fault`. */
+  /** Resolves when the whole form is kept. Rejects with `fault`. */
   async whole(): Promise<void> {
     await this.#writing;
     if (this.fault) throw this.fault;
-    // What a form takes less than it was given room for.
+    // Releases the disk space that was reserved beyond the form's length.
     if (this.#isSpooled) this.#giveRoom(this.#room - this.length);
   }
 
-  /** The bytes of these segments, one behind the other. */
+  /** Returns the bytes of these segments in sequence. */
   source(segments: readonly Segment[]): BodySource {
     this.#closeBlock();
     const pieces = this.#isSpooled ? undefined : Buffer.concat(this.#pieces);
@@ -96,7 +96,7 @@ export class SpooledBytes {
     });
   }
 
-  /** Nobody needs it any more. May be called again. */
+  /** Releases memory and file. May be called again. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;
@@ -104,7 +104,10 @@ export class SpooledBytes {
     this.#close();
   }
 
-  /** A sender may cut what it sends into single bytes: an object for each would be much more than what is counted. */
+  /**
+   * Gathers small pieces in blocks. A sender may send single bytes, and an object for each byte would exceed the
+   * counted memory.
+   */
   #keep(bytes: Uint8Array): void {
     if (!this.#block || this.#blockBytes + bytes.byteLength > this.#block.length) {
       this.#closeBlock();
@@ -144,7 +147,7 @@ export class SpooledBytes {
       for (let piece = this.#nextPiece(); piece && !this.#isReleased; piece = this.#nextPiece()) {
         await this.#writePiece(this.#file, piece);
         const { length } = piece;
-        // All of its block, of which it may be a part.
+        // Frees the whole block, because a piece may be a part of the block.
         freeBytes(Buffer.from(piece.buffer));
         this.#giveBack(length);
         if (!this.isBehind) this.onRoom?.();
@@ -189,7 +192,7 @@ export class SpooledBytes {
     this.#options.hold(-bytes);
   }
 
-  /** What is in memory. */
+  /** Releases the pieces in memory. */
   #drop(): void {
     this.#pieces = [];
     this.#block = undefined;
@@ -201,7 +204,7 @@ export class SpooledBytes {
     this.#giveRoom(this.#room);
     const file = this.#file;
     this.#file = undefined;
-    // It has no name: whatever comes of this, nothing is left.
+    // The file has no name, so nothing is left even if closing fails.
     file?.close().catch(() => {});
   }
 }

@@ -1,8 +1,8 @@
-// Writes a form anew from what was understood of another one, so that its server can read nothing else in it (RFC 7578).
+// Writes a form anew from the parsed parts, so that the upstream cannot read the form differently (RFC 7578).
 import type { SentForm } from "../domain/models/sent-form.ts";
 import { lengthOf, type Segment } from "./spool-source.ts";
 
-/** A part as it is written: a text, or a file whose content is elsewhere. */
+/** A part to write: a text, or a file whose content is spooled. */
 export type WrittenPart =
   | { readonly name: string; readonly text: string }
   | {
@@ -12,19 +12,22 @@ export type WrittenPart =
       readonly content: Segment;
     };
 
-/** Characters of a filename that all parsers read alike: those of quotes, escapes and paths are not among them. */
+/**
+ * Characters that are removed from a filename. Parsers read the rest alike; quotes, escapes and path separators are
+ * removed.
+ */
 const unsafeInFilename = /[^\p{L}\p{M}\p{N} ._()+-]/gu;
-/** UTF-16 units; of a longer name its end, which says the format. */
+/** Maximum length in UTF-16 units. A longer filename keeps its end, which has the extension. */
 const maxFilename = 200;
-/** A part without a filename is a text to some parsers, whatever its type. */
+/** Filename of a file without one. Some parsers treat a part without a filename as a text. */
 const noFilename = "file";
-/** Without parameters, as parsers differ in how they are written. */
+/** Media type without parameters, because parsers differ in how they read parameters. */
 const plainType = /^[\w.+-]+\/[\w.+-]+(?=[ \t]*(?:;|$))/;
 const unknownType = "application/octet-stream";
 
-/** The form's segments, and what the request that sends it has to say of it. */
+/** Returns the segments of the form, and the request headers that describe the form. */
 export function writtenForm(parts: readonly WrittenPart[]): Omit<SentForm, "open"> & { segments: readonly Segment[] } {
-  // Made when all contents are known, so that nobody can have put the boundary into one.
+  // The boundary is random and made after all contents are known, so that a client cannot put it into a file.
   const boundary = `headrace-${crypto.randomUUID()}`;
   const segments: Segment[] = [];
   for (const part of parts) {
